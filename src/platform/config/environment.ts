@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { parseEnv } from 'node:util';
+import { z } from 'zod';
+import { isHttpsOrLoopback } from '#platform/http/loopback.js';
+import type { AaguidPolicy } from './config.js';
+
+/** The environment as plain strings; an empty string counts as unset. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+const lowerCasedSet = list.transform((items) => new Set(items.map((item) => item.toLowerCase())));
+const wholeNumber = (minimum: number, maximum: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number')
+    .transform(Number)
+    .refine((n) => n >= minimum && n <= maximum, `must be between ${minimum} and ${maximum}`);
+
+const origin = z.string().transform((text, context) => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !['http:', 'https:'].includes(url.protocol)) {
+    return refuse(context, 'must be an http or https URL');
+  }
+  if (url.username || url.password || url.search || url.hash || url.pathname !== '/') {
+    return refuse(context, 'must be an origin only, without path, query or credentials');
+  }
+  return url.origin;
+});
+
+const listenAddress = z.string().transform((text, context) => {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
+  const host = match?.[1] ?? match?.[2] ?? '';
+  const port = Number(match?.[3]);
+  if (!match || port > 65_535 || (host !== '' && isIP(host) === 0 && host !== 'localhost')) {
+    return refuse(context, 'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000');
+  }
+  return { host: host === '' ? '::' : host, port };
+});
+
+const cidrList = list.transform((items, context) => {
+  for (const item of items) {
+    const [address = '', bits, ...rest] = item.split('/');
+    const width = isIP(address) === 6 ? 128 : 32;
+    const prefixFits = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= width);
+    if (isIP(address) === 0 || rest.length > 0 || !prefixFits) {
+      return refuse(context, 'must be a comma-separated list of addresses or CIDR ranges');
+    }
+  }
+  return items;
+});
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const aaguidPolicy = list.transform((items, context): AaguidPolicy => {
+  const [only] = items;
+  if (items.length === 1 && (only === 'fips-only' || only === 'yubikey-5')) return { kind: only };
+  const aaguids = items.map((item) => item.toLowerCase());
+  if (!aaguids.every((item) => UUID.test(item))) {
+    return refuse(context, 'must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs');
+  }
+  return aaguids.length === 0 ? { kind: 'any' } : { kind: 'list', aaguids: new Set(aaguids) };
+});
+
+const rootSecret = z
+  .string()
+  .min(32, 'must have at least 32 characters')
+  .refine((text) => new Set(text).size > 1, 'must not be one repeated character');
+
+function refuse(context: z.RefinementCtx, message: string): never {
+  context.addIssue({ code: 'custom', message });
+  return z.NEVER;
+}
+
+/** One line a variable: its shape and its default. Cross-field rules are in load-config.ts. */
+export const ENVIRONMENT = z.object({
+  SVC_BASE_URL: origin.default('http://localhost:3000'),
+  SVC_RP_ID: z.string().toLowerCase().optional(), // default: the host of the base URL
+  SVC_RP_NAME: z.string().max(64).default('svc'),
+  SVC_ORG_NAME: z.string().max(64).optional(), // default: the RP name
+  SVC_LISTEN_ADDR: listenAddress.default({ host: '::', port: 3000 }),
+  SVC_TRUSTED_PROXIES: cidrList.default([]),
+  SVC_CORS_ORIGINS: list
+    .refine((items) => !items.includes('*'), 'must name origins: * is refused')
+    .pipe(z.array(origin))
+    .default([]),
+
+  SVC_DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
+    .optional(), // default: the embedded server
+  SVC_DATA_DIR: z.string().default('./data'),
+  SVC_DB_MAX_CONNECTIONS: wholeNumber(1, 1000).default(25),
+
+  SVC_JWT_SECRET: rootSecret, // no default secret, ever
+  SVC_JWT_SECRET_PREVIOUS: rootSecret.optional(),
+
+  SVC_SSH_CA_KEY: z.string().optional(),
+  SVC_SSH_CA_KEY_PATH: z.string().optional(), // default: {data}/ssh_ca_key
+  SVC_SSH_PRINCIPALS: list
+    .pipe(z.array(z.enum(['email', 'username'])).min(1))
+    .default(['email'])
+    .transform((kinds) => new Set(kinds)),
+
+  SVC_IDPS: list
+    .pipe(z.array(z.string().regex(/^(?!-)[a-z0-9-]{1,32}(?<!-)$/, 'has a malformed slug')))
+    .refine((slugs) => slugs.length > 0, 'at least one upstream identity provider is required')
+    .refine((slugs) => new Set(slugs).size === slugs.length, 'names a slug twice'),
+  SVC_EXTRA_CA_CERTS: z.string().optional(), // PEM, or the path of a PEM file
+
+  SVC_ALLOWED_DOMAINS: lowerCasedSet.optional(), // unset: any domain may enroll
+  SVC_BOOTSTRAP_ADMINS: lowerCasedSet.optional(), // unset: whoever comes first
+  SVC_ALLOWED_AAGUIDS: aaguidPolicy.default({ kind: 'any' }),
+  SVC_SESSION_HOURS: wholeNumber(1, 24).default(8),
+
+  SVC_LOG_FORMAT: z.enum(['text', 'json'], 'must be text or json').default('text'),
+  RUST_LOG: z.string().default('info'),
+});
+
+/** What {@link ENVIRONMENT} makes of an environment. */
+export type Settings = z.output<typeof ENVIRONMENT>;
+
+/** The shape of one provider's variables, SVC_IDP_<SLUG>_*. */
+export const PROVIDER_ENVIRONMENT = z.object({
+  TYPE: z
+    .string()
+    .refine((type) => type !== 'saml', 'saml is not built yet')
+    .refine((type) => type === 'saml' || type === 'oidc', 'must be oidc')
+    .transform(() => 'oidc' as const),
+  NAME: z.string().max(64).optional(),
+  ISSUER: z
+    .string()
+    .refine((text) => URL.canParse(text), 'must be a URL')
+    .refine((text) => isHttpsOrLoopback(text), 'must be https (http only for localhost)'),
+  CLIENT_ID: z.string(),
+  CLIENT_SECRET: z.string(),
+});
+
+/** The process's environment over that of `.env`, where there is one; empty strings count as unset. */
+export function readEnvironment(): Environment {
+  return withoutEmpty({ ...readDotEnv(), ...withoutEmpty(process.env) });
+}
+
+/** An environment in which what is set to the empty string is not set. */
+export function withoutEmpty(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+}
+
+function readDotEnv(): Environment {
+  try {
+    return parseEnv(readFileSync('.env', 'utf8'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {};
+    throw error;
+  }
+}

@@ -1,0 +1,221 @@
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { isLoopbackHost } from '#platform/http/loopback.js';
+import type { Config, OidcProviderConfig } from './config.js';
+import {
+  ENVIRONMENT,
+  PROVIDER_ENVIRONMENT,
+  withoutEmpty,
+  type Environment,
+  type Settings,
+} from './environment.js';
+
+/** Everything that is wrong with a configuration: one line each, naming the variable, never its value. */
+export class ConfigProblems extends Error {
+  override readonly name = 'ConfigProblems';
+
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('\n'));
+  }
+}
+
+/** A configuration that holds, and what its operator should still hear about it. */
+export interface LoadedConfig {
+  readonly config: Config;
+  readonly warnings: readonly string[];
+}
+
+/** Settings whose promise this version cannot keep: refusing beats pretending. */
+const NOT_BUILT_YET = [
+  'SVC_TLS_CERT',
+  'SVC_TLS_KEY',
+  'SVC_MTLS_PORT',
+  'SVC_MTLS_CLIENT_CA_CERTS',
+  'SVC_JWT_HMAC_KMS_KEY_ID',
+  'SVC_SSH_CA_KMS_KEY_ID',
+  'SVC_OIDC_SIGNING_KMS_KEY_ID',
+  'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
+  'SVC_DOCUMENT_KEY_KMS_KEY_ID',
+  'SVC_S3_CONFIG_BUCKET',
+  'SVC_CERTIFICATION_TEST_TOKEN',
+];
+
+/** Settings of features that do not exist yet: without effect, and said so. */
+const WITHOUT_EFFECT_YET = [
+  'SVC_METRICS_BEARER_TOKEN',
+  'SVC_OIDC_SIGNING_KEY',
+  'SVC_OIDC_RSA_SIGNING_KEY',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+];
+
+/**
+ * Turns an environment into the one frozen configuration.
+ *
+ * @throws ConfigProblems with every problem at once
+ */
+export function loadConfig(raw: Environment): LoadedConfig {
+  const environment = withoutEmpty(raw);
+  const problems: string[] = [];
+  for (const name of NOT_BUILT_YET) {
+    if (environment[name] !== undefined) problems.push(`${name}: is not supported by this version`);
+  }
+  const parsed = ENVIRONMENT.safeParse(environment);
+  if (!parsed.success) problems.push(...problemLines(parsed.error));
+  const providers = loadProviders(environment, problems);
+  if (!parsed.success) throw new ConfigProblems(problems);
+
+  const settings = parsed.data;
+  const baseHost = new URL(settings.SVC_BASE_URL).hostname;
+  const rpId = settings.SVC_RP_ID ?? baseHost;
+  problems.push(...originProblems(settings.SVC_BASE_URL, rpId));
+  const extraCaCerts = loadCertificates(settings.SVC_EXTRA_CA_CERTS, problems);
+  if (problems.length > 0) throw new ConfigProblems(problems);
+
+  const config: Config = {
+    http: {
+      baseUrl: settings.SVC_BASE_URL,
+      listen: settings.SVC_LISTEN_ADDR,
+      trustedProxies: settings.SVC_TRUSTED_PROXIES,
+      corsOrigins: settings.SVC_CORS_ORIGINS,
+    },
+    relyingParty: {
+      id: rpId,
+      name: settings.SVC_RP_NAME,
+      organizationName: settings.SVC_ORG_NAME ?? settings.SVC_RP_NAME,
+    },
+    database: databaseSettings(settings),
+    secrets: { root: settings.SVC_JWT_SECRET, previousRoot: settings.SVC_JWT_SECRET_PREVIOUS },
+    upstream: { providers, extraCaCerts },
+    enrollment: {
+      allowedDomains: settings.SVC_ALLOWED_DOMAINS,
+      bootstrapAdmins: settings.SVC_BOOTSTRAP_ADMINS,
+      allowedAaguids: settings.SVC_ALLOWED_AAGUIDS,
+    },
+    session: { hours: settings.SVC_SESSION_HOURS },
+    ssh: {
+      caKey: settings.SVC_SSH_CA_KEY,
+      caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
+      principals: settings.SVC_SSH_PRINCIPALS,
+    },
+    log: { format: settings.SVC_LOG_FORMAT, filter: settings.RUST_LOG },
+  };
+  return { config: deepFreeze(config), warnings: warningsOf(environment, config) };
+}
+
+const DATABASE_ENVIRONMENT = ENVIRONMENT.pick({
+  SVC_DATABASE_URL: true,
+  SVC_DATA_DIR: true,
+  SVC_DB_MAX_CONNECTIONS: true,
+});
+
+/**
+ * Only the part of the configuration that names the database: what `npm run migrate` needs.
+ *
+ * @throws ConfigProblems with every problem at once
+ */
+export function loadDatabaseConfig(environment: Environment): Config['database'] {
+  const parsed = DATABASE_ENVIRONMENT.safeParse(withoutEmpty(environment));
+  if (!parsed.success) throw new ConfigProblems(problemLines(parsed.error));
+  return databaseSettings(parsed.data);
+}
+
+function databaseSettings(
+  settings: Pick<Settings, 'SVC_DATABASE_URL' | 'SVC_DATA_DIR' | 'SVC_DB_MAX_CONNECTIONS'>,
+): Config['database'] {
+  return {
+    url: settings.SVC_DATABASE_URL,
+    dataDir: settings.SVC_DATA_DIR,
+    maxConnections: settings.SVC_DB_MAX_CONNECTIONS,
+  };
+}
+
+function loadProviders(environment: Environment, problems: string[]): OidcProviderConfig[] {
+  const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
+  if (!slugs.success) return []; // already said
+  return slugs.data.flatMap((slug) => {
+    const prefix = `SVC_IDP_${slug.replaceAll('-', '_').toUpperCase()}_`;
+    const own = Object.fromEntries(
+      Object.keys(PROVIDER_ENVIRONMENT.shape).map((key) => [key, environment[prefix + key]]),
+    );
+    const parsed = PROVIDER_ENVIRONMENT.safeParse(own);
+    if (!parsed.success) {
+      problems.push(...problemLines(parsed.error, prefix));
+      return [];
+    }
+    const { TYPE, NAME, ISSUER, CLIENT_ID, CLIENT_SECRET } = parsed.data;
+    return [
+      {
+        slug,
+        type: TYPE,
+        name: NAME ?? slug,
+        issuer: ISSUER,
+        clientId: CLIENT_ID,
+        clientSecret: CLIENT_SECRET,
+      },
+    ];
+  });
+}
+
+function originProblems(baseUrl: string, rpId: string): string[] {
+  const { protocol, hostname } = new URL(baseUrl);
+  const problems: string[] = [];
+  if (protocol === 'http:' && !isLoopbackHost(hostname)) {
+    problems.push('SVC_BASE_URL: must be https (http only for a loopback host)');
+  }
+  if (isIP(rpId.replace(/^\[|\]$/g, '')) !== 0) {
+    problems.push(
+      'SVC_RP_ID: an address cannot be a WebAuthn relying party id; use a host name in SVC_BASE_URL',
+    );
+  } else if (hostname !== rpId && !hostname.endsWith(`.${rpId}`)) {
+    problems.push('SVC_RP_ID: must be the host of SVC_BASE_URL or a parent domain of it');
+  }
+  return problems;
+}
+
+function loadCertificates(value: string | undefined, problems: string[]): string[] {
+  if (value === undefined) return [];
+  try {
+    const pem = value.includes('-----BEGIN') ? value : readFileSync(value, 'utf8');
+    const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+    for (const block of blocks) new X509Certificate(block);
+    if (blocks.length > 0) return blocks;
+  } catch {
+    // Said below: the reason may quote what was set.
+  }
+  problems.push('SVC_EXTRA_CA_CERTS: must be PEM certificates, or a readable file of them');
+  return [];
+}
+
+function warningsOf(environment: Environment, config: Config): string[] {
+  const warnings = WITHOUT_EFFECT_YET.filter((name) => environment[name] !== undefined).map(
+    (name) => `${name}: has no effect in this version`,
+  );
+  if (new Set(Buffer.from(config.secrets.root)).size < 8) {
+    warnings.push('SVC_JWT_SECRET: has fewer than 8 distinct bytes');
+  }
+  if (config.http.baseUrl.startsWith('https:') && config.http.trustedProxies.length === 0) {
+    warnings.push(
+      'SVC_TRUSTED_PROXIES: is empty although a proxy ends TLS; all clients share one address',
+    );
+  }
+  return warnings;
+}
+
+function problemLines(error: z.ZodError, prefix = ''): string[] {
+  const lines = error.issues.map((issue) => {
+    const missing = issue.code === 'invalid_type' && issue.message.includes('received undefined');
+    return `${prefix}${String(issue.path[0])}: ${missing ? 'is required' : issue.message}`;
+  });
+  return [...new Set(lines)];
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    Object.values(value).forEach(deepFreeze);
+  }
+  return value;
+}

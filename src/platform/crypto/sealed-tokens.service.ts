@@ -1,0 +1,65 @@
+import { hkdfSync, type webcrypto } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { EncryptJWT, errors, jwtDecrypt, type JWTPayload } from 'jose';
+import { CONFIG, type Config } from '#platform/config/config.js';
+
+const HEADER = { alg: 'dir', enc: 'A256GCM' } as const;
+
+/**
+ * Opaque tokens that only this deployment can make or read: JWEs (RFC 7516, `dir` with A256GCM) under keys derived
+ * from the root secret by HKDF (RFC 5869), one per purpose, so that a token of one purpose opens nothing else.
+ */
+@Injectable()
+export class SealedTokens {
+  readonly #keys = new Map<string, Promise<webcrypto.CryptoKey[]>>();
+  readonly #secrets: readonly string[];
+
+  constructor(@Inject(CONFIG) config: Pick<Config, 'secrets'>) {
+    const { root, previousRoot } = config.secrets;
+    this.#secrets = previousRoot === undefined ? [root] : [root, previousRoot];
+  }
+
+  /** Seals a payload for a purpose, for so many seconds. */
+  async seal(purpose: string, payload: JWTPayload, ttlSeconds: number): Promise<string> {
+    const [key] = await this.#keysOf(purpose);
+    if (!key) throw new Error('no root secret');
+    return new EncryptJWT(payload)
+      .setProtectedHeader(HEADER)
+      .setIssuedAt()
+      .setExpirationTime(`${ttlSeconds}s`)
+      .encrypt(key);
+  }
+
+  /** The payload of a token sealed for this purpose and still valid; undefined for anything else. */
+  async open(purpose: string, token: string): Promise<JWTPayload | undefined> {
+    for (const key of await this.#keysOf(purpose)) {
+      try {
+        const { payload } = await jwtDecrypt(token, key, {
+          keyManagementAlgorithms: [HEADER.alg],
+          contentEncryptionAlgorithms: [HEADER.enc],
+          requiredClaims: ['exp'],
+        });
+        return payload;
+      } catch (error) {
+        if (!(error instanceof errors.JOSEError)) throw error;
+        // Not sealed with this key, or expired: the previous secret may still open it.
+      }
+    }
+    return undefined;
+  }
+
+  /** The keys of a purpose, the sealing one first; each is imported once. */
+  #keysOf(purpose: string): Promise<webcrypto.CryptoKey[]> {
+    let keys = this.#keys.get(purpose);
+    if (!keys) {
+      keys = Promise.all(this.#secrets.map((secret) => importKey(secret, purpose)));
+      this.#keys.set(purpose, keys);
+    }
+    return keys;
+  }
+}
+
+async function importKey(secret: string, purpose: string): Promise<webcrypto.CryptoKey> {
+  const bits = hkdfSync('sha256', secret, '', `svc sealed token: ${purpose}`, 32);
+  return crypto.subtle.importKey('raw', bits, 'AES-GCM', false, ['encrypt', 'decrypt']);
+}

@@ -1,0 +1,45 @@
+import { HttpException } from '@nestjs/common';
+import { isDatabaseAway } from '#platform/database/faults.js';
+import type { ErrorCode } from './catalogue.js';
+import { DomainError } from './domain-error.js';
+
+/** What the framework itself refuses, in our codes. */
+const FRAMEWORK_CODES: Readonly<Record<number, ErrorCode>> = {
+  400: 'invalid_request',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  413: 'body_too_large',
+  415: 'unsupported_media_type',
+};
+
+/**
+ * The DomainError of anything thrown. A database that is away is `unavailable`, never the client's fault; what nobody
+ * foresaw is `internal`: logged whole as the cause, shown as nothing.
+ */
+export function asDomainError(thrown: unknown): DomainError {
+  if (thrown instanceof DomainError) return thrown;
+  if (isDatabaseAway(thrown)) {
+    return new DomainError('unavailable', 'The service cannot reach its database. Try again.', {
+      cause: thrown,
+      retryAfter: 1,
+    });
+  }
+  const status = thrown instanceof HttpException ? thrown.getStatus() : statusOf(thrown);
+  const code = status === undefined ? undefined : FRAMEWORK_CODES[status];
+  if (code !== undefined) return new DomainError(code, DETAILS[code] ?? '', { cause: thrown });
+  return new DomainError('internal', 'Something went wrong on our side.', { cause: thrown });
+}
+
+const DETAILS: Partial<Record<ErrorCode, string>> = {
+  invalid_request: 'The request cannot be understood.',
+  not_found: 'There is nothing here.',
+  method_not_allowed: 'This method is not allowed here.',
+  body_too_large: 'The body is too large.',
+  unsupported_media_type: 'This type of body is not supported.',
+};
+
+/** Express marks what a client caused (a malformed percent-encoding, say) by a status on the error. */
+function statusOf(thrown: unknown): number | undefined {
+  if (!(thrown instanceof Error) || !('status' in thrown)) return undefined;
+  return typeof thrown.status === 'number' && thrown.status < 500 ? thrown.status : undefined;
+}

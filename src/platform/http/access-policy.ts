@@ -1,0 +1,36 @@
+/** What a route asks of its caller. Every route states it: one that does not is refused to everybody. */
+export interface AccessRequirement {
+  /**
+   * none: no session is looked up. optional: one is looked up where a token is presented. any: a live session of
+   * either level. verified: a hardware-verified one.
+   */
+  readonly session: 'none' | 'optional' | 'any' | 'verified';
+  /**
+   * Whose pages may send a write here: `own` our own origin; `ui` those of SVC_CORS_ORIGINS too; `any` does not ask
+   * (nothing on such a route is decided by a cookie).
+   */
+  readonly origin: 'own' | 'ui' | 'any';
+}
+
+/** An access token as a request presented it. */
+export interface PresentedToken {
+  readonly scheme: 'Bearer' | 'DPoP' | 'cookie';
+  readonly token: string;
+}
+
+/**
+ * Decides who may come in: implemented where sessions are known, called by the guard.
+ *
+ * @typeParam Session what a route's handler gets as {@link CurrentSession}
+ */
+export abstract class AccessPolicy<Session = unknown> {
+  /**
+   * @param presented the token of the request, if it carries one
+   * @returns the session, or undefined where none was presented and none is required
+   * @throws DomainError unauthenticated, or why this session is not enough
+   */
+  abstract admit(
+    presented: PresentedToken | undefined,
+    requirement: AccessRequirement['session'],
+  ): Promise<Session | undefined>;
+}

@@ -1,0 +1,36 @@
+import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { AccessPolicy } from './access-policy.js';
+import { Access, type AdmittedRequest } from './access.js';
+import { OriginRule } from './origin-rule.service.js';
+import { presentedToken } from './presented-token.js';
+
+/**
+ * Global: holds every route to its {@link Access}. The origin of a write is judged first, since it needs no look-up;
+ * then the token, by the one live look-up of the request.
+ */
+@Injectable()
+export class AccessGuard implements CanActivate {
+  constructor(
+    private readonly reflector: Reflector,
+    private readonly policy: AccessPolicy,
+    private readonly originRule: OriginRule,
+  ) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const requirement = this.reflector.getAllAndOverride(Access, [
+      context.getHandler(),
+      context.getClass(),
+    ]);
+    if (!requirement) {
+      throw new DomainError('internal', 'This route states no access rule.');
+    }
+    const request = context.switchToHttp().getRequest<AdmittedRequest>();
+    this.originRule.check(request, requirement.origin);
+    if (requirement.session === 'none') return true;
+    const session = await this.policy.admit(presentedToken(request), requirement.session);
+    if (session !== undefined) request.session = session;
+    return true;
+  }
+}

@@ -1,0 +1,18 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Request } from 'express';
+import type { ClientAddressResolver } from './client-address.js';
+import type { IdentifiedRequest } from './interaction-id.js';
+
+/** The name under which the application keeps its address resolver. */
+export const CLIENT_ADDRESS = 'svc client address resolver';
+
+/** Where a request came from, as audit rows keep it. */
+export const ClientOrigin = createParamDecorator((_: unknown, context: ExecutionContext) => {
+  const request = context.switchToHttp().getRequest<Request>();
+  const resolve = request.app.get(CLIENT_ADDRESS) as ClientAddressResolver;
+  return {
+    requestId: (request as IdentifiedRequest).id,
+    ip: resolve(request),
+    userAgent: request.headers['user-agent']?.slice(0, 512),
+  };
+});

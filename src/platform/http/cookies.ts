@@ -1,0 +1,29 @@
+import { parseCookie, stringifySetCookie } from 'cookie';
+import type { Request, Response } from 'express';
+
+/** The name of the session cookie: it holds the first-party access token. */
+export const SESSION_COOKIE = 'svc_session';
+
+/** The value of a cookie of the request; undefined when absent, or sent twice with different values. */
+export function readCookie(request: Request, name: string): string | undefined {
+  return parseCookie(request.headers.cookie ?? '')[name];
+}
+
+/** Sets a cookie that scripts cannot read and other sites' writes do not carry: HttpOnly, SameSite=Lax, Path=/. */
+export function setCookie(
+  response: Response,
+  name: string,
+  value: string,
+  options: { readonly secure: boolean; readonly maxAgeSeconds?: number },
+): void {
+  const cookie = stringifySetCookie({
+    name,
+    value,
+    path: '/',
+    httpOnly: true,
+    sameSite: 'lax',
+    secure: options.secure,
+    ...(options.maxAgeSeconds === undefined ? {} : { maxAge: options.maxAgeSeconds }),
+  });
+  response.append('set-cookie', cookie);
+}

@@ -1,0 +1,20 @@
+import type { NextFunction, Request, Response } from 'express';
+import { v7 as uuidv7, validate } from 'uuid';
+
+/** FAPI's correlation header: accepted from the client, returned, and on every log line and audit row. */
+export const INTERACTION_ID = 'x-fapi-interaction-id';
+
+/** A request that has its correlation id. */
+export type IdentifiedRequest = Request & { id: string };
+
+/**
+ * Gives the request its correlation id: the client's where it sent a UUID (FAPI 2.0 §5.6.1 asks for RFC 4122), a new
+ * UUIDv7 otherwise, so that nothing a client writes can forge or break a log line.
+ */
+export function interactionId(request: Request, response: Response, next: NextFunction): void {
+  const sent = request.get(INTERACTION_ID);
+  const id = sent !== undefined && validate(sent) ? sent.toLowerCase() : uuidv7();
+  (request as IdentifiedRequest).id = id;
+  response.setHeader(INTERACTION_ID, id);
+  next();
+}

@@ -1,0 +1,35 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Request } from 'express';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { AccessRequirement } from './access-policy.js';
+import { SESSION_COOKIE, readCookie } from './cookies.js';
+
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * Request-forgery protection: a write that a browser's cookies may decide must come from a page of ours, or, on UI
+ * routes, of an origin in SVC_CORS_ORIGINS. A request with a token in its header and no cookie is no browser's.
+ */
+@Injectable()
+export class OriginRule {
+  readonly #own: string;
+  readonly #ui: ReadonlySet<string>;
+
+  constructor(@Inject(CONFIG) config: Config) {
+    this.#own = config.http.baseUrl;
+    this.#ui = new Set([config.http.baseUrl, ...config.http.corsOrigins]);
+  }
+
+  /** @throws DomainError invalid_origin when the request's Origin may not write here */
+  check(request: Request, rule: AccessRequirement['origin']): void {
+    if (rule === 'any' || SAFE_METHODS.has(request.method)) return;
+    const { origin, authorization } = request.headers;
+    if (authorization !== undefined && readCookie(request, SESSION_COOKIE) === undefined) return;
+    const allowed =
+      origin !== undefined && (rule === 'ui' ? this.#ui.has(origin) : origin === this.#own);
+    if (!allowed) {
+      throw new DomainError('invalid_origin', 'This write must come from a page of this service.');
+    }
+  }
+}

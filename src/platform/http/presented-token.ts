@@ -1,0 +1,27 @@
+import type { Request } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { PresentedToken } from './access-policy.js';
+import { SESSION_COOKIE, readCookie } from './cookies.js';
+
+/**
+ * The access token of a request: of the Authorization header (RFC 6750 §2.1, RFC 9449 §7.1), else of the session
+ * cookie. A header always wins, so that a client with a token of its own is never judged by a cookie.
+ *
+ * @throws DomainError unauthenticated for an Authorization header that carries neither scheme
+ */
+export function presentedToken(request: Request): PresentedToken | undefined {
+  const header = request.headers.authorization;
+  if (header !== undefined) {
+    const match = /^(bearer|dpop) +([\w.~+/-]+=*)$/i.exec(header);
+    const [, scheme, token] = match ?? [];
+    if (scheme === undefined || token === undefined) {
+      throw new DomainError(
+        'unauthenticated',
+        'The Authorization header must carry a Bearer or DPoP access token.',
+      );
+    }
+    return { scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer', token };
+  }
+  const cookie = readCookie(request, SESSION_COOKIE);
+  return cookie === undefined || cookie === '' ? undefined : { scheme: 'cookie', token: cookie };
+}

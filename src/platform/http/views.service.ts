@@ -1,0 +1,38 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Inject, Injectable } from '@nestjs/common';
+import { Eta } from 'eta';
+import { CONFIG, type Config } from '#platform/config/config.js';
+
+/** Scripts that the composition root adds to every page; production adds none. */
+export const PAGE_SCRIPTS = Symbol('scripts added to every page');
+
+/** HTML templates (Eta), escaped by the engine: `<%= %>` escapes, and no template of ours uses the raw form for data. */
+@Injectable()
+export class Views {
+  readonly #eta = new Eta({ autoEscape: true, varName: 'page', useWith: false });
+  readonly #site: object;
+
+  constructor(
+    @Inject(CONFIG) { relyingParty }: Pick<Config, 'relyingParty'>,
+    @Inject(PAGE_SCRIPTS) scripts: readonly string[],
+  ) {
+    this.#site = { organizationName: relyingParty.organizationName, scripts };
+    this.register(new URL('views/', import.meta.url));
+  }
+
+  /** Makes every `.eta` file of a folder known by its name, without the ending. */
+  register(folder: URL): void {
+    const path = fileURLToPath(folder);
+    for (const file of readdirSync(path)) {
+      const source = readFileSync(join(path, file), 'utf8');
+      this.#eta.loadTemplate(`@${basename(file, '.eta')}`, source);
+    }
+  }
+
+  /** Renders a template with its data; `site` is there in every one. */
+  render(name: string, data: object): string {
+    return this.#eta.render(`@${name}`, { ...data, site: this.#site });
+  }
+}

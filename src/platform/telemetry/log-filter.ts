@@ -1,0 +1,72 @@
+/** The levels of RUST_LOG, each with pino's number; `off` is above them all. */
+const LEVELS: Readonly<Record<string, number>> = {
+  trace: 10,
+  debug: 20,
+  info: 30,
+  warn: 40,
+  error: 50,
+  off: 100,
+};
+
+/** Which log lines are written, by level and target. */
+export interface LogFilter {
+  /** The lowest level any rule lets through, as pino names it. */
+  readonly level: string;
+  /** Whether a line of this level (pino's number) and target is written. */
+  allows(level: number, target: string): boolean;
+}
+
+/**
+ * Reads RUST_LOG directives such as `info,security=warn,svc_server::scim=debug`: a bare level is the default, a bare
+ * target means trace, the longest matching target wins. Targets are the loggers' contexts; the leading `svc_server::` may
+ * be left out, and `svc_server` alone is all of them.
+ *
+ * @throws Error naming RUST_LOG for a level that does not exist
+ */
+export function parseLogFilter(directives: string): LogFilter {
+  const rules = new Map<string, number>([['', LEVELS['info'] ?? 30]]);
+  for (const directive of directives.split(',').map((part) => part.trim())) {
+    if (directive === '') continue;
+    const [left = '', right] = directive.split('=', 2);
+    if (right === undefined && Object.hasOwn(LEVELS, left.toLowerCase())) {
+      rules.set('', levelNumber(left));
+    } else {
+      rules.set(normalizeTarget(left), right === undefined ? 10 : levelNumber(right));
+    }
+  }
+  const decided = new Map<string, number>();
+  const lowest = Math.min(...rules.values());
+  return {
+    level:
+      Object.entries(LEVELS).find(([name, n]) => n === lowest && name !== 'off')?.[0] ?? 'silent',
+    allows(level, target) {
+      let minimum = decided.get(target);
+      if (minimum === undefined) {
+        minimum = ruleFor(rules, normalizeTarget(target));
+        decided.set(target, minimum);
+      }
+      return level >= minimum;
+    },
+  };
+}
+
+function ruleFor(rules: ReadonlyMap<string, number>, target: string): number {
+  const parts = target === '' ? [] : target.split('::');
+  for (let length = parts.length; length >= 0; length -= 1) {
+    const rule = rules.get(parts.slice(0, length).join('::'));
+    if (rule !== undefined) return rule;
+  }
+  return LEVELS['info'] ?? 30;
+}
+
+function normalizeTarget(target: string): string {
+  return target.trim().replace(/^svc_server(?:::|$)/, '');
+}
+
+function levelNumber(name: string): number {
+  const level = LEVELS[name.trim().toLowerCase()];
+  if (level === undefined) {
+    throw new Error('RUST_LOG: a level must be trace, debug, info, warn, error or off');
+  }
+  return level;
+}
