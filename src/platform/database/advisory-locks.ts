@@ -1,0 +1,10 @@
+/**
+ * The keys of PostgreSQL's advisory locks, all in one place so that no two purposes share one. A lock belongs to a
+ * session: it ends with it, however the process ends.
+ */
+export const ADVISORY_LOCKS = {
+  /** Held by whoever migrates; replicas that start together wait for it. */
+  migrations: 7_301_001,
+  /** Held for life by the process that supervises an embedded server. */
+  embeddedServer: 7_301_002,
+} as const;

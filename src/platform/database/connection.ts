@@ -1,0 +1,73 @@
+import type { Logger } from '@nestjs/common';
+import { Client, type Pool, type PoolClient, type PoolConfig } from 'pg';
+import { DataSource } from 'typeorm';
+
+/** Where the database is: a `postgres://` URL, or the embedded server's Unix socket. */
+export type DatabaseAddress =
+  | { readonly connectionString: string }
+  | Readonly<Record<'host' | 'user' | 'database', string> & { port: number }>;
+
+/** How long anything may take, in milliseconds: no request waits for ever for a database that hangs. */
+export const TIMEOUTS = {
+  connectionTimeoutMillis: 5_000,
+  lock_timeout: 5_000,
+  statement_timeout: 10_000,
+  /** The client's own limit, above the server's: it is what saves us from a server that is frozen. */
+  query_timeout: 12_000,
+  idle_in_transaction_session_timeout: 15_000,
+} as const satisfies PoolConfig;
+
+type Timeouts = Readonly<Record<keyof typeof TIMEOUTS, number>>;
+
+/**
+ * Opens the pool that serves requests.
+ *
+ * @throws whatever the driver says when the database cannot be reached: nothing is tried twice here
+ */
+export async function openPool(
+  address: DatabaseAddress,
+  log: Logger,
+  maxConnections: number,
+  timeouts: Timeouts = TIMEOUTS,
+): Promise<DataSource> {
+  const dataSource = await connect(address, log, { ...timeouts, max: maxConnections });
+  const pool = poolOf(dataSource);
+  pool.on('release', (_error, client) => discardUnlessIdle(client));
+  return dataSource;
+}
+
+/** Opens one connection that may wait as long as a migration takes. */
+export function openMigrationConnection(
+  address: DatabaseAddress,
+  log: Logger,
+): Promise<DataSource> {
+  const { connectionTimeoutMillis } = TIMEOUTS;
+  return connect(address, log, { connectionTimeoutMillis, max: 1 });
+}
+
+function connect(address: DatabaseAddress, log: Logger, pool: PoolConfig): Promise<DataSource> {
+  return new DataSource({
+    type: 'postgres',
+    synchronize: false,
+    installExtensions: false,
+    applicationName: 'svc-server',
+    poolErrorHandler: (error: Error) => log.warn(`Lost an idle connection: ${error.message}`),
+    extra: { ...address, keepAlive: true, ...pool },
+  }).initialize();
+}
+
+function poolOf({ driver }: DataSource): Pool {
+  if (!('master' in driver)) throw new TypeError('The driver of the data source has no pool');
+  return driver.master as Pool; // PostgresDriver types it as any
+}
+
+/**
+ * Keeps a connection out of the pool that comes back with a statement still running or a transaction still open, as
+ * happens when the server froze and even the ROLLBACK timed out: the next to borrow it would commit what this one
+ * gave up, or believe committed what never was. The pool drops a connection that is ending.
+ */
+function discardUnlessIdle(client: PoolClient): void {
+  const answered = 'readyForQuery' in client && client.readyForQuery === true;
+  if (answered && client.getTransactionStatus() === 'I') return;
+  if (client instanceof Client) void client.end();
+}

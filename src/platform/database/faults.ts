@@ -1,0 +1,79 @@
+import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
+
+/**
+ * SQLSTATEs of a server that is going, gone, coming or overloaded: connection exceptions (08), insufficient resources
+ * such as too many connections (53), operator intervention: shutdown, crash, start-up, and the statement timeout (57),
+ * the lock timeout and the end of a transaction that idled.
+ */
+const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03)$/;
+
+/** What Node says when nobody listens where the server was, or nobody answers any more. */
+const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT', // the Unix socket is gone; counted only when connecting
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** pg and its pool give these no code, so their text is all there is. */
+const AWAY_MESSAGES: ReadonlySet<string> = new Set([
+  'Connection terminated unexpectedly',
+  'Connection terminated due to connection timeout',
+  'Connection terminated',
+  'timeout exceeded when trying to connect',
+  'timeout expired',
+  'Query read timeout',
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+  'Cannot use a pool after calling end on the pool',
+]);
+
+/**
+ * Whether an error means that the database cannot be reached or cannot answer now, so that the same request may well
+ * succeed later: neither the caller nor the statement is at fault.
+ */
+export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof QueryRunnerAlreadyReleasedError) return true; // its connection died under a transaction
+  const fault = reportedBy(error);
+  if (!(fault instanceof Error)) return false;
+  const code = codeOf(fault);
+  if (code === 'ENOENT') return 'syscall' in fault && fault.syscall === 'connect';
+  if (code !== undefined) return AWAY_STATES.test(code) || AWAY_SYSTEM_CODES.has(code);
+  return AWAY_MESSAGES.has(fault.message);
+}
+
+/** The five-character SQLSTATE PostgreSQL reported, or undefined for any other error. */
+export function sqlStateOf(error: unknown): string | undefined {
+  const code = codeOf(reportedBy(error));
+  return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+}
+
+/** The name of the constraint (SQLSTATE class 23) a statement ran into, or undefined for any other error. */
+export function violatedConstraint(error: unknown): string | undefined {
+  const fault = reportedBy(error);
+  if (!sqlStateOf(fault)?.startsWith('23')) return undefined;
+  if (!(fault instanceof Error) || !('constraint' in fault)) return undefined;
+  return typeof fault.constraint === 'string' ? fault.constraint : undefined;
+}
+
+/** What went wrong, in one line for an operator. Node gives the failure of several addresses a code and no message. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.message || (codeOf(error) ?? error.name);
+}
+
+/** TypeORM wraps what the driver reported. */
+function reportedBy(error: unknown): unknown {
+  return error instanceof QueryFailedError ? error.driverError : error;
+}
+
+/** The `code` of an error: a SQLSTATE of PostgreSQL's, or one of Node's own such as ENOENT. */
+export function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}

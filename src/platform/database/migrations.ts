@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto';
+import { readFile, readdir } from 'node:fs/promises';
+import type { Logger } from '@nestjs/common';
+import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
+import { ADVISORY_LOCKS } from './advisory-locks.js';
+import { reasonOf } from './faults.js';
+import { sql } from './sql.js';
+
+/** As deep below the package in `src/` as in `dist/`. */
+const MIGRATIONS = new URL('../../../migrations/', import.meta.url);
+
+interface Migration {
+  readonly name: string;
+  readonly text: string;
+  readonly sha256: string;
+}
+
+/**
+ * Applies, in the order of their names, the migrations the database does not have yet: forward only, one transaction
+ * a file, under an advisory lock so that replicas starting together do not collide. Names the database knows and this
+ * code does not are left alone: during a rolling deployment the newer replica may migrate first.
+ *
+ * @param dataSource one without a client-side query timeout: another process's migration may take long
+ * @throws Error when an applied file was changed since, or a file fails; what came before it stays applied
+ */
+export async function migrate(
+  dataSource: DataSource,
+  log: Logger,
+  directory: URL = MIGRATIONS,
+): Promise<void> {
+  const migrations = await readMigrations(directory);
+  const runner = dataSource.createQueryRunner();
+  try {
+    await takeTurn(runner, log);
+    const applied = await appliedMigrations(runner.manager);
+    for (const migration of migrations) {
+      const sha256 = applied.get(migration.name);
+      if (sha256 === undefined) await apply(runner.manager, migration, log);
+      else if (sha256 !== migration.sha256) throw changedSince(migration);
+    }
+  } finally {
+    // Gives the lock back. Where the connection is lost the lock went with it, and that error is already on its way.
+    await runner.query('DISCARD ALL').catch(() => undefined);
+    await runner.release();
+  }
+}
+
+async function readMigrations(directory: URL): Promise<Migration[]> {
+  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).toSorted();
+  return Promise.all(
+    names.map(async (name) => {
+      const text = await readFile(new URL(name, directory), 'utf8');
+      return { name, text, sha256: createHash('sha256').update(text).digest('hex') };
+    }),
+  );
+}
+
+/** Neither the wait for the lock nor a long migration may be cut by a timeout the server or the role sets. */
+async function takeTurn(runner: QueryRunner, log: Logger): Promise<void> {
+  await runner.query('SET statement_timeout = 0; SET lock_timeout = 0');
+  const [attempt] = await sql<{ taken: boolean }>(runner.manager)`
+    SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.migrations}) AS taken`;
+  if (attempt?.taken) return;
+  log.log('Another process is migrating the database: waiting for it');
+  await sql(runner.manager)`SELECT pg_advisory_lock(${ADVISORY_LOCKS.migrations})`;
+}
+
+/** Asks before it creates the table, so that a role without the right to create serves a migrated database. */
+async function appliedMigrations(manager: EntityManager): Promise<Map<string, string>> {
+  const [table] = await sql<{ known: boolean }>(manager)`
+    SELECT to_regclass('schema_migrations') IS NOT NULL AS known`;
+  if (!table?.known) {
+    await sql(manager)`
+      CREATE TABLE schema_migrations (
+        name       text        PRIMARY KEY,
+        sha256     text        NOT NULL,
+        applied_at timestamptz NOT NULL DEFAULT now()
+      )`;
+  }
+  const rows = await sql<{ name: string; sha256: string }>(manager)`
+    SELECT name, sha256 FROM schema_migrations`;
+  return new Map(rows.map((row) => [row.name, row.sha256]));
+}
+
+async function apply(manager: EntityManager, migration: Migration, log: Logger): Promise<void> {
+  const { name, text, sha256 } = migration;
+  try {
+    await manager.transaction(async (tx) => {
+      await tx.query(text); // without parameters PostgreSQL takes a whole script
+      await sql(tx)`INSERT INTO schema_migrations (name, sha256) VALUES (${name}, ${sha256})`;
+    });
+  } catch (cause) {
+    throw new Error(`Migration ${name} failed and was rolled back: ${reasonOf(cause)}`, { cause });
+  }
+  log.log(`Applied migration ${name}`);
+}
+
+function changedSince({ name }: Migration): Error {
+  return new Error(
+    `Migration ${name} was changed after it was applied. Restore the file and write a new migration instead.`,
+  );
+}

@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from '@nestjs/common';
+import type { DataSource } from 'typeorm';
+import type { Config } from '#platform/config/config.js';
+import { claimDatabase, type Composition } from './composition.js';
+import { openMigrationConnection, openPool, type DatabaseAddress } from './connection.js';
+import { startEmbeddedPostgres } from './embedded-postgres.js';
+import { isDatabaseAway, reasonOf } from './faults.js';
+import { migrate } from './migrations.js';
+import { sql } from './sql.js';
+
+/** How long a start waits for a database that is not there yet, and how often it asks, in milliseconds. */
+const PATIENCE = 30_000;
+const RETRY_EVERY = 1_000;
+
+/** The database of this process: connected, migrated, and of this process's composition. */
+export class Database {
+  constructor(
+    readonly dataSource: DataSource,
+    private readonly stopServer: () => Promise<void>,
+  ) {}
+
+  /** Closes the pool, then stops the embedded server if this process runs one. */
+  async close(): Promise<void> {
+    if (this.dataSource.isInitialized) await this.dataSource.destroy();
+    await this.stopServer();
+  }
+}
+
+/**
+ * Opens the configured database, or starts the embedded one; migrates it; claims it for this composition.
+ *
+ * @throws Error when it stays out of reach for 30 s, is too old, cannot be migrated, or is another composition's
+ */
+export async function openDatabase(
+  config: Config['database'],
+  composition: Composition,
+  log: Logger,
+): Promise<Database> {
+  const server = await locateServer(config, log);
+  try {
+    await prepare(server.address, composition, log);
+    const dataSource = await openPool(server.address, log, config.maxConnections);
+    return new Database(dataSource, () => server.stop());
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+async function locateServer(
+  { url, dataDir, maxConnections }: Config['database'],
+  log: Logger,
+): Promise<{ address: DatabaseAddress; stop(): Promise<void> }> {
+  if (url !== undefined) {
+    return { address: { connectionString: url }, stop: () => Promise.resolve() };
+  }
+  // Beside the pool: the supervisor's own session, a migration, an operator who looks in.
+  const settings = { max_connections: String(maxConnections + 10) };
+  const server = await startEmbeddedPostgres({ dataDir, log, settings });
+  const { socketDir: host, port, user, database } = server;
+  return { address: { host, port, user, database }, stop: () => server.stop() };
+}
+
+async function prepare(
+  address: DatabaseAddress,
+  composition: Composition,
+  log: Logger,
+): Promise<void> {
+  const dataSource = await connectPatiently(address, log);
+  try {
+    await checkVersion(dataSource);
+    await migrate(dataSource, log);
+    await claimDatabase(dataSource, composition);
+  } finally {
+    await dataSource.destroy();
+  }
+}
+
+/** A database that starts beside us may come later than we do; one that refuses us will not change its mind. */
+async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<DataSource> {
+  const deadline = Date.now() + PATIENCE;
+  for (;;) {
+    try {
+      return await openMigrationConnection(address, log);
+    } catch (error) {
+      if (!isDatabaseAway(error) || Date.now() >= deadline) throw error;
+      log.warn(`The database cannot be reached yet (${reasonOf(error)}): trying again`);
+      await delay(RETRY_EVERY);
+    }
+  }
+}
+
+async function checkVersion(dataSource: DataSource): Promise<void> {
+  const [server] = await sql<{ version: string; enough: boolean }>(dataSource.manager)`
+    SELECT current_setting('server_version') AS version,
+           current_setting('server_version_num')::integer >= 150000 AS enough`;
+  if (server?.enough) return;
+  throw new Error(`PostgreSQL 15 or newer is needed; this server is ${server?.version}.`);
+}
