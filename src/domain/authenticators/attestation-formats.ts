@@ -1,0 +1,73 @@
+import { hash } from 'node:crypto';
+import { Fido2Lib, type RegistrationCeremony } from 'fido2-lib';
+import {
+  ATTESTATION_FORMATS,
+  ES256,
+  judgeAttestation,
+  type AttestationFormat,
+} from './attestation-policy.js';
+import { Refusal } from './refusal.js';
+
+/**
+ * Makes our `packed` and `fido-u2f` the only formats `fido2-lib` knows. Its own are never to be relied on for trust:
+ * they accept self-attestation and ignore whether a certificate's signature verifies. The registry is the process's,
+ * and registering again changes nothing.
+ */
+export function registerAttestationFormats(): void {
+  Fido2Lib.deleteAllAttestationFormats();
+  for (const format of ATTESTATION_FORMATS) {
+    Fido2Lib.addAttestationFormat(
+      format,
+      (statement) => readStatement(format, statement),
+      function () {
+        return validateStatement(format, this);
+      },
+    );
+  }
+}
+
+/** Takes an attestation statement apart; its members are exactly those of its format (WebAuthn §8.2, §8.6). */
+function readStatement(
+  format: AttestationFormat,
+  statement: Record<string, unknown>,
+): Map<string, unknown> {
+  const { alg, sig, x5c, ...others } = statement;
+  if (x5c === undefined || x5c === null) {
+    throw new Refusal('Self-attestation is not accepted: x5c is missing.');
+  }
+  if (format === 'packed' && alg !== ES256) {
+    throw new Refusal(`Only ES256 (${ES256}) attestation signatures are accepted.`);
+  }
+  const isWhole =
+    sig instanceof Uint8Array &&
+    Array.isArray(x5c) &&
+    x5c.every((certificate) => certificate instanceof Uint8Array) &&
+    (format === 'packed' || alg === undefined) &&
+    Object.keys(others).length === 0;
+  if (!isWhole) throw new Refusal(`The ${format} attestation statement is malformed.`);
+  return new Map(Object.entries(statement));
+}
+
+/** Applies the policy, then ticks off the statement's members: the library fails what nobody has looked at. */
+async function validateStatement(
+  format: AttestationFormat,
+  { authnrData, clientData, audit, request }: RegistrationCeremony,
+): Promise<true> {
+  const { x, y } = authnrData.get('credentialPublicKeyJwk');
+  request.verdict.aaguid = judgeAttestation(
+    { format, signature: authnrData.get('sig'), x5c: authnrData.get('x5c') },
+    {
+      authenticatorData: new Uint8Array(authnrData.get('rawAuthnrData')),
+      clientDataHash: hash('sha256', new Uint8Array(clientData.get('rawClientDataJson')), 'buffer'),
+      rpIdHash: new Uint8Array(authnrData.get('rpIdHash')),
+      aaguid: new Uint8Array(authnrData.get('aaguid')),
+      credentialId: new Uint8Array(authnrData.get('credId')),
+      publicKey: { x: Buffer.from(x, 'base64url'), y: Buffer.from(y, 'base64url') },
+    },
+    request.trust,
+  );
+  for (const member of ['fmt', 'alg', 'sig', 'x5c']) {
+    if (authnrData.has(member)) audit.journal.add(member);
+  }
+  return true;
+}

@@ -1,0 +1,108 @@
+import { verify } from 'node:crypto';
+import { verifyPath } from './attestation/certificate-path.js';
+import { parseCertificate, type ParsedCertificate } from './attestation/certificate.js';
+import { checkLeaf, checkPackedSubject, readAaguid } from './attestation/leaf-certificate.js';
+import { Refusal } from './refusal.js';
+import type { TrustAnchor } from './trust-anchors.js';
+
+/** The accepted attestation statement formats, case-sensitive (WebAuthn §8.2 and §8.6). */
+export const ATTESTATION_FORMATS = ['packed', 'fido-u2f'] as const;
+export type AttestationFormat = (typeof ATTESTATION_FORMATS)[number];
+
+/** COSE's ES256: ECDSA on P-256 with SHA-256, the one algorithm offered and accepted. */
+export const ES256 = -7;
+
+/** An attestation statement as it came, decoded but not yet believed. */
+export interface AttestationStatement {
+  readonly format: AttestationFormat;
+  readonly signature: Uint8Array;
+  /** The leaf first, then the certificate that issued it, and so on; never the root. */
+  readonly x5c: readonly Uint8Array[];
+}
+
+/** What the statement speaks about. */
+export interface AttestedCredential {
+  readonly authenticatorData: Uint8Array;
+  readonly clientDataHash: Uint8Array;
+  readonly rpIdHash: Uint8Array;
+  readonly aaguid: Uint8Array;
+  readonly credentialId: Uint8Array;
+  /** The coordinates of the P-256 public key, 32 bytes each. */
+  readonly publicKey: { readonly x: Uint8Array; readonly y: Uint8Array };
+}
+
+/** Whom to believe, and when. */
+export interface AttestationTrust {
+  readonly anchors: readonly TrustAnchor[];
+  readonly now: Date;
+}
+
+/**
+ * The authenticator policy: whether a statement proves that the credential lives in the pinned vendor's hardware.
+ *
+ * @returns the model's AAGUID as the certificate states it (never authData), or null when it states none
+ * @throws Refusal for every other statement, with the first reason found
+ */
+export function judgeAttestation(
+  statement: AttestationStatement,
+  credential: AttestedCredential,
+  trust: AttestationTrust,
+): string | null {
+  const chain = statement.x5c.map(parseCertificate);
+  const [leaf] = chain;
+  if (!leaf) throw new Refusal('Self-attestation is not accepted: x5c is missing.');
+  if (statement.format === 'fido-u2f' && chain.length !== 1) {
+    throw new Refusal('A fido-u2f attestation carries exactly one certificate.');
+  }
+  verifyPath(chain, trust.anchors, trust.now);
+  checkLeaf(leaf);
+  if (statement.format === 'packed') checkPackedSubject(leaf);
+  checkStatementSignature(statement, credential, leaf);
+  return judgeAaguid(statement.format, leaf, credential.aaguid);
+}
+
+function checkStatementSignature(
+  { format, signature }: AttestationStatement,
+  credential: AttestedCredential,
+  leaf: ParsedCertificate,
+): void {
+  const signed = format === 'packed' ? packedSignedData(credential) : u2fSignedData(credential);
+  if (!verify('sha256', signed, leaf.x509.publicKey, signature)) {
+    throw new Refusal('The attestation signature does not verify.');
+  }
+}
+
+/** WebAuthn §8.2: authenticatorData ‖ clientDataHash. */
+function packedSignedData({ authenticatorData, clientDataHash }: AttestedCredential): Buffer {
+  return Buffer.concat([authenticatorData, clientDataHash]);
+}
+
+/** WebAuthn §8.6: 0x00 ‖ rpIdHash ‖ clientDataHash ‖ credentialId ‖ the public key as an uncompressed point. */
+function u2fSignedData(credential: AttestedCredential): Buffer {
+  const { rpIdHash, clientDataHash, credentialId, publicKey } = credential;
+  return Buffer.concat([
+    Buffer.of(0x00),
+    rpIdHash,
+    clientDataHash,
+    credentialId,
+    Buffer.of(0x04),
+    publicKey.x,
+    publicKey.y,
+  ]);
+}
+
+/** The certificate alone names the model; what authData says may only agree with it. */
+function judgeAaguid(
+  format: AttestationFormat,
+  leaf: ParsedCertificate,
+  claimed: Uint8Array,
+): string | null {
+  const certified = readAaguid(leaf);
+  if (certified === null) return null;
+  // U2F has no place for an AAGUID: zero there says "carries none". CTAP2 has one, and there zero disagrees.
+  const carriesNone = format === 'fido-u2f' && claimed.every((byte) => byte === 0);
+  if (!carriesNone && !certified.equals(claimed)) {
+    throw new Refusal('The AAGUID of the certificate and that of the authenticator data disagree.');
+  }
+  return certified.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}

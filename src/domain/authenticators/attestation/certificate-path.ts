@@ -1,0 +1,113 @@
+import type { TrustAnchor } from '../trust-anchors.js';
+import { Refusal } from '../refusal.js';
+import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
+
+/** The vendor's multi-purpose root also signs PIV, OpenPGP and other CAs: FIDO keys attest under these alone. */
+const FIDO_CA_PREFIX = 'Yubico FIDO Attestation ';
+
+/** Far more than any vendor's hierarchy, and a bound on the signatures one request can have us check. */
+const LONGEST_CHAIN = 5;
+
+/** Every extension this policy takes into account; another one marked critical fails (RFC 5280 §4.2). */
+const UNDERSTOOD: ReadonlySet<string> = new Set(Object.values(EXTENSION));
+
+/**
+ * Verifies the path from an attestation leaf to a pinned root (RFC 5280 §6.1, as far as attestation needs it).
+ *
+ * @param chain `x5c`: the leaf first, each certificate issued by the next, the root left out
+ * @param now the moment of enrollment
+ * @returns the anchor that the path ends in
+ * @throws Refusal when there is no such path
+ */
+export function verifyPath(
+  chain: readonly ParsedCertificate[],
+  anchors: readonly TrustAnchor[],
+  now: Date,
+): TrustAnchor {
+  if (chain.length > LONGEST_CHAIN) throw new Refusal('x5c is too long.');
+  chain.forEach((certificate, depth) => {
+    refuseRoot(certificate, depth, anchors);
+    checkValidity(certificate, now);
+    checkCriticalExtensions(certificate);
+    if (depth > 0) checkIssuer(certificate, depth - 1);
+  });
+
+  chain.slice(0, -1).forEach((certificate, depth) => {
+    const issuer = chain[depth + 1];
+    if (!issuer || !certificate.x509.checkIssued(issuer.x509)) {
+      throw new Refusal('x5c is not a chain: a certificate was not issued by the next.');
+    }
+    if (!certificate.x509.verify(issuer.x509.publicKey)) throw notSigned();
+  });
+  const anchor = findAnchor(chain, anchors);
+  checkIssuer(anchor.certificate, chain.length - 1);
+  if (anchor.fidoCaRequired && !chain.slice(1).some(isFidoCa)) {
+    throw new Refusal(`The path does not run through a CA named "${FIDO_CA_PREFIX}...".`);
+  }
+  return anchor;
+}
+
+/** Trust starts from what is pinned here; a root that the client brings, even the right one, proves nothing. */
+function refuseRoot(
+  certificate: ParsedCertificate,
+  depth: number,
+  anchors: readonly TrustAnchor[],
+): void {
+  const isPinned = anchors.some((anchor) =>
+    anchor.certificate.x509.raw.equals(certificate.x509.raw),
+  );
+  const isSelfIssued = certificate.x509.subject === certificate.x509.issuer;
+  if (!isPinned && !isSelfIssued) return;
+  throw new Refusal(
+    depth === 0 ? 'The attestation certificate is self-signed.' : 'x5c must not contain a root.',
+  );
+}
+
+function checkValidity({ x509 }: ParsedCertificate, now: Date): void {
+  if (!(now >= x509.validFromDate && now <= x509.validToDate)) {
+    throw new Refusal('A certificate in x5c is expired or not yet valid.');
+  }
+}
+
+function checkCriticalExtensions({ extensions }: ParsedCertificate): void {
+  for (const [oid, { critical }] of extensions) {
+    if (critical && !UNDERSTOOD.has(oid)) {
+      throw new Refusal(`A certificate in x5c has an unknown critical extension, ${oid}.`);
+    }
+  }
+}
+
+/** @param below how many intermediate certificates stand between this issuer and the leaf */
+function checkIssuer(issuer: ParsedCertificate, below: number): void {
+  if (issuer.version !== 3 || issuer.basicConstraints?.ca !== true) {
+    throw new Refusal('An issuer in the path is not a CA.');
+  }
+  if (!issuer.signsCertificates) {
+    throw new Refusal('An issuer in the path may not sign certificates.');
+  }
+  if (issuer.basicConstraints.pathLength < below) {
+    throw new Refusal('The path is longer than an issuer in it allows.');
+  }
+}
+
+/** Two anchors may bear one name: whichever of them made the signature is the issuer. */
+function findAnchor(
+  chain: readonly ParsedCertificate[],
+  anchors: readonly TrustAnchor[],
+): TrustAnchor {
+  const last = chain.at(-1)?.x509;
+  const namesakes = anchors.filter(({ certificate }) => last?.checkIssued(certificate.x509));
+  if (namesakes.length === 0) throw new Refusal('The path does not end in a pinned root.');
+  const anchor = namesakes.find(({ certificate }) => last?.verify(certificate.x509.publicKey));
+  if (!anchor) throw notSigned();
+  return anchor;
+}
+
+function notSigned(): Refusal {
+  return new Refusal("A certificate in x5c bears its issuer's name, not its signature.");
+}
+
+function isFidoCa(certificate: ParsedCertificate): boolean {
+  const [name, ...others] = subjectValues(certificate, ATTRIBUTE.commonName);
+  return others.length === 0 && name?.startsWith(FIDO_CA_PREFIX) === true;
+}

@@ -1,0 +1,116 @@
+import { X509Certificate } from 'node:crypto';
+import { BitString, fromBER } from 'asn1js';
+import { BasicConstraints, Certificate } from 'pkijs';
+import { Refusal } from '../refusal.js';
+
+/** The object identifiers of the extensions this policy reads (RFC 5280 §4.2.1, FIDO's own arc). */
+export const EXTENSION = {
+  keyUsage: '2.5.29.15',
+  basicConstraints: '2.5.29.19',
+  /** id-fido-gen-ce-aaguid (WebAuthn §8.2.1). */
+  aaguid: '1.3.6.1.4.1.45724.1.1.4',
+} as const;
+
+/** The object identifiers of the subject's attributes (RFC 4519 §2). */
+export const ATTRIBUTE = {
+  commonName: '2.5.4.3',
+  country: '2.5.4.6',
+  organization: '2.5.4.10',
+  organizationalUnit: '2.5.4.11',
+} as const;
+
+/** The header of a BIT STRING of 257 octets: one that counts unused bits, 256 of RSA-2048 signature. */
+const RSA_2048_BIT_STRING = Buffer.from([0x03, 0x82, 0x01, 0x01]);
+
+/** Position of keyCertSign in the first octet of a KeyUsage BIT STRING: bit 5, counted from the left. */
+const KEY_CERT_SIGN = 0x04;
+
+/** One certificate, parsed once: Node verifies with it, and the rest is what Node does not tell. */
+export interface ParsedCertificate {
+  readonly x509: X509Certificate;
+  /** 3 for X.509 v3. */
+  readonly version: number;
+  /** By object identifier; none stands twice. `value` is the content of the extnValue OCTET STRING. */
+  readonly extensions: ReadonlyMap<string, { readonly critical: boolean; readonly value: Buffer }>;
+  /** The subject's attributes in their order. */
+  readonly subject: readonly { readonly oid: string; readonly value: string }[];
+  /** Undefined when the certificate has no Basic Constraints. */
+  readonly basicConstraints: { readonly ca: boolean; readonly pathLength: number } | undefined;
+  readonly signsCertificates: boolean;
+}
+
+/**
+ * Parses one DER certificate.
+ *
+ * @throws Refusal for what is not exactly one DER certificate, or one with an extension standing twice
+ */
+export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
+  const der = withWholeSignatureOctets(bytes);
+  let x509: X509Certificate;
+  let certificate: Certificate;
+  try {
+    x509 = new X509Certificate(der);
+    certificate = Certificate.fromBER(der);
+  } catch (cause) {
+    throw new Refusal('A certificate in x5c is malformed.', { cause });
+  }
+  // OpenSSL and ASN.1.js both read over trailing bytes and BER spellings: only one spelling may pass.
+  if (!x509.raw.equals(der)) throw new Refusal('A certificate in x5c is not plain DER.');
+
+  const extensions = new Map<string, { critical: boolean; value: Buffer }>();
+  for (const { extnID, critical, extnValue } of certificate.extensions ?? []) {
+    if (extensions.has(extnID)) throw new Refusal('A certificate in x5c repeats an extension.');
+    extensions.set(extnID, { critical, value: Buffer.from(extnValue.valueBlock.valueHexView) });
+  }
+  return {
+    x509,
+    version: certificate.version + 1,
+    extensions,
+    subject: certificate.subject.typesAndValues.map(({ type, value }) => ({
+      oid: type,
+      value: value.valueBlock.value,
+    })),
+    basicConstraints: readBasicConstraints(extensions.get(EXTENSION.basicConstraints)?.value),
+    signsCertificates: readKeyCertSign(extensions.get(EXTENSION.keyUsage)?.value),
+  };
+}
+
+/** Every value a certificate's subject has for one attribute. */
+export function subjectValues(certificate: ParsedCertificate, oid: string): string[] {
+  return certificate.subject.filter((part) => part.oid === oid).map((part) => part.value);
+}
+
+/**
+ * The genuine leaves of the first U2F keys claim unused bits in the BIT STRING of their RSA-2048 signature, which
+ * OpenSSL then cuts. The octet that says so is outside of what is signed: setting it to 0 changes no statement.
+ */
+function withWholeSignatureOctets(bytes: Uint8Array): Buffer {
+  const der = Buffer.from(bytes);
+  const unusedBits = der.length - 257;
+  const isRsa2048Signature =
+    unusedBits > 4 && der.subarray(unusedBits - 4, unusedBits).equals(RSA_2048_BIT_STRING);
+  if (isRsa2048Signature) der[unusedBits] = 0;
+  return der;
+}
+
+function readBasicConstraints(value: Buffer | undefined): ParsedCertificate['basicConstraints'] {
+  if (!value) return undefined;
+  try {
+    const { cA, pathLenConstraint } = BasicConstraints.fromBER(value);
+    if (pathLenConstraint !== undefined && typeof pathLenConstraint !== 'number') {
+      throw new RangeError('path length beyond an integer');
+    }
+    return { ca: cA, pathLength: pathLenConstraint ?? Infinity };
+  } catch (cause) {
+    throw new Refusal('A certificate in x5c has malformed Basic Constraints.', { cause });
+  }
+}
+
+function readKeyCertSign(value: Buffer | undefined): boolean {
+  if (!value) return false;
+  const { result, offset } = fromBER(value);
+  if (!(result instanceof BitString) || offset !== value.length) {
+    throw new Refusal('A certificate in x5c has a malformed Key Usage.');
+  }
+  return ((result.valueBlock.valueHexView[0] ?? 0) & KEY_CERT_SIGN) !== 0;
+}

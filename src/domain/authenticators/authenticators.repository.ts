@@ -1,0 +1,132 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { sql } from '#platform/database/sql.js';
+import type { VerifiedRegistration } from './webauthn-ceremonies.service.js';
+
+/** An enrolled key as its owner sees it. */
+export interface Authenticator {
+  readonly id: string;
+  readonly name: string;
+  readonly aaguid: string | null;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly userVerification: boolean;
+}
+
+/** What a browser needs to find a key again. */
+export interface Credential {
+  readonly id: Buffer;
+  readonly transports: string[];
+  readonly userVerification: boolean;
+}
+
+/** What checking an assertion needs to know of the key that signed it. */
+export interface AssertingKey {
+  readonly id: string;
+  readonly userId: string;
+  readonly publicKey: string;
+  readonly userVerification: boolean;
+}
+
+interface Row {
+  id: string;
+  name: string;
+  aaguid: string | null;
+  created_at: Date;
+  last_used_at: Date | null;
+  user_verification: boolean;
+}
+
+/** Enrolled security keys. */
+@Injectable()
+export class AuthenticatorsRepository {
+  /**
+   * Adds a user's first key, or nothing when there is one. The caller holds the user's row lock, so that of two
+   * enrollments the second sees the first's key.
+   *
+   * @returns undefined when the user has a key
+   * @throws QueryFailedError 23505 when the credential is registered already, to anybody
+   */
+  async addFirst(
+    tx: EntityManager,
+    userId: string,
+    key: VerifiedRegistration,
+    name: string,
+  ): Promise<Authenticator | undefined> {
+    const [row] = await sql<Row>(tx)`
+      INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid,
+                                  user_verification, transports, name)
+      SELECT ${uuidv7()}::uuid, ${userId}::uuid, ${key.credentialId}::bytea, ${key.publicKey}::text,
+             ${key.signCount}::bigint, ${key.attestation}::text, ${key.aaguid}::uuid, ${key.canVerifyUser}::boolean,
+             ${key.transports}::text[], ${name}::text
+      WHERE NOT EXISTS (SELECT 1 FROM authenticators WHERE user_id = ${userId})
+      RETURNING id, name, aaguid, created_at, last_used_at, user_verification`;
+    return row && authenticator(row);
+  }
+
+  /** The keys of a user, the oldest first. */
+  async list(tx: EntityManager, userId: string): Promise<Authenticator[]> {
+    const rows = await sql<Row>(tx)`
+      SELECT id, name, aaguid, created_at, last_used_at, user_verification
+      FROM authenticators WHERE user_id = ${userId}
+      ORDER BY created_at, id`;
+    return rows.map(authenticator);
+  }
+
+  /** What a login may ask a user's keys for. */
+  listCredentials(tx: EntityManager, userId: string): Promise<Credential[]> {
+    return sql<Credential>(tx)`
+      SELECT credential_id AS id, transports, user_verification AS "userVerification"
+      FROM authenticators WHERE user_id = ${userId}
+      ORDER BY created_at, id`;
+  }
+
+  /** The key of a credential id. */
+  async findByCredentialId(
+    tx: EntityManager,
+    credentialId: Buffer,
+  ): Promise<AssertingKey | undefined> {
+    const [row] = await sql<AssertingKey>(tx)`
+      SELECT id, user_id AS "userId", public_key AS "publicKey", user_verification AS "userVerification"
+      FROM authenticators WHERE credential_id = ${credentialId}`;
+    return row;
+  }
+
+  /**
+   * Moves the signature counter, if it may (WebAuthn §7.2 step 22): it grows, or stays at zero for a key that does not
+   * count. One conditional statement, so that of two clones asserting the same count one loses.
+   */
+  async advanceCounter(tx: EntityManager, id: string, signCount: number): Promise<boolean> {
+    const advanced = await sql<{ id: string }>(tx)`
+      UPDATE authenticators SET sign_count = ${signCount}, last_used_at = now()
+      WHERE id = ${id} AND (sign_count < ${signCount} OR (sign_count = 0 AND ${signCount} = 0))
+      RETURNING id`;
+    return advanced.length === 1;
+  }
+
+  /** Names a key of a user; undefined when the user has no such key. */
+  async rename(
+    tx: EntityManager,
+    userId: string,
+    id: string,
+    name: string,
+  ): Promise<Authenticator | undefined> {
+    const [row] = await sql<Row>(tx)`
+      UPDATE authenticators SET name = ${name}
+      WHERE id = ${id} AND user_id = ${userId}
+      RETURNING id, name, aaguid, created_at, last_used_at, user_verification`;
+    return row && authenticator(row);
+  }
+}
+
+function authenticator(row: Row): Authenticator {
+  return {
+    id: row.id,
+    name: row.name,
+    aaguid: row.aaguid,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    userVerification: row.user_verification,
+  };
+}

@@ -1,0 +1,84 @@
+import { ES256 } from '../attestation-policy.js';
+import { Refusal } from '../refusal.js';
+import { readCanonicalCbor } from './canonical-cbor.js';
+
+/** The flags that say what follows the fixed part (WebAuthn §6.1). */
+const ATTESTED_CREDENTIAL = 0x40;
+const EXTENSIONS = 0x80;
+
+/** rpIdHash (32), flags (1) and signCount (4). */
+const FIXED_LENGTH = 37;
+/** AAGUID (16) and the length of the credential id (2). */
+const ATTESTED_HEADER_LENGTH = 18;
+const LONGEST_CREDENTIAL_ID = 1023;
+
+/** COSE_Key labels (RFC 9053 §7.1) and the values of an ES256 key. */
+const COSE = { keyType: 1, algorithm: 3, curve: -1, x: -2, y: -3 } as const;
+const EC2 = 2;
+const P256 = 1;
+
+/**
+ * Checks that authenticator data is what its flags announce and nothing more (WebAuthn §6.1): the library reads the
+ * same bytes afterwards and passes over what it does not expect.
+ *
+ * @param bytes the raw authenticator data
+ * @param ceremony a registration carries an ES256 credential, an assertion none
+ * @throws Refusal
+ */
+export function checkAuthenticatorData(
+  bytes: Buffer,
+  ceremony: 'registration' | 'assertion',
+): void {
+  if (bytes.length < FIXED_LENGTH) throw new Refusal('The authenticator data is too short.');
+  const flags = bytes.readUInt8(32);
+  const hasCredential = (flags & ATTESTED_CREDENTIAL) !== 0;
+  if (hasCredential !== (ceremony === 'registration')) {
+    throw new Refusal(
+      `The authenticator data must ${hasCredential ? 'not ' : ''}carry a credential in this ceremony.`,
+    );
+  }
+  const items = hasCredential
+    ? readCanonicalCbor(skipCredentialId(bytes.subarray(FIXED_LENGTH)))
+    : readCanonicalCbor(bytes.subarray(FIXED_LENGTH));
+  if (hasCredential) checkCredentialKey(items.shift());
+
+  const hasExtensions = (flags & EXTENSIONS) !== 0;
+  if (items.length !== (hasExtensions ? 1 : 0)) {
+    throw new Refusal('The authenticator data does not end where its flags say.');
+  }
+  if (hasExtensions && !(items[0] instanceof Map)) {
+    throw new Refusal("The authenticator data's extensions are not a map.");
+  }
+}
+
+function skipCredentialId(attested: Buffer): Buffer {
+  if (attested.length < ATTESTED_HEADER_LENGTH) {
+    throw new Refusal('The authenticator data is too short.');
+  }
+  const length = attested.readUInt16BE(16);
+  if (length === 0 || length > LONGEST_CREDENTIAL_ID) {
+    throw new Refusal('A credential id has 1 to 1023 bytes.');
+  }
+  if (attested.length < ATTESTED_HEADER_LENGTH + length) {
+    throw new Refusal('The authenticator data is too short.');
+  }
+  return attested.subarray(ATTESTED_HEADER_LENGTH + length);
+}
+
+function checkCredentialKey(key: unknown): void {
+  if (!(key instanceof Map)) throw new Refusal('The credential has no public key.');
+  if (key.get(COSE.algorithm) !== ES256) {
+    throw new Refusal(`Only ES256 (${ES256}) credentials are accepted.`);
+  }
+  const isP256 =
+    key.size === 5 &&
+    key.get(COSE.keyType) === EC2 &&
+    key.get(COSE.curve) === P256 &&
+    isCoordinate(key.get(COSE.x)) &&
+    isCoordinate(key.get(COSE.y));
+  if (!isP256) throw new Refusal("The credential's public key is malformed.");
+}
+
+function isCoordinate(value: unknown): boolean {
+  return value instanceof Uint8Array && value.length === 32;
+}

@@ -1,0 +1,34 @@
+import { Refusal } from '../refusal.js';
+
+/** What `fido2-lib` says when one of its checks fails, and what we tell the client. */
+const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
+  [/^clientData type should be/, 'The response belongs to the other ceremony.'],
+  [/^clientData challenge/, 'The response answers another challenge.'],
+  [
+    /^(clientData origin|origin |Empty Origin|Invalid URL)/,
+    'The response was made for another origin.',
+  ],
+  [/^authnrData rpIdHash/, 'The response was made for another relying party.'],
+  [/^expected flag was not set: UP/, 'The key does not report a touch.'],
+  [/^expected flag was not set: UV/, 'The key did not verify its user.'],
+  [/^expected User Presence/, 'The key does not report a touch.'],
+  [/^id and credId/, 'The credential id is not the one in the authenticator data.'],
+  [/^Credential ID does not match/, 'The response is of another credential.'],
+  [/^signature validation failed/, 'The signature does not verify.'],
+  [/^unable to validate userHandle/, 'The response is of another user.'],
+  [
+    /^no support for attestation format/,
+    'Only the attestation formats packed and fido-u2f are accepted.',
+  ],
+];
+
+/**
+ * What to tell the client about why a ceremony failed. The library throws errors of many types, some of them about its
+ * own insides: what is not listed is told in general terms, and reaches the log as the cause.
+ */
+export function refusalDetail(error: unknown): string {
+  if (error instanceof Refusal) return error.message;
+  const message = error instanceof Error ? error.message : '';
+  const reason = LIBRARY_REASONS.find(([said]) => said.test(message));
+  return reason?.[1] ?? 'The response is malformed.';
+}

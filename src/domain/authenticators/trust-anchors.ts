@@ -1,0 +1,41 @@
+import { hash, X509Certificate } from 'node:crypto';
+import { parseCertificate, type ParsedCertificate } from './attestation/certificate.js';
+import { YUBICO_ROOTS } from './pinned-roots.js';
+
+/** A root that attestation paths may end in, parsed once for the life of the process. */
+export interface TrustAnchor {
+  readonly certificate: ParsedCertificate;
+  /** Whether a path must run through a CA named "Yubico FIDO Attestation ...". */
+  readonly fidoCaRequired: boolean;
+}
+
+/**
+ * The injection token of the list of {@link TrustAnchor}s. The composition root provides it: `main.ts` gives
+ * {@link PINNED_ROOTS} and nothing can add to them; the demo and the tests add a root of their own run.
+ */
+export const TRUST_ANCHORS = Symbol('TrustAnchors');
+
+/**
+ * Makes a trust anchor of a root's PEM.
+ *
+ * @throws Error for anything but one CA certificate that may sign certificates: a fault of the deployment, not of a client
+ */
+export function trustAnchorFromPem(
+  pem: string,
+  options: { readonly fidoCaRequired?: boolean } = {},
+): TrustAnchor {
+  const certificate = parseCertificate(new X509Certificate(pem).raw);
+  if (certificate.basicConstraints?.ca !== true || !certificate.signsCertificates) {
+    throw new Error(`not a certificate authority: ${certificate.x509.subject}`);
+  }
+  return { certificate, fidoCaRequired: options.fidoCaRequired ?? false };
+}
+
+/** The hardware vendor's roots, each checked against its fingerprint when this module is loaded. */
+export const PINNED_ROOTS: readonly TrustAnchor[] = YUBICO_ROOTS.map((root) => {
+  const anchor = trustAnchorFromPem(root.pem, root);
+  if (hash('sha256', anchor.certificate.x509.raw) !== root.sha256) {
+    throw new Error(`the pinned root "${root.name}" is not the one whose fingerprint is pinned`);
+  }
+  return anchor;
+});

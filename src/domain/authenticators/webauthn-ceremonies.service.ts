@@ -1,0 +1,262 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { Fido2Lib, type FieldMap, type SignalFields } from 'fido2-lib';
+import type { z } from 'zod';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { registerAttestationFormats } from './attestation-formats.js';
+import { ES256, type AttestationFormat } from './attestation-policy.js';
+import { readAuthenticatorData } from './ceremony/attestation-object.js';
+import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
+import { refuseCrossOrigin } from './ceremony/client-data.js';
+import { refusalDetail } from './ceremony/refusal-detail.js';
+import { decideModel } from './model-policy.js';
+import { Refusal } from './refusal.js';
+import { TRUST_ANCHORS, type TrustAnchor } from './trust-anchors.js';
+import {
+  AUTHENTICATION_RESPONSE,
+  CEREMONY_TIMEOUT_MS,
+  REGISTRATION_RESPONSE,
+  type CreationOptionsJSON,
+  type RequestOptionsJSON,
+  type UserVerification,
+} from './webauthn-json.js';
+
+/** A credential that a genuine key has just made, ready to be stored. */
+export interface VerifiedRegistration {
+  readonly credentialId: Buffer;
+  /** SPKI, PEM. */
+  readonly publicKey: string;
+  readonly signCount: number;
+  readonly attestation: AttestationFormat;
+  /** The model, as the attestation certificate states it. */
+  readonly aaguid: string | null;
+  /** Whether the key verified its user (PIN, fingerprint) in this very ceremony. */
+  readonly userVerified: boolean;
+  /** False for a U2F key, which can only ever assert presence. */
+  readonly canVerifyUser: boolean;
+  readonly transports: string[];
+}
+
+/** What a verified assertion says. Whether the counter has grown is judged where it is stored, atomically. */
+export interface VerifiedAssertion {
+  readonly signCount: number;
+  readonly userVerified: boolean;
+}
+
+/**
+ * The two WebAuthn ceremonies (WebAuthn §7.1, §7.2): `fido2-lib` runs them, after our own reading of the bytes has
+ * refused whatever two parsers could read in two ways, and with our own attestation policy inside.
+ */
+@Injectable()
+export class WebAuthnCeremonies {
+  readonly #library = new Fido2Lib();
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(TRUST_ANCHORS) private readonly anchors: readonly TrustAnchor[],
+  ) {
+    registerAttestationFormats();
+  }
+
+  /** The options of a registration, for `PublicKeyCredential.parseCreationOptionsFromJSON`. */
+  creationOptions(ceremony: {
+    readonly challenge: Buffer;
+    readonly user: { readonly id: Buffer; readonly name: string; readonly displayName: string };
+    /** The keys the user has: none of them may be enrolled twice. */
+    readonly excludeCredentialIds: readonly Buffer[];
+  }): CreationOptionsJSON {
+    const { id, name } = this.config.relyingParty;
+    return {
+      rp: { id, name },
+      user: { ...ceremony.user, id: ceremony.user.id.toString('base64url') },
+      challenge: ceremony.challenge.toString('base64url'),
+      pubKeyCredParams: [{ type: 'public-key', alg: ES256 }],
+      timeout: CEREMONY_TIMEOUT_MS,
+      excludeCredentials: ceremony.excludeCredentialIds.map((credentialId) => ({
+        type: 'public-key',
+        id: credentialId.toString('base64url'),
+      })),
+      // Discoverable and verified where the key can; a U2F key, which can neither, may still enroll.
+      authenticatorSelection: {
+        residentKey: 'preferred',
+        requireResidentKey: false,
+        userVerification: 'preferred',
+      },
+      attestation: 'direct',
+    };
+  }
+
+  /**
+   * The options of an assertion, for `PublicKeyCredential.parseRequestOptionsFromJSON`. Without `allowCredentials` the
+   * key looks for a discoverable credential of its own.
+   */
+  requestOptions(ceremony: {
+    readonly challenge: Buffer;
+    readonly allowCredentials?: readonly { readonly id: Buffer; readonly transports: string[] }[];
+    readonly userVerification: UserVerification;
+  }): RequestOptionsJSON {
+    return {
+      challenge: ceremony.challenge.toString('base64url'),
+      timeout: CEREMONY_TIMEOUT_MS,
+      rpId: this.config.relyingParty.id,
+      allowCredentials: (ceremony.allowCredentials ?? []).map(({ id, transports }) => ({
+        type: 'public-key',
+        id: id.toString('base64url'),
+        transports,
+      })),
+      userVerification: ceremony.userVerification,
+    };
+  }
+
+  /**
+   * Verifies a registration, its attestation and the model (WebAuthn §7.1).
+   *
+   * @param ceremony `credential` is a `RegistrationResponseJSON` nobody has looked at; `challenge` the one it must
+   *   answer; `now` the moment at which certificates must be valid
+   * @throws DomainError `attestation_rejected`, with the reason
+   */
+  verifyRegistration(ceremony: {
+    readonly credential: unknown;
+    readonly challenge: Buffer;
+    readonly now: Date;
+  }): Promise<VerifiedRegistration> {
+    return refusedAs('attestation_rejected', async () => {
+      const { id, response } = read(REGISTRATION_RESPONSE, ceremony.credential);
+      refuseCrossOrigin(response.clientDataJSON);
+      checkAuthenticatorData(readAuthenticatorData(response.attestationObject), 'registration');
+
+      const verdict: { aaguid?: string | null } = {};
+      const { authnrData } = await this.#library.attestationResult(
+        {
+          rawId: arrayBuffer(id),
+          response: {
+            clientDataJSON: arrayBuffer(response.clientDataJSON),
+            attestationObject: arrayBuffer(response.attestationObject),
+          },
+          trust: { anchors: this.anchors, now: ceremony.now },
+          verdict,
+        },
+        { ...this.expected(ceremony.challenge), factor: 'second' },
+      );
+      const { aaguid } = verdict;
+      if (aaguid === undefined) throw new Refusal('The attestation was not judged.');
+      const model = decideModel(this.config.enrollment.allowedAaguids, aaguid);
+      if (!model.allowed) throw new Refusal(model.reason);
+
+      const attestation = authnrData.get('fmt');
+      const canVerifyUser = attestation !== 'fido-u2f';
+      const { signCount, userVerified } = signals(authnrData);
+      return {
+        credentialId: id,
+        publicKey: authnrData.get('credentialPublicKeyPem'),
+        attestation,
+        aaguid,
+        signCount,
+        // U2F signs no flags at registration (WebAuthn §8.6): there the client could set what it likes.
+        userVerified: canVerifyUser && userVerified,
+        canVerifyUser,
+        transports: response.transports,
+      };
+    });
+  }
+
+  /**
+   * Verifies an assertion by a stored key (WebAuthn §7.2) in everything but the growth of its counter.
+   *
+   * @param ceremony `credential` is an `AuthenticationResponseJSON` nobody has looked at; `publicKey` (SPKI, PEM),
+   *   `credentialId` and `userHandle` (the bytes of the owner's user id) are what is stored. A response without a
+   *   user handle passes, one with another is refused.
+   * @throws DomainError `assertion_rejected`, with the reason
+   */
+  verifyAssertion(ceremony: {
+    readonly credential: unknown;
+    readonly challenge: Buffer;
+    readonly publicKey: string;
+    readonly credentialId: Buffer;
+    readonly userHandle: Buffer | null;
+    readonly requireUserVerification: boolean;
+  }): Promise<VerifiedAssertion> {
+    return refusedAs('assertion_rejected', async () => {
+      const { id, response } = read(AUTHENTICATION_RESPONSE, ceremony.credential);
+      refuseCrossOrigin(response.clientDataJSON);
+      checkAuthenticatorData(response.authenticatorData, 'assertion');
+
+      const { authnrData } = await this.#library.assertionResult(
+        {
+          rawId: arrayBuffer(id),
+          response: {
+            clientDataJSON: arrayBuffer(response.clientDataJSON),
+            authenticatorData: arrayBuffer(response.authenticatorData),
+            signature: arrayBuffer(response.signature),
+            userHandle: response.userHandle ? arrayBuffer(response.userHandle) : undefined,
+          },
+        },
+        {
+          ...this.expected(ceremony.challenge),
+          factor: ceremony.requireUserVerification ? 'first' : 'second',
+          publicKey: ceremony.publicKey,
+          userHandle: ceremony.userHandle?.toString('base64url') ?? null,
+          allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
+          prevCounter: 0, // never trips: the stored counter is compared in SQL, where two logins may race
+        },
+      );
+      return signals(authnrData);
+    });
+  }
+
+  private expected(challenge: Buffer): { origin: string; rpId: string; challenge: string } {
+    return {
+      origin: this.config.http.baseUrl,
+      rpId: this.config.relyingParty.id,
+      challenge: challenge.toString('base64url'),
+    };
+  }
+}
+
+/**
+ * Which credential an assertion claims to be of, so that its key can be looked up.
+ *
+ * @param credential an `AuthenticationResponseJSON` nobody has looked at
+ * @throws DomainError `assertion_rejected` when it is malformed
+ */
+export function credentialIdOf(credential: unknown): Buffer {
+  try {
+    return read(AUTHENTICATION_RESPONSE, credential).id;
+  } catch (cause) {
+    throw new DomainError('assertion_rejected', refusalDetail(cause), { cause });
+  }
+}
+
+function read<Schema extends z.ZodType>(schema: Schema, credential: unknown): z.output<Schema> {
+  const { data, error } = schema.safeParse(credential);
+  if (!error) return data;
+  const [issue] = error.issues;
+  const where = ['credential', ...(issue?.path ?? [])].map(String).join('.');
+  throw new Refusal(`${where} is malformed: ${issue?.message ?? 'not a credential'}.`);
+}
+
+/** Whatever goes wrong inside is the client's response being wrong, told with its reason under one code. */
+async function refusedAs<Result>(
+  code: ErrorCode,
+  ceremony: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await ceremony();
+  } catch (cause) {
+    throw new DomainError(code, refusalDetail(cause), { cause });
+  }
+}
+
+/** What the key reports of itself in any ceremony. */
+function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
+  return {
+    signCount: authnrData.get('counter'),
+    userVerified: authnrData.get('flags').has('UV'),
+  };
+}
+
+/** The library compares and hashes nothing but ArrayBuffers. */
+function arrayBuffer(bytes: Uint8Array): ArrayBuffer {
+  return Uint8Array.from(bytes).buffer;
+}

@@ -1,0 +1,114 @@
+import { z } from 'zod';
+
+/** How a key and a browser may talk (WebAuthn §5.8.4); what a browser adds later is dropped. */
+const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as const;
+
+/** How long a client may take over a ceremony: as long as its state lives. */
+export const CEREMONY_TIMEOUT_MS = 5 * 60_000;
+
+/** Unpadded base64url, in its one canonical spelling, of `minimum` to `maximum` bytes. */
+const base64url = (minimum: number, maximum: number) =>
+  z
+    .string()
+    .refine((text) => isCanonicalBase64url(text, minimum, maximum), {
+      error: `must be base64url of ${minimum} to ${maximum} bytes`,
+      abort: true,
+    })
+    .transform((text) => Buffer.from(text, 'base64url'));
+
+function isCanonicalBase64url(text: string, minimum: number, maximum: number): boolean {
+  const bytes = Buffer.from(text, 'base64url');
+  const fits = bytes.length >= minimum && bytes.length <= maximum;
+  return fits && bytes.toString('base64url') === text;
+}
+
+/** A credential id has 1 to 1023 bytes (WebAuthn §4). */
+const credentialId = base64url(1, 1023);
+const clientDataJSON = base64url(1, 4096);
+const transports = z
+  .array(z.string().max(32))
+  .max(16)
+  .default([])
+  .transform((names) => TRANSPORTS.filter((name) => names.includes(name)));
+
+const credentialOf = <Response extends z.ZodType>(response: Response) =>
+  z
+    .object({ id: credentialId, rawId: credentialId, type: z.literal('public-key'), response })
+    .refine(({ id, rawId }) => id.equals(rawId), 'id and rawId must be the same');
+
+/** `RegistrationResponseJSON` (WebAuthn Level 3 §5.1.8.3), its base64url decoded, every length bounded. */
+export const REGISTRATION_RESPONSE = credentialOf(
+  z.object({ clientDataJSON, attestationObject: base64url(1, 16_384), transports }),
+);
+
+/** `AuthenticationResponseJSON` (WebAuthn Level 3 §5.1.8.4), its base64url decoded, every length bounded. */
+export const AUTHENTICATION_RESPONSE = credentialOf(
+  z.object({
+    clientDataJSON,
+    authenticatorData: base64url(37, 2048),
+    signature: base64url(1, 256),
+    userHandle: base64url(0, 64).nullish(),
+  }),
+);
+
+/** How much a ceremony insists on a PIN or a fingerprint. */
+export type UserVerification = 'required' | 'preferred' | 'discouraged';
+
+/** A credential named in options, its id base64url. */
+export interface CredentialDescriptorJSON {
+  readonly type: 'public-key';
+  readonly id: string;
+  readonly transports?: readonly string[];
+}
+
+/** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn Level 3 §5.1.9), as this service fills it. */
+export interface CreationOptionsJSON {
+  readonly rp: { readonly id: string; readonly name: string };
+  readonly user: { readonly id: string; readonly name: string; readonly displayName: string };
+  readonly challenge: string;
+  readonly pubKeyCredParams: readonly { readonly type: 'public-key'; readonly alg: number }[];
+  readonly timeout: number;
+  readonly excludeCredentials: readonly CredentialDescriptorJSON[];
+  readonly authenticatorSelection: {
+    readonly residentKey: 'preferred';
+    readonly requireResidentKey: boolean;
+    readonly userVerification: UserVerification;
+  };
+  readonly attestation: 'direct';
+}
+
+/** `PublicKeyCredentialRequestOptionsJSON` (WebAuthn Level 3 §5.1.10), as this service fills it. */
+export interface RequestOptionsJSON {
+  readonly challenge: string;
+  readonly timeout: number;
+  readonly rpId: string;
+  readonly allowCredentials: readonly CredentialDescriptorJSON[];
+  readonly userVerification: UserVerification;
+}
+
+/** `RegistrationResponseJSON` as a client sends it, all bytes base64url. */
+export interface RegistrationResponseJSON {
+  readonly id: string;
+  readonly rawId: string;
+  readonly type: 'public-key';
+  readonly response: {
+    readonly clientDataJSON: string;
+    readonly attestationObject: string;
+    readonly transports: readonly string[];
+  };
+  readonly clientExtensionResults: object;
+}
+
+/** `AuthenticationResponseJSON` as a client sends it, all bytes base64url. */
+export interface AuthenticationResponseJSON {
+  readonly id: string;
+  readonly rawId: string;
+  readonly type: 'public-key';
+  readonly response: {
+    readonly clientDataJSON: string;
+    readonly authenticatorData: string;
+    readonly signature: string;
+    readonly userHandle?: string;
+  };
+  readonly clientExtensionResults: object;
+}

@@ -1,0 +1,129 @@
+import * as client from 'openid-client';
+import { z } from 'zod';
+import type { OidcProviderConfig } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { issuedByOwnTenant, tenantTemplate } from './microsoft-issuer.js';
+import { discoverProvider, type ProviderMetadata } from './provider-discovery.js';
+import { signInFailure } from './sign-in-failure.js';
+import type { UpstreamHttp } from './upstream-http.js';
+import { identityFromClaims, type Claims, type UpstreamIdentity } from './upstream-identity.js';
+import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';
+
+const REMEMBERED = z.object({ nonce: z.string(), codeVerifier: z.string() });
+
+/**
+ * An OpenID Connect provider: authorization code flow with PKCE (RFC 7636), nonce (OpenID Connect Core 1.0 §3.1)
+ * and the `iss` response parameter (RFC 9207) where the provider sends it.
+ */
+export class OidcUpstream implements UpstreamProvider {
+  readonly slug: string;
+  readonly name: string;
+  readonly origin: string;
+
+  private constructor(
+    private readonly settings: OidcProviderConfig,
+    private readonly redirectUri: string,
+    private readonly metadata: ProviderMetadata,
+    private readonly configuration: client.Configuration,
+  ) {
+    this.slug = settings.slug;
+    this.name = settings.name;
+    this.origin = new URL(metadata.authorization_endpoint).origin;
+  }
+
+  /**
+   * Discovers the provider.
+   *
+   * @throws ConfigProblems when it cannot be used as configured
+   */
+  static async connect(
+    settings: OidcProviderConfig,
+    redirectUri: string,
+    http: UpstreamHttp,
+  ): Promise<OidcUpstream> {
+    const metadata = await discoverProvider(settings, http);
+    const configuration = await configure(settings, metadata);
+    configuration[client.customFetch] = http.fetch;
+    configuration.timeout = http.answerTimeout;
+    // TLS alone would do for the code flow (OpenID Connect Core 1.0 §3.1.3.7); the signature is checked all the same.
+    client.enableNonRepudiationChecks(configuration);
+    // Discovery lets http pass for a loopback issuer alone.
+    if (metadata.issuer.startsWith('http:')) client.allowInsecureRequests(configuration);
+    return new OidcUpstream(settings, redirectUri, metadata, configuration);
+  }
+
+  remember(): Remembered {
+    return { nonce: client.randomNonce(), codeVerifier: client.randomPKCECodeVerifier() };
+  }
+
+  async depart({ state, remembered, loginHint }: Departure): Promise<URL> {
+    const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
+    return client.buildAuthorizationUrl(this.configuration, {
+      redirect_uri: this.redirectUri,
+      scope: 'openid email profile',
+      state,
+      nonce,
+      code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
+      code_challenge_method: 'S256',
+      ...(loginHint === undefined ? {} : { login_hint: loginHint }),
+    });
+  }
+
+  async arrive(arrival: Arrival): Promise<UpstreamIdentity> {
+    try {
+      return identityFromClaims(this.settings, await this.#redeem(arrival));
+    } catch (error) {
+      throw signInFailure(error);
+    }
+  }
+
+  /** Redeems the code for an ID token, checks it, and returns what it claims. */
+  async #redeem({ parameters, state, remembered }: Arrival): Promise<Claims> {
+    const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
+    // Built on our own redirect URI, never on the request's Host: it is what the token endpoint compares.
+    const url = new URL(`${this.redirectUri}?${parameters.toString()}`);
+    const tokens = await client.authorizationCodeGrant(this.configuration, url, {
+      expectedState: state,
+      expectedNonce: nonce,
+      pkceCodeVerifier: codeVerifier,
+      idTokenExpected: true,
+    });
+    const claims: Claims = tokens.claims() ?? {};
+    const template = tenantTemplate(this.settings.issuer);
+    if (template && !issuedByOwnTenant(template, claims['iss'], claims['tid'])) {
+      throw new DomainError('sign_in_failed', 'The identity provider speaks for another tenant.');
+    }
+    if (claims['email'] !== undefined || !this.metadata.userinfo_endpoint) return claims;
+    const more = await client.fetchUserInfo(
+      this.configuration,
+      tokens.access_token,
+      String(claims['sub']),
+    );
+    // An address and its being verified come from one source: half from each would vouch for nothing.
+    const { email, email_verified, xms_edov, name = claims['name'] } = more as Claims;
+    return { ...claims, email, email_verified, xms_edov, name };
+  }
+}
+
+/** The host at which openid-client expects Microsoft's issuer template. */
+const ENTRA = new URL('https://login.microsoftonline.com/organizations/v2.0');
+
+async function configure(
+  settings: OidcProviderConfig,
+  metadata: ProviderMetadata,
+): Promise<client.Configuration> {
+  const { clientId, clientSecret } = settings;
+  const authentication = metadata.token_endpoint_auth_methods_supported.includes(
+    'client_secret_basic',
+  )
+    ? client.ClientSecretBasic(clientSecret)
+    : client.ClientSecretPost(clientSecret);
+  if (!tenantTemplate(settings.issuer)) {
+    return new client.Configuration(metadata, clientId, undefined, authentication);
+  }
+  // openid-client resolves `{tenantid}` only in a document it discovered at Microsoft's public host. Sovereign clouds
+  // have other hosts, so it is handed the document that we fetched and checked.
+  return client.discovery(ENTRA, clientId, undefined, authentication, {
+    [client.customFetch]: () => Promise.resolve(Response.json(metadata)),
+  });
+}

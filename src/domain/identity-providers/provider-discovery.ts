@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import { isHttpsOrLoopback } from '#platform/http/loopback.js';
+import type { OidcProviderConfig } from '#platform/config/config.js';
+import { ConfigProblems } from '#platform/config/load-config.js';
+import { isCommonIssuer, normalizeTemplate, tenantTemplate } from './microsoft-issuer.js';
+import type { UpstreamHttp } from './upstream-http.js';
+
+/** Signatures only the provider can make: neither `none` nor an HMAC under the secret that we know too. */
+const ASYMMETRIC = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
+
+const SECRET_METHOD = /^client_secret_(?:basic|post)$/;
+const COMMON_REFUSED =
+  'the multi-tenant "common" v2.0 issuer is not supported; use the issuer of your tenant, or "organizations"';
+
+const endpoint = z.string().refine((text) => URL.canParse(text), 'is not a URL');
+const DOCUMENT = z.object({
+  issuer: z.string(),
+  authorization_endpoint: endpoint,
+  token_endpoint: endpoint,
+  jwks_uri: endpoint,
+  userinfo_endpoint: endpoint.exactOptional(),
+  id_token_signing_alg_values_supported: z.array(z.string()).default(['RS256']),
+  // The default is the one of OpenID Connect Discovery 1.0 §3.
+  token_endpoint_auth_methods_supported: z.array(z.string()).default(['client_secret_basic']),
+  authorization_response_iss_parameter_supported: z.boolean().default(false),
+});
+
+/** The part of a provider's discovery document that signing in uses, checked. */
+export type ProviderMetadata = z.output<typeof DOCUMENT>;
+
+/**
+ * Fetches and checks a provider's discovery document (OpenID Connect Discovery 1.0 §4).
+ *
+ * @throws ConfigProblems with one line that names the provider's variable and what is wrong
+ */
+export async function discoverProvider(
+  { slug, issuer }: Pick<OidcProviderConfig, 'slug' | 'issuer'>,
+  http: UpstreamHttp,
+): Promise<ProviderMetadata> {
+  const refuse = (problem: string): never => {
+    const variable = `SVC_IDP_${slug.toUpperCase().replaceAll('-', '_')}_ISSUER`;
+    throw new ConfigProblems([`${variable}: ${problem}`]);
+  };
+  const malformed = issuerProblem(issuer);
+  if (malformed) return refuse(malformed);
+
+  const answer = await fetchDocument(issuer, http).catch((error: unknown) =>
+    refuse(`discovery failed: ${describe(error)}`),
+  );
+  const { data: document, error } = DOCUMENT.safeParse(answer);
+  if (!document) {
+    const fields = error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+    return refuse(`the discovery document is unusable (${fields.join('; ')})`);
+  }
+
+  const named = normalizeTemplate(document.issuer);
+  if (isCommonIssuer(named)) return refuse(COMMON_REFUSED);
+  if (named !== (tenantTemplate(issuer) ?? issuer)) {
+    const quoted = JSON.stringify(document.issuer.slice(0, 200));
+    return refuse(
+      `issuer mismatch: the discovery document says ${quoted}; both must be equal to the character, ` +
+        'a trailing slash included',
+    );
+  }
+  const insecure = insecureEndpoint(document);
+  if (insecure) return refuse(`the discovery document's ${insecure} must be https`);
+  const algorithms = document.id_token_signing_alg_values_supported.filter((alg) =>
+    ASYMMETRIC.test(alg),
+  );
+  if (algorithms.length === 0) {
+    return refuse('the provider signs ID tokens with no asymmetric algorithm');
+  }
+  if (
+    !document.token_endpoint_auth_methods_supported.some((method) => SECRET_METHOD.test(method))
+  ) {
+    return refuse('the provider takes a client secret neither by Basic nor in the form body');
+  }
+  return { ...document, issuer: named, id_token_signing_alg_values_supported: algorithms };
+}
+
+function issuerProblem(issuer: string): string | undefined {
+  if (!isHttpsOrLoopback(issuer)) return 'must be https (http only for localhost)';
+  if (isCommonIssuer(issuer)) return COMMON_REFUSED;
+  const { search, hash, username, password } = new URL(issuer);
+  return search || hash || username || password
+    ? 'must have no query, fragment or credentials'
+    : undefined;
+}
+
+/** The name of an endpoint that is not https; http will do only where the issuer itself is http on this machine. */
+function insecureEndpoint(document: ProviderMetadata): string | undefined {
+  const isLocal = document.issuer.startsWith('http:');
+  const used = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'];
+  return Object.entries(document).find(([name, value]) => {
+    if (!used.includes(name) || typeof value !== 'string') return false;
+    return !value.startsWith('https:') && !(isLocal && isHttpsOrLoopback(value));
+  })?.[0];
+}
+
+/** The document's address drops a terminating slash of the issuer (§4.1), which its `issuer` must still have. */
+async function fetchDocument(issuer: string, http: UpstreamHttp): Promise<unknown> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const response = await http.fetch(url, {
+    method: 'GET',
+    headers: { accept: 'application/json' },
+    body: undefined,
+    redirect: 'manual',
+  });
+  if (response.status !== 200) throw new Error(`it answered with status ${response.status}`);
+  return response.json();
+}
+
+/** A failed fetch in a few words, without the address that the operator set. */
+function describe(error: unknown): string {
+  if (error instanceof SyntaxError) return 'its answer is not JSON';
+  if (!(error instanceof Error)) return 'unknown error';
+  if (error.name === 'TimeoutError') return 'it did not answer in time';
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined || typeof code !== 'string') return error.message;
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'its answer is too large';
+  return /CERT|ISSUER|SIGNATURE/.test(code) ? `${code} (see SVC_EXTRA_CA_CERTS)` : code;
+}

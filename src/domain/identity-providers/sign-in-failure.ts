@@ -1,0 +1,50 @@
+import * as client from 'openid-client';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** What openid-client calls an answer that arrived whole and must not be believed. */
+const NOT_BELIEVED = new Set([
+  'OAUTH_INVALID_RESPONSE',
+  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
+  'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
+  'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED',
+  'OAUTH_KEY_SELECTION_FAILED',
+  'OAUTH_UNSUPPORTED_OPERATION',
+]);
+/** The provider's own trouble, told by way of the browser (RFC 6749 §4.1.2.1). */
+const TROUBLE = new Set(['server_error', 'temporarily_unavailable']);
+
+/**
+ * What a client is told when a sign-in fails: nothing that the provider or the browser wrote goes into the text.
+ * The other side's faults (network, 5xx, our own credentials refused) are `upstream_unavailable`.
+ *
+ * @returns the error to throw; one that openid-client did not make comes back as it is
+ */
+export function signInFailure(error: unknown): unknown {
+  const cause = error;
+  if (error instanceof client.AuthorizationResponseError) {
+    if (TROUBLE.has(error.error)) return unavailable(cause);
+    const denied = error.error === 'access_denied';
+    return failed(denied ? 'Access was denied there.' : 'It answered with an error.', cause);
+  }
+  if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') {
+    return failed('It no longer knows this sign-in. Start again.', cause);
+  }
+  if (error instanceof client.ClientError && NOT_BELIEVED.has(error.code ?? '')) {
+    return failed('Its answer could not be verified.', cause);
+  }
+  const isFault =
+    error instanceof client.ClientError ||
+    error instanceof client.ResponseBodyError ||
+    error instanceof client.WWWAuthenticateChallengeError;
+  return isFault ? unavailable(cause) : error;
+}
+
+function failed(what: string, cause: unknown): DomainError {
+  const detail = `The identity provider did not sign you in. ${what}`;
+  return new DomainError('sign_in_failed', detail, { cause });
+}
+
+function unavailable(cause: unknown): DomainError {
+  const detail = 'The identity provider cannot be used at the moment. Try again later.';
+  return new DomainError('upstream_unavailable', detail, { cause });
+}

@@ -1,0 +1,96 @@
+import { domainOfEmail, parseEmailAddress } from '#domain/users/email-address.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isMicrosoftIssuer } from './microsoft-issuer.js';
+import { organizationDomain } from './organization-domain.js';
+
+/** Who signed in, as an identity provider vouches for it: the same shape whatever the protocol. */
+export interface UpstreamIdentity {
+  /** The slug of the provider. */
+  readonly provider: string;
+  readonly issuer: string;
+  readonly subject: string;
+  /** Whose people the issuer speaks for, where it serves many: Microsoft's `tid`, Google's `hd`, '' elsewhere. */
+  readonly tenant: string;
+  /** Verified, trimmed, ASCII lower-cased. */
+  readonly email: string;
+  readonly name: string | null;
+  /** The domain of the organization this person belongs to or makes; null where there is none to make. */
+  readonly organizationDomain: string | null;
+}
+
+/** The claims of an ID token whose signature, issuer, audience, nonce and times were checked. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+const GOOGLE = 'https://accounts.google.com';
+const NAME_LIMIT = 200; // characters
+
+/**
+ * Reads an identity from verified claims.
+ *
+ * @param provider the slug, and the issuer as configured
+ * @throws DomainError sign_in_refused when the claims name no subject or no verified e-mail address
+ */
+export function identityFromClaims(
+  provider: { readonly slug: string; readonly issuer: string },
+  claims: Claims,
+): UpstreamIdentity {
+  const subject = text(claims['sub']);
+  if (!subject) throw refused('The identity provider did not say who you are: `sub` is missing.');
+  const issuer = text(claims['iss']) ?? provider.issuer;
+  const email = verifiedEmail(provider.issuer, claims);
+  const hostedDomain = text(claims['hd'])?.toLowerCase();
+  const isGoogle = issuer === GOOGLE;
+  const domain = isGoogle ? hostedDomain : domainOfEmail(email);
+  return {
+    provider: provider.slug,
+    issuer,
+    subject,
+    tenant: (isGoogle ? hostedDomain : microsoftTenant(provider.issuer, claims)) ?? '',
+    email,
+    name: text(claims['name'])?.trim().slice(0, NAME_LIMIT) || null,
+    organizationDomain: domain === undefined ? null : organizationDomain(domain),
+  };
+}
+
+function verifiedEmail(issuer: string, claims: Claims): string {
+  const isMicrosoft = isMicrosoftIssuer(issuer);
+  const email = text(claims['email']);
+  if (email === undefined) {
+    throw refused(
+      'The identity provider sent no e-mail address. Its administrator must add the ' +
+        (isMicrosoft
+          ? 'optional claims `email` and `xms_edov` to the ID token.'
+          : '`email` claim.'),
+    );
+  }
+  // A tenant's admin writes any address into a Microsoft `email` claim; only Microsoft itself sets `xms_edov`.
+  if (isMicrosoft && !isTrue(claims['xms_edov'])) {
+    throw refused(
+      'The identity provider did not confirm that your e-mail address is verified. Its administrator must add the ' +
+        'optional claim `xms_edov` to the ID token, and the address must be in a domain the tenant has verified.',
+    );
+  }
+  if (!isMicrosoft && claims['email_verified'] !== true) {
+    throw refused('The identity provider says that your e-mail address is not verified.');
+  }
+  const address = parseEmailAddress(email);
+  if (!address) throw refused('The identity provider sent an e-mail address that is malformed.');
+  return address;
+}
+
+/** `xms_edov` in the four spellings that Entra has used. */
+function isTrue(claim: unknown): boolean {
+  return claim === true || claim === 1 || claim === '1' || claim === 'true';
+}
+
+function microsoftTenant(issuer: string, claims: Claims): string | undefined {
+  return isMicrosoftIssuer(issuer) ? text(claims['tid']) : undefined;
+}
+
+function text(claim: unknown): string | undefined {
+  return typeof claim === 'string' && claim !== '' ? claim : undefined;
+}
+
+function refused(detail: string): DomainError {
+  return new DomainError('sign_in_refused', detail);
+}

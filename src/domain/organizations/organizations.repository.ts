@@ -1,0 +1,91 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { sql } from '#platform/database/sql.js';
+
+/** An organization as a sign-in needs to know it. */
+export interface Organization {
+  readonly id: string;
+  /** SCIM provisions its people: nobody else is made. */
+  readonly provisioned: boolean;
+  /** Whether it accepts sign-ins through the provider and tenant that was asked about. */
+  readonly acceptsProvider: boolean;
+}
+
+/** Who vouches for people: an issuer, and the tenant where the issuer serves many. */
+export interface ProviderTenant {
+  readonly issuer: string;
+  readonly tenant: string;
+}
+
+/** Organizations, the domains they own and the providers they accept. */
+@Injectable()
+export class OrganizationsRepository {
+  /** The organization that owns a domain, seen from one provider and tenant. */
+  async findByDomain(
+    tx: EntityManager,
+    domain: string,
+    { issuer, tenant }: ProviderTenant,
+  ): Promise<Organization | undefined> {
+    const [row] = await sql<{ id: string; provisioned: boolean; accepts: boolean }>(tx)`
+      SELECT o.id, o.provisioned,
+             EXISTS (SELECT 1 FROM organization_providers p
+                     WHERE p.org_id = o.id AND p.issuer = ${issuer} AND p.tenant = ${tenant}) AS accepts
+      FROM organization_domains d JOIN organizations o ON o.id = d.org_id
+      WHERE d.domain = ${domain} AND d.verified_at IS NOT NULL`;
+    return row && { id: row.id, provisioned: row.provisioned, acceptsProvider: row.accepts };
+  }
+
+  /**
+   * Makes the people of one domain wait for each other until the transaction ends, so that two who come first at once
+   * see one organization. A lock and not a unique index alone: the loser must join, not fail.
+   */
+  async lockDomain(tx: EntityManager, domain: string): Promise<void> {
+    await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('organization ' || ${domain}, 0))`;
+  }
+
+  /** Makes the organization of a domain; it belongs to the provider and tenant its first person came through. */
+  async create(tx: EntityManager, domain: string, made: ProviderTenant): Promise<string> {
+    const id = uuidv7();
+    await sql(tx)`
+      WITH organization AS (INSERT INTO organizations (id, name) VALUES (${id}, ${domain}) RETURNING id),
+           provider AS (INSERT INTO organization_providers (org_id, issuer, tenant)
+                        SELECT id, ${made.issuer}, ${made.tenant} FROM organization)
+      INSERT INTO organization_domains (org_id, domain, is_primary, verified_at)
+      SELECT id, ${domain}, true, now() FROM organization`;
+    return id;
+  }
+
+  /** Whether the organization owns the domain: its primary one, or one proven by DNS. */
+  async ownsDomain(tx: EntityManager, orgId: string, domain: string): Promise<boolean> {
+    const found = await sql<{ domain: string }>(tx)`
+      SELECT domain FROM organization_domains
+      WHERE org_id = ${orgId} AND domain = ${domain} AND verified_at IS NOT NULL`;
+    return found.length === 1;
+  }
+
+  /**
+   * Claims the place of the first admin for its first person: true for exactly one caller in the organization's life.
+   */
+  async claimFirstAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
+    const claimed = await sql<{ id: string }>(tx)`
+      UPDATE organizations SET admin_claimed_at = now()
+      WHERE id = ${orgId} AND admin_claimed_at IS NULL
+      RETURNING id`;
+    return claimed.length === 1;
+  }
+
+  /**
+   * Claims the place of an admin in an organization left without an active one. The row lock makes two claimants take
+   * turns, and the second statement sees what the first committed.
+   */
+  async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
+    await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR UPDATE`;
+    const claimed = await sql<{ id: string }>(tx)`
+      UPDATE organizations o SET admin_claimed_at = now()
+      WHERE o.id = ${orgId}
+        AND NOT EXISTS (SELECT 1 FROM users u WHERE u.org_id = o.id AND u.is_org_admin AND u.active)
+      RETURNING o.id`;
+    return claimed.length === 1;
+  }
+}

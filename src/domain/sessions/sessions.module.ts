@@ -1,0 +1,26 @@
+import { Module } from '@nestjs/common';
+import { CryptoModule } from '#platform/crypto/crypto.module.js';
+import { AccessPolicy } from '#platform/http/access-policy.js';
+import { SessionAccessPolicy } from './session-access-policy.service.js';
+import { SessionsRepository } from './sessions.repository.js';
+import { Sessions } from './sessions.service.js';
+import { SingleUseStates } from './single-use-states.service.js';
+import { SpentTokensRepository } from './spent-tokens.repository.js';
+
+/**
+ * Sessions of two levels, each a row that is looked up live; and the single-use states of ceremonies.
+ *
+ *     (nobody) --sign in upstream--> bootstrap --assertion of an own key--> verified --expiry, logout--> (nobody)
+ */
+@Module({
+  imports: [CryptoModule],
+  providers: [
+    Sessions,
+    SessionsRepository,
+    SingleUseStates,
+    SpentTokensRepository,
+    { provide: AccessPolicy, useClass: SessionAccessPolicy },
+  ],
+  exports: [AccessPolicy, Sessions, SessionsRepository, SingleUseStates],
+})
+export class SessionsModule {}

@@ -1,0 +1,137 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { sql } from '#platform/database/sql.js';
+import type { Assurance, LiveSession, SessionUser } from './session.js';
+
+/** What a new session row holds beside its id and token. */
+export type NewSession =
+  | { readonly level: 'bootstrap'; readonly userId: string }
+  | { readonly level: 'bootstrap'; readonly pendingIdentity: UpstreamIdentity }
+  | ({
+      readonly level: 'verified';
+      readonly userId: string;
+      readonly authenticatorId: string;
+      readonly authTime: Date;
+    } & Assurance);
+
+interface Row {
+  id: string;
+  level: 'bootstrap' | 'verified';
+  expires_at: Date;
+  pending_identity: UpstreamIdentity | null;
+  authenticator_id: string | null;
+  amr: string[];
+  acr: string | null;
+  auth_time: Date | null;
+  user_id: string | null;
+  org_id: string | null;
+  email: string | null;
+  name: string | null;
+  is_org_admin: boolean | null;
+  aaguid: string | null;
+  enrolled: boolean;
+}
+
+/** Session rows. A session exists exactly as long as its row. */
+@Injectable()
+export class SessionsRepository {
+  /** Adds a session that ends `hours` from now. */
+  async insert(
+    tx: EntityManager,
+    id: string,
+    tokenHash: Buffer,
+    hours: number,
+    session: NewSession,
+  ): Promise<Date> {
+    const verified = session.level === 'verified' ? session : undefined;
+    const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
+    const [row] = await sql<{ expires_at: Date }>(tx)`
+      INSERT INTO sessions (id, token_hash, level, user_id, pending_identity, authenticator_id, amr, acr, auth_time,
+                            expires_at)
+      VALUES (${id}, ${tokenHash}, ${session.level}, ${'userId' in session ? session.userId : null},
+              ${pending === null ? null : JSON.stringify(pending)}, ${verified?.authenticatorId ?? null},
+              ${verified?.amr ?? []}, ${verified?.acr ?? null}, ${verified?.authTime ?? null},
+              now() + make_interval(hours => ${hours}))
+      RETURNING expires_at`;
+    if (!row) throw new Error('INSERT returned no row');
+    return row.expires_at;
+  }
+
+  /** The session of a token, if it is alive and its user may sign in: the one look-up of a request. */
+  async findLive(tx: EntityManager, tokenHash: Buffer): Promise<LiveSession | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT s.id, s.level, s.expires_at, s.pending_identity, s.authenticator_id, s.amr, s.acr, s.auth_time,
+             s.user_id, u.org_id, u.email, u.name, u.is_org_admin, a.aaguid,
+             EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled
+      FROM sessions s
+      LEFT JOIN users u ON u.id = s.user_id
+      LEFT JOIN authenticators a ON a.id = s.authenticator_id
+      WHERE s.token_hash = ${tokenHash} AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)`;
+    return row && liveSession(row);
+  }
+
+  /** Ends a session; false when it had ended already. */
+  async delete(tx: EntityManager, id: string): Promise<boolean> {
+    const ended = await sql<{ id: string }>(tx)`
+      DELETE FROM sessions WHERE id = ${id} AND expires_at > now() RETURNING id`;
+    return ended.length === 1;
+  }
+
+  /** Ends every session of a user. */
+  async deleteOfUser(tx: EntityManager, userId: string): Promise<number> {
+    const ended = await sql<{ id: string }>(tx)`
+      DELETE FROM sessions WHERE user_id = ${userId} RETURNING id`;
+    return ended.length;
+  }
+
+  /** Renews the moment of the last assertion, and nothing else; false when the session is gone. */
+  async renewAuthTime(tx: EntityManager, id: string, authTime: Date): Promise<boolean> {
+    const renewed = await sql<{ id: string }>(tx)`
+      UPDATE sessions SET auth_time = ${authTime}
+      WHERE id = ${id} AND level = 'verified' AND expires_at > now()
+      RETURNING id`;
+    return renewed.length === 1;
+  }
+}
+
+function liveSession(row: Row): LiveSession {
+  const base = { id: row.id, expiresAt: row.expires_at };
+  if (row.pending_identity) {
+    return {
+      ...base,
+      level: 'bootstrap',
+      user: null,
+      pendingIdentity: row.pending_identity,
+      enrolled: false,
+    };
+  }
+  const user: SessionUser = {
+    id: present(row.user_id),
+    orgId: row.org_id,
+    email: row.email,
+    name: row.name,
+    isOrgAdmin: present(row.is_org_admin),
+  };
+  if (row.level === 'bootstrap') {
+    return { ...base, level: 'bootstrap', user, pendingIdentity: null, enrolled: row.enrolled };
+  }
+  return {
+    ...base,
+    level: 'verified',
+    user,
+    pendingIdentity: null,
+    enrolled: true,
+    authenticatorId: present(row.authenticator_id),
+    hardwareAaguid: row.aaguid,
+    authTime: present(row.auth_time),
+    amr: row.amr,
+    acr: row.acr,
+  };
+}
+
+/** What the table's CHECK constraints promise. */
+function present<T>(value: T | null): T {
+  if (value === null) throw new Error('a session row breaks its own constraint');
+  return value;
+}

@@ -1,0 +1,51 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { v7 as uuidv7 } from 'uuid';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.js';
+import type { LiveSession } from './session.js';
+import { SessionsRepository, type NewSession } from './sessions.repository.js';
+
+/** A session just opened: its token is known here and to its holder, nowhere else. */
+export interface OpenedSession {
+  readonly id: string;
+  readonly token: string;
+  readonly expiresAt: Date;
+}
+
+/** Opens and looks up sessions. Nothing is cached: deleting a row ends the session on every replica at once. */
+@Injectable()
+export class Sessions {
+  readonly #hours: number;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly manager: EntityManager,
+    private readonly repository: SessionsRepository,
+  ) {
+    this.#hours = config.session.hours;
+  }
+
+  /** Opens a session of SVC_SESSION_HOURS, never renewed, and mints its token. */
+  async open(tx: EntityManager, session: NewSession): Promise<OpenedSession> {
+    const id = uuidv7();
+    const { token, hash } = mintOpaqueToken();
+    const expiresAt = await this.repository.insert(tx, id, hash, this.#hours, session);
+    return { id, token, expiresAt };
+  }
+
+  /** Ends a session: its row is gone, and with it every use of its token. False when it had ended already. */
+  end(tx: EntityManager, id: string): Promise<boolean> {
+    return this.repository.delete(tx, id);
+  }
+
+  /** Renews `auth_time` after a step-up, and nothing else; false when the session had ended. */
+  renewAuthTime(tx: EntityManager, id: string, authTime: Date): Promise<boolean> {
+    return this.repository.renewAuthTime(tx, id, authTime);
+  }
+
+  /** The live session of a token, or undefined for a token that is unknown, ended, expired or of an inactive user. */
+  find(token: string): Promise<LiveSession | undefined> {
+    return this.repository.findLive(this.manager, hashOpaqueToken(token));
+  }
+}

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { link, mkdir, open, readFile, unlink } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** @returns the text of the file, or undefined when there is none */
+export async function readKeyFile(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (isCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Writes a private key where none is, readable by its owner alone. The file appears whole or not at all, and is on
+ * disk before this returns: `link` never replaces, so of two starters the first wins.
+ * @returns the text that is in the file now: ours, or the winner's
+ */
+export async function createKeyFile(path: string, text: string): Promise<string> {
+  const directory = dirname(path);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const temporary = `${path}.${randomUUID()}`;
+  await writeDurably(temporary, text);
+  try {
+    await link(temporary, path);
+    await syncDirectory(directory);
+    return text;
+  } catch (error) {
+    if (!isCode(error, 'EEXIST')) throw error;
+    return await readFile(path, 'utf8');
+  } finally {
+    await unlink(temporary);
+  }
+}
+
+async function writeDurably(path: string, text: string): Promise<void> {
+  await using file = await open(path, 'wx', 0o600);
+  await file.writeFile(text);
+  await file.sync();
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  await using directory = await open(path, 'r');
+  await directory.sync();
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,0 +1,43 @@
+/** The field of edwards25519 and its curve constant (RFC 8032 §5.1). */
+const P = 2n ** 255n - 19n;
+const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
+
+/**
+ * Says what is wrong with 32 bytes as an Ed25519 public key, or undefined for a good one. OpenSSL takes any 32 bytes and
+ * no library in Node looks; yet for a point of small order anyone can forge signatures, so a certificate on such
+ * a key would be a certificate without a key.
+ */
+export function ed25519PointFault(encoded: Uint8Array): string | undefined {
+  const bigEndian = Buffer.from(encoded.toReversed());
+  bigEndian[0] = (bigEndian[0] ?? 0) & 0x7f; // the top bit is the sign of x (RFC 8032 §5.1.2)
+  const y = BigInt(`0x${bigEndian.toString('hex')}`);
+  if (y >= P) return 'its point is not in canonical form';
+
+  // x² = (y² - 1) / (d·y² + 1) must be a square; u/v is one exactly when u·v is (§5.1.3).
+  const ySquared = (y * y) % P;
+  const u = (ySquared - 1n + P) % P;
+  const v = (D * ySquared + 1n) % P;
+  if (jacobi((u * v) % P, P) === -1) return 'its point is not on the curve';
+
+  // Order 1 and 2: y = ±1. Order 4: y = 0. Order 8 doubles to order 4: d·y⁴ + 2y² - 1 = 0.
+  const orderEight = (D * ySquared * ySquared + 2n * ySquared - 1n) % P === 0n;
+  if (ySquared <= 1n || orderEight)
+    return 'its point has a small order, so anyone could sign for it';
+  return undefined;
+}
+
+/** The Jacobi symbol (a/n) for an odd n: 1 or -1 says whether a is a square modulo a prime n, 0 that n divides it. */
+function jacobi(a: bigint, n: bigint): -1 | 0 | 1 {
+  let sign: -1 | 1 = 1;
+  while (a !== 0n) {
+    while ((a & 1n) === 0n) {
+      a >>= 1n;
+      const residue = n & 7n;
+      if (residue === 3n || residue === 5n) sign = sign === 1 ? -1 : 1;
+    }
+    [a, n] = [n, a]; // quadratic reciprocity
+    if ((a & 3n) === 3n && (n & 3n) === 3n) sign = sign === 1 ? -1 : 1;
+    a %= n;
+  }
+  return n === 1n ? sign : 0;
+}

@@ -1,0 +1,115 @@
+import { type KeyObject, createPrivateKey, createPublicKey, randomBytes } from 'node:crypto';
+
+import { SshFormatError, SshReader, sshString, sshStrings, uint32 } from './ssh-wire.js';
+
+const MAGIC = Buffer.from('openssh-key-v1\0'); // OpenSSH PROTOCOL.key
+const ARMOR =
+  /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]*)-----END OPENSSH PRIVATE KEY-----/;
+const NO_CIPHER_BLOCK = 8; // the private section is padded to this even without a cipher
+
+/**
+ * Reads an unencrypted Ed25519 private key, in OpenSSH's own format or as PKCS#8 PEM.
+ * @throws SshFormatError that says what is wrong, never with any of the key
+ */
+export function readPrivateKey(text: string): KeyObject {
+  if (text.includes('BEGIN OPENSSH PRIVATE KEY')) return readOpenSsh(text);
+  if (text.includes('BEGIN ENCRYPTED PRIVATE KEY')) throw encrypted();
+  if (text.includes('BEGIN PRIVATE KEY')) return readPkcs8(text);
+  if (/^(ssh|ecdsa|sk)-|BEGIN PUBLIC KEY/.test(text.trimStart())) {
+    throw new SshFormatError('it is a public key, and the private key is needed');
+  }
+  throw new SshFormatError('it is neither an OpenSSH nor a PKCS#8 private key in PEM form');
+}
+
+function readPkcs8(text: string): KeyObject {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(text);
+  } catch {
+    throw new SshFormatError('its PKCS#8 encoding is damaged');
+  }
+  if (key.asymmetricKeyType !== 'ed25519') throw wrongType(key.asymmetricKeyType ?? 'unknown');
+  return key;
+}
+
+function readOpenSsh(text: string): KeyObject {
+  const armored = ARMOR.exec(text)?.[1];
+  if (armored === undefined) throw new SshFormatError('its PEM lines are damaged');
+  const file = new SshReader(Buffer.from(armored, 'base64'));
+  if (!file.bytes(MAGIC.length).equals(MAGIC)) {
+    throw new SshFormatError('it does not begin as an OpenSSH key');
+  }
+  if (file.name() !== 'none') throw encrypted();
+  file.string(); // key derivation function
+  file.string(); // and its options: there is none without a cipher
+  if (file.uint32() !== 1) throw new SshFormatError('it does not hold exactly one key');
+  const publicBlob = file.string();
+  const secrets = new SshReader(file.string());
+  file.end();
+
+  if (secrets.uint32() !== secrets.uint32()) throw new SshFormatError('its check numbers differ');
+  const type = secrets.name();
+  if (type !== 'ssh-ed25519') throw wrongType(type);
+  const point = secrets.string();
+  const scalar = secrets.string(); // the seed, and the point once more
+  const key = keyOfSeed(scalar.subarray(0, 32), point);
+  const told = [publicBlob.subarray(-32), point, scalar.subarray(32)];
+  if (!told.every((copy) => copy.equals(half(key, 'x')))) {
+    throw new SshFormatError('its public half does not belong to its private half');
+  }
+  return key;
+}
+
+function keyOfSeed(seed: Buffer, point: Buffer): KeyObject {
+  const [d, x] = [seed.toString('base64url'), point.toString('base64url')];
+  try {
+    return createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', d, x }, format: 'jwk' });
+  } catch {
+    throw new SshFormatError('its numbers do not have the length of an Ed25519 key');
+  }
+}
+
+/** The public half of an Ed25519 key in the SSH wire encoding (RFC 8709 §4). */
+export function publicKeyBlob(key: KeyObject): Buffer {
+  return sshStrings(['ssh-ed25519', half(createPublicKey(key), 'x')]);
+}
+
+/** The one-line public key of a blob, as a `.pub` file and `TrustedUserCAKeys` hold it. */
+export function publicKeyLine(blob: Buffer, comment: string): string {
+  return `ssh-ed25519 ${blob.toString('base64')} ${comment}`;
+}
+
+/** Writes an Ed25519 private key in OpenSSH's own format, unencrypted, so that `ssh-keygen` can use the file too. */
+export function writePrivateKey(key: KeyObject, comment: string): string {
+  const publicBlob = publicKeyBlob(key);
+  const point = half(key, 'x');
+  const check = randomBytes(4);
+  const secrets = Buffer.concat([
+    check,
+    check,
+    sshStrings(['ssh-ed25519', point, Buffer.concat([half(key, 'd'), point]), comment]),
+  ]);
+  const missing = (NO_CIPHER_BLOCK - (secrets.length % NO_CIPHER_BLOCK)) % NO_CIPHER_BLOCK;
+  const padding = Buffer.from(Array.from({ length: missing }, (_, index) => index + 1));
+  const file = Buffer.concat([
+    MAGIC,
+    sshStrings(['none', 'none', '']),
+    uint32(1),
+    sshString(publicBlob),
+    sshString(Buffer.concat([secrets, padding])),
+  ]);
+  const lines = file.toString('base64').match(/.{1,70}/g) ?? [];
+  return `-----BEGIN OPENSSH PRIVATE KEY-----\n${lines.join('\n')}\n-----END OPENSSH PRIVATE KEY-----\n`;
+}
+
+function half(key: KeyObject, part: 'x' | 'd'): Buffer {
+  return Buffer.from(key.export({ format: 'jwk' })[part] ?? '', 'base64url');
+}
+
+function encrypted(): SshFormatError {
+  return new SshFormatError('it is encrypted; remove its passphrase with `ssh-keygen -p`');
+}
+
+function wrongType(type: string): SshFormatError {
+  return new SshFormatError(`it is a key of type ${type}, and must be Ed25519`);
+}

@@ -1,0 +1,30 @@
+import { Module } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+
+import { CONFIG, type Config } from '#platform/config/config.js';
+
+import { CertificateAuthority } from './certificate-authority.service.js';
+import { IssueCertificate } from './issue-certificate.service.js';
+import { SshAuthorityRepository } from './ssh-authority.repository.js';
+import { SshCertificatesRepository } from './ssh-certificates.repository.js';
+
+/**
+ * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys).
+ * It does NOT decide who is signed in: it takes a hardware-verified session and checks that it still lives.
+ * Opening the authority is part of starting: a wrong or missing key ends the start.
+ */
+@Module({
+  providers: [
+    SshAuthorityRepository,
+    SshCertificatesRepository,
+    IssueCertificate,
+    {
+      provide: CertificateAuthority,
+      useFactory: (config: Config, dataSource: DataSource, repository: SshAuthorityRepository) =>
+        CertificateAuthority.open(config, dataSource, repository),
+      inject: [CONFIG, DataSource, SshAuthorityRepository],
+    },
+  ],
+  exports: [CertificateAuthority, IssueCertificate, SshCertificatesRepository],
+})
+export class SshCertificatesModule {}

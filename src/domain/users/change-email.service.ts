@@ -1,0 +1,47 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
+import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+import { domainOfEmail } from './email-address.js';
+import { UsersRepository } from './users.repository.js';
+
+/** What a change of e-mail entails: whatever was issued under the old one ends with it, in the same transaction. */
+@Injectable()
+export class ChangeEmail {
+  constructor(
+    private readonly users: UsersRepository,
+    private readonly organizations: OrganizationsRepository,
+    private readonly sessions: SessionsRepository,
+    private readonly certificates: SshCertificatesRepository,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /**
+   * Follows the e-mail an identity provider now vouches for: only within the domains of the user's organization, never
+   * for a user whom SCIM manages, and not to an address somebody else has. Otherwise the old one stays.
+   */
+  async followUpstream(
+    tx: EntityManager,
+    userId: string,
+    email: string,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const user = await this.users.lock(tx, userId);
+    if (!user || user.email === email || user.scimManaged || user.orgId === null) return;
+    if (!(await this.organizations.ownsDomain(tx, user.orgId, domainOfEmail(email)))) return;
+    if (!(await this.users.changeEmail(tx, userId, email))) return;
+    await this.sessions.deleteOfUser(tx, userId);
+    await this.certificates.revokeOfUser(tx, userId, 'e-mail changed', 'upstream');
+    await this.audit.record(tx, {
+      type: 'email_changed',
+      actorId: userId,
+      subjectId: userId,
+      orgId: user.orgId,
+      origin,
+      details: { from: user.email, to: email },
+    });
+  }
+}

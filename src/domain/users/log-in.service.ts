@@ -1,0 +1,110 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import {
+  AuthenticatorsRepository,
+  type AssertingKey,
+} from '#domain/authenticators/authenticators.repository.js';
+import type { VerifiedAssertion } from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { AAL3, assuranceOf, type LiveSession } from '#domain/sessions/session.js';
+import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { ClaimAdmin } from './claim-admin.service.js';
+import { UsersRepository } from './users.repository.js';
+
+/** A verified assertion, by which key, in which session. */
+export interface Login {
+  readonly key: AssertingKey;
+  readonly assertion: VerifiedAssertion;
+  readonly session: LiveSession | undefined;
+}
+
+/** Logging in with a security key: the second level of session, which may be issued credentials. */
+@Injectable()
+export class LogIn {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly users: UsersRepository,
+    private readonly keys: AuthenticatorsRepository,
+    private readonly sessions: Sessions,
+    private readonly audit: AuditLog,
+    private readonly claimAdmin: ClaimAdmin,
+  ) {}
+
+  /**
+   * Raises the session to verified, or opens a verified one. A change of level mints a new token and ends the old
+   * session; an assertion that changes no level renews `auth_time` alone and keeps the token.
+   *
+   * @returns the new session, or undefined where the present one stays
+   * @throws DomainError assertion_rejected (a counter that does not grow, audited), account_inactive
+   */
+  async logIn(login: Login, origin: AuditOrigin): Promise<OpenedSession | undefined> {
+    const { key, assertion } = login;
+    const outcome = await this.dataSource.transaction(async (tx) => {
+      const user = await this.users.lock(tx, key.userId);
+      if (!user?.active) {
+        throw new DomainError('account_inactive', 'This account is deactivated.');
+      }
+      const about = { actorId: user.id, subjectId: user.id, orgId: user.orgId, origin };
+      if (!(await this.keys.advanceCounter(tx, key.id, assertion.signCount))) {
+        const details = { key_id: key.id, reason: 'signature counter did not grow' };
+        await this.audit.record(tx, { type: 'login_failed', ...about, details });
+        return 'counter' as const;
+      }
+      const { orgId, email } = user;
+      if (orgId !== null && email !== null) {
+        await this.claimAdmin.forMember(tx, { id: user.id, orgId, email }, origin);
+      }
+      const session = await this.#raise(tx, login);
+      const details = { key_id: key.id, user_verified: assertion.userVerified };
+      await this.audit.record(tx, { type: 'login_success', ...about, details });
+      return session;
+    });
+    // Thrown outside the transaction, which keeps the audit row.
+    if (outcome === 'counter') {
+      throw new DomainError(
+        'assertion_rejected',
+        'The signature counter of this key did not grow: it may have been copied.',
+      );
+    }
+    return outcome;
+  }
+
+  /** Records an assertion that was refused before it came this far. */
+  async recordFailure(userId: string | null, reason: string, origin: AuditOrigin): Promise<void> {
+    await this.audit.record(this.dataSource.manager, {
+      type: 'login_failed',
+      actorId: userId,
+      subjectId: userId,
+      orgId: null,
+      origin,
+      details: { reason },
+    });
+  }
+
+  async #raise(
+    tx: EntityManager,
+    { key, assertion, session }: Login,
+  ): Promise<OpenedSession | undefined> {
+    const authTime = new Date();
+    const raisesLevel =
+      session?.level !== 'verified' || (assertion.userVerified && session.acr !== AAL3);
+    if (!raisesLevel) {
+      if (await this.sessions.renewAuthTime(tx, session.id, authTime)) return undefined;
+      throw ended();
+    }
+    if (session && !(await this.sessions.end(tx, session.id))) throw ended();
+    return this.sessions.open(tx, {
+      level: 'verified',
+      userId: key.userId,
+      authenticatorId: key.id,
+      authTime,
+      ...assuranceOf(assertion.userVerified),
+    });
+  }
+}
+
+function ended(): DomainError {
+  return new DomainError('unauthenticated', 'This session has ended. Sign in again.');
+}

@@ -1,0 +1,48 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { validate as isUuid } from 'uuid';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import {
+  AuthenticatorsRepository,
+  type Authenticator,
+} from '#domain/authenticators/authenticators.repository.js';
+import type { SessionUser } from '#domain/sessions/session.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** What people do with their own keys. */
+@Injectable()
+export class ManageKeys {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly keys: AuthenticatorsRepository,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** The keys of a user, the oldest first. */
+  list(userId: string): Promise<Authenticator[]> {
+    return this.keys.list(this.dataSource.manager, userId);
+  }
+
+  /** @throws DomainError not_found for an id that is not one of the user's own keys */
+  async rename(
+    user: SessionUser,
+    id: string,
+    name: string,
+    origin: AuditOrigin,
+  ): Promise<Authenticator> {
+    return this.dataSource.transaction(async (tx) => {
+      const key = isUuid(id) ? await this.keys.rename(tx, user.id, id, name) : undefined;
+      if (!key) throw new DomainError('not_found', 'You have no such key.');
+      await this.audit.record(tx, {
+        type: 'key_renamed',
+        actorId: user.id,
+        subjectId: user.id,
+        orgId: user.orgId,
+        origin,
+        details: { key_id: key.id, name },
+      });
+      return key;
+    });
+  }
+}

@@ -1,0 +1,81 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { ChangeEmail } from './change-email.service.js';
+import { domainOfEmail } from './email-address.js';
+import { UsersRepository, type User } from './users.repository.js';
+
+/** Whom an upstream identity stands for. */
+export type Person =
+  | { readonly kind: 'known'; readonly user: User }
+  | { readonly kind: 'nobody yet' }
+  | { readonly kind: 'refused'; readonly reason: string; readonly user?: User };
+
+const DEACTIVATED = 'This account is deactivated.';
+
+/**
+ * Who is signing in: first the bound identity; else the unbound member with that e-mail in the organization that owns
+ * its domain, who is bound now; else nobody yet.
+ */
+@Injectable()
+export class ResolvePerson {
+  constructor(
+    private readonly users: UsersRepository,
+    private readonly organizations: OrganizationsRepository,
+    private readonly changeEmail: ChangeEmail,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** Resolves an identity, and binds it where it stands for a member who is not bound yet. */
+  async resolve(
+    tx: EntityManager,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<Person> {
+    const bound = await this.users.findByIdentity(tx, identity.issuer, identity.subject);
+    if (!bound) return this.#unbound(tx, identity, origin);
+    if (!bound.active) return { kind: 'refused', reason: DEACTIVATED, user: bound };
+    await this.changeEmail.followUpstream(tx, bound.id, identity.email, origin);
+    return { kind: 'known', user: bound };
+  }
+
+  async #unbound(
+    tx: EntityManager,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<Person> {
+    const domain = domainOfEmail(identity.email);
+    const organization = await this.organizations.findByDomain(tx, domain, identity);
+    if (!organization) return { kind: 'nobody yet' };
+    const member = await this.users.lockMember(tx, organization.id, identity.email);
+    const refused = (reason: string): Person => ({
+      kind: 'refused',
+      reason,
+      ...(member ? { user: member } : {}),
+    });
+    if (!organization.acceptsProvider) {
+      return refused('Your organization does not accept sign-ins through this identity provider.');
+    }
+    if (!member) {
+      return organization.provisioned
+        ? refused('Your organization provisions its people itself: ask its administrator.')
+        : { kind: 'nobody yet' };
+    }
+    if (!member.active) return refused(DEACTIVATED);
+    if (member.bound || !(await this.users.bindIdentity(tx, member.id, identity))) {
+      return refused('This account is bound to another sign-in.');
+    }
+    await this.audit.record(tx, {
+      type: 'identity_bound',
+      actorId: member.id,
+      subjectId: member.id,
+      orgId: organization.id,
+      origin,
+      details: { provider: identity.provider, issuer: identity.issuer },
+    });
+    return { kind: 'known', user: member };
+  }
+}

@@ -1,0 +1,46 @@
+import { Module } from '@nestjs/common';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
+import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
+import { ChangeEmail } from './change-email.service.js';
+import { ClaimAdmin } from './claim-admin.service.js';
+import { Enroll } from './enroll.service.js';
+import { EnrollmentPolicy } from './enrollment-policy.service.js';
+import { LogIn } from './log-in.service.js';
+import { LogOut } from './log-out.service.js';
+import { ManageKeys } from './manage-keys.service.js';
+import { MakePerson } from './make-person.service.js';
+import { ResolvePerson } from './resolve-person.service.js';
+import { SignIn } from './sign-in.service.js';
+import { UsersRepository } from './users.repository.js';
+
+/**
+ * People: who signs in upstream, how they come to exist (with their first key, never before), how they log in with it.
+ * A row of users is locked before anything that belongs to it: the order that keeps concurrent acts from deadlock.
+ */
+@Module({
+  imports: [
+    AuditModule,
+    AuthenticatorsModule,
+    OrganizationsModule,
+    SessionsModule,
+    SshCertificatesModule,
+  ],
+  providers: [
+    ChangeEmail,
+    ClaimAdmin,
+    Enroll,
+    EnrollmentPolicy,
+    LogIn,
+    LogOut,
+    ManageKeys,
+    MakePerson,
+    ResolvePerson,
+    SignIn,
+    UsersRepository,
+  ],
+  exports: [Enroll, EnrollmentPolicy, LogIn, LogOut, ManageKeys, SignIn],
+})
+export class UsersModule {}

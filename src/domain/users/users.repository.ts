@@ -1,0 +1,132 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { sql } from '#platform/database/sql.js';
+
+/** A user as sign-in and enrollment need to know them. */
+export interface User {
+  readonly id: string;
+  readonly orgId: string | null;
+  readonly email: string | null;
+  readonly name: string | null;
+  readonly isOrgAdmin: boolean;
+  readonly active: boolean;
+  readonly scimManaged: boolean;
+  /** Whether the user has a security key. */
+  readonly enrolled: boolean;
+}
+
+/** A person about to be made. */
+export interface NewPerson {
+  readonly id: string;
+  readonly orgId: string | null;
+  readonly email: string;
+  readonly name: string | null;
+}
+
+interface Row {
+  id: string;
+  org_id: string | null;
+  email: string | null;
+  name: string | null;
+  is_org_admin: boolean;
+  active: boolean;
+  scim_managed: boolean;
+  enrolled: boolean;
+}
+
+/** Users and the upstream identities bound to them. */
+@Injectable()
+export class UsersRepository {
+  /** The user an upstream identity is bound to. */
+  async findByIdentity(
+    tx: EntityManager,
+    issuer: string,
+    subject: string,
+  ): Promise<User | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed,
+             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled
+      FROM identities i JOIN users u ON u.id = i.user_id
+      WHERE i.issuer = ${issuer} AND i.subject = ${subject}`;
+    return row && user(row);
+  }
+
+  /** The member of an organization with an e-mail, locked until the transaction ends; `bound`: has an identity. */
+  async lockMember(
+    tx: EntityManager,
+    orgId: string,
+    email: string,
+  ): Promise<(User & { bound: boolean }) | undefined> {
+    const [row] = await sql<Row & { bound: boolean }>(tx)`
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed,
+             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled,
+             EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id) AS bound
+      FROM users u
+      WHERE u.org_id = ${orgId} AND u.email = ${email}
+      FOR UPDATE OF u`;
+    return row && { ...user(row), bound: row.bound };
+  }
+
+  /** A user, locked until the transaction ends: whoever else changes, issues to or removes them waits. */
+  async lock(tx: EntityManager, id: string): Promise<User | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed,
+             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled
+      FROM users u
+      WHERE u.id = ${id}
+      FOR UPDATE OF u`;
+    return row && user(row);
+  }
+
+  /** Adds a person; false when the e-mail is taken in the organization, or among people without one. */
+  async create(tx: EntityManager, person: NewPerson): Promise<boolean> {
+    const made = await sql<{ id: string }>(tx)`
+      INSERT INTO users (id, org_id, email, name)
+      VALUES (${person.id}, ${person.orgId}, ${person.email}, ${person.name})
+      ON CONFLICT ON CONSTRAINT users_email DO NOTHING
+      RETURNING id`;
+    return made.length === 1;
+  }
+
+  /** Binds an upstream identity for good; false when it is bound already. */
+  async bindIdentity(
+    tx: EntityManager,
+    userId: string,
+    identity: { readonly issuer: string; readonly subject: string },
+  ): Promise<boolean> {
+    const bound = await sql<{ user_id: string }>(tx)`
+      INSERT INTO identities (issuer, subject, user_id)
+      VALUES (${identity.issuer}, ${identity.subject}, ${userId})
+      ON CONFLICT (issuer, subject) DO NOTHING
+      RETURNING user_id`;
+    return bound.length === 1;
+  }
+
+  async makeAdmin(tx: EntityManager, id: string): Promise<void> {
+    await sql(tx)`UPDATE users SET is_org_admin = true, updated_at = now() WHERE id = ${id}`;
+  }
+
+  /** Changes the e-mail; false when another of the organization has it. */
+  async changeEmail(tx: EntityManager, id: string, email: string): Promise<boolean> {
+    const changed = await sql<{ id: string }>(tx)`
+      UPDATE users u SET email = ${email}, updated_at = now()
+      WHERE u.id = ${id}
+        AND NOT EXISTS (SELECT 1 FROM users other
+                        WHERE other.org_id IS NOT DISTINCT FROM u.org_id AND other.email = ${email})
+      RETURNING u.id`;
+    return changed.length === 1;
+  }
+}
+
+function user(row: Row): User {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    email: row.email,
+    name: row.name,
+    isOrgAdmin: row.is_org_admin,
+    active: row.active,
+    scimManaged: row.scim_managed,
+    enrolled: row.enrolled,
+  };
+}
