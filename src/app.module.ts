@@ -1,0 +1,51 @@
+import { Module, type DynamicModule } from '@nestjs/common';
+import type { Logger } from 'pino';
+import { TRUST_ANCHORS, type TrustAnchor } from '#domain/authenticators/trust-anchors.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { ConfigModule } from '#platform/config/config.module.js';
+import type { Config } from '#platform/config/config.js';
+import type { Composition } from '#platform/database/composition.js';
+import { DatabaseModule } from '#platform/database/database.module.js';
+import { EdgeModule } from '#platform/http/edge.module.js';
+import { PAGE_SCRIPTS } from '#platform/http/views.service.js';
+import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
+import { CredentialsModule } from './features/credentials/credentials.module.js';
+import { HealthModule } from './features/health/health.module.js';
+import { PagesModule } from './features/pages/pages.module.js';
+import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
+import { UpstreamModule } from './features/upstream/upstream.module.js';
+import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
+
+/** What the composition root alone decides: nothing an operator can set reaches it. */
+export interface CompositionRoot {
+  readonly composition: Composition;
+  /** Whose attestation is believed. Production: the pinned vendor roots, and nothing else. */
+  readonly trustAnchors: readonly TrustAnchor[];
+  /** Scripts added to every page. Production: none. */
+  readonly pageScripts: readonly string[];
+}
+
+/** The list of features. */
+@Module({})
+export class AppModule {
+  static compose(config: Config, logger: Logger, root: CompositionRoot): DynamicModule {
+    return {
+      module: AppModule,
+      imports: [
+        ConfigModule.forRoot(config, [
+          { provide: TRUST_ANCHORS, useValue: root.trustAnchors },
+          { provide: PAGE_SCRIPTS, useValue: root.pageScripts },
+        ]),
+        DatabaseModule.forRoot(root.composition),
+        TelemetryModule.forRoot(logger),
+        EdgeModule.forRoot(SessionsModule),
+        CredentialsModule,
+        HealthModule,
+        PagesModule,
+        SshCaModule,
+        UpstreamModule,
+        WebAuthnModule,
+      ],
+    };
+  }
+}

@@ -1,0 +1,39 @@
+import { Controller, Get, Header, Logger, Res } from '@nestjs/common';
+import { HealthCheckService, TypeOrmHealthIndicator } from '@nestjs/terminus';
+import type { Response } from 'express';
+import { Public } from '#platform/http/access.js';
+
+const DATABASE_TIMEOUT_MS = 2000;
+
+/** What an orchestrator asks: is the process alive, may it get traffic. */
+@Controller('health')
+@Public()
+export class HealthController {
+  readonly #logger = new Logger('health');
+
+  constructor(
+    private readonly health: HealthCheckService,
+    private readonly database: TypeOrmHealthIndicator,
+  ) {}
+
+  /** Liveness alone: it checks nothing, so that a database that is away restarts nobody. */
+  @Get()
+  @Header('Content-Type', 'text/plain; charset=utf-8')
+  live(): string {
+    return 'ok';
+  }
+
+  @Get('ready')
+  async ready(@Res({ passthrough: true }) response: Response): Promise<object> {
+    try {
+      await this.health.check([
+        () => this.database.pingCheck('database', { timeout: DATABASE_TIMEOUT_MS }),
+      ]);
+      return { status: 'ready' };
+    } catch (error) {
+      this.#logger.warn({ err: error }, 'not ready: the database is away');
+      response.status(503);
+      return { status: 'not_ready', reason: 'database' };
+    }
+  }
+}

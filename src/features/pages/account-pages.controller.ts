@@ -1,0 +1,101 @@
+import { Controller, Get, Inject, Post, Query, Res, UseFilters } from '@nestjs/common';
+import type { Response } from 'express';
+import { z } from 'zod';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { modelName } from '#domain/authenticators/model-policy.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
+import { LogOut } from '#domain/users/log-out.service.js';
+import { ManageKeys } from '#domain/users/manage-keys.service.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { HtmlErrors } from '#platform/errors/html.filter.js';
+import { Access, CurrentSession } from '#platform/http/access.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { sameOriginTarget } from '#platform/http/same-origin.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { Views } from '#platform/http/views.service.js';
+import { moment } from './moment.js';
+import { person } from './person.js';
+
+const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
+
+/** The pages of a person: the start page, enrolling a key, one's keys, and logging out. */
+@Controller()
+@Access({ session: 'optional', origin: 'ui' })
+@UseFilters(HtmlErrors)
+export class AccountPagesController {
+  readonly #baseUrl: string;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly policy: EnrollmentPolicy,
+    private readonly keys: ManageKeys,
+    private readonly cookies: SessionCookies,
+    private readonly views: Views,
+    private readonly leaving: LogOut,
+  ) {
+    this.#baseUrl = config.http.baseUrl;
+  }
+
+  @Get()
+  home(@CurrentSession() session: LiveSession | undefined, @Res() response: Response): void {
+    this.#show(response, 'home', { person: person(session), baseUrl: this.#baseUrl });
+  }
+
+  /** @throws DomainError already_enrolled (403) for whoever has a key */
+  @Get('enroll')
+  enroll(
+    @CurrentSession() session: LiveSession | undefined,
+    @Query({ schema: QUERY }) query: z.output<typeof QUERY>,
+    @Res() response: Response,
+  ): void {
+    if (!session) {
+      this.#askToLogIn(response, '/enroll');
+      return;
+    }
+    this.policy.assertMayEnroll(session);
+    const redirectTo = sameOriginTarget(query.redirect_to, this.#baseUrl);
+    this.#show(response, 'enroll', { person: person(session), redirectTo });
+  }
+
+  @Get('keys')
+  async showKeys(
+    @CurrentSession() session: LiveSession | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    if (session?.level !== 'verified') {
+      this.#askToLogIn(response, '/keys');
+      return;
+    }
+    const keys = await this.keys.list(session.user.id);
+    this.#show(response, 'keys', {
+      person: person(session),
+      keys: keys.map((key) => ({
+        ...key,
+        model: modelName(key.aaguid) ?? 'Security key',
+        created: moment(key.createdAt),
+        lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
+        current: key.id === session.authenticatorId,
+      })),
+    });
+  }
+
+  @Post('logout')
+  async logOut(
+    @CurrentSession() session: LiveSession | undefined,
+    @ClientOrigin() origin: AuditOrigin,
+    @Res() response: Response,
+  ): Promise<void> {
+    if (session) await this.leaving.logOut(session, origin);
+    this.cookies.clear(response);
+    response.redirect(303, '/');
+  }
+
+  #show(response: Response, view: string, data: object): void {
+    response.type('html').send(this.views.render(view, data));
+  }
+
+  #askToLogIn(response: Response, back: string): void {
+    response.redirect(303, `/login?${new URLSearchParams({ redirect_to: back })}`);
+  }
+}

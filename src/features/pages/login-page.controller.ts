@@ -1,0 +1,60 @@
+import { Controller, Get, Inject, Query, Req, Res, UseFilters } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { HtmlErrors } from '#platform/errors/html.filter.js';
+import { Access, CurrentSession } from '#platform/http/access.js';
+import { sameOriginTarget } from '#platform/http/same-origin.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { Views } from '#platform/http/views.service.js';
+import { person } from './person.js';
+
+const QUERY = z.object({
+  provider: z.string().max(32).optional(),
+  login_hint: z.string().max(254).optional(),
+  redirect_to: z.string().max(2048).optional(),
+});
+
+/** `GET /login`: a button for each identity provider and one for the key; `?provider=` goes upstream at once. */
+@Controller('login')
+@Access({ session: 'optional', origin: 'ui' })
+@UseFilters(HtmlErrors)
+export class LoginPageController {
+  readonly #baseUrl: string;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly providers: IdentityProviders,
+    private readonly cookies: SessionCookies,
+    private readonly views: Views,
+  ) {
+    this.#baseUrl = config.http.baseUrl;
+  }
+
+  @Get()
+  async show(
+    @CurrentSession() session: LiveSession | undefined,
+    @Query({ schema: QUERY }) query: z.output<typeof QUERY>,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const redirectTo = sameOriginTarget(query.redirect_to, this.#baseUrl);
+    if (query.provider !== undefined) {
+      const upstream = await this.providers.begin(query.provider, {
+        redirectTo,
+        loginHint: query.login_hint,
+        browser: this.cookies.ensureBrowserSecret(request, response),
+      });
+      response.redirect(303, upstream.href);
+      return;
+    }
+    const providers = this.providers.list().map(({ slug, name }) => ({
+      name,
+      href: `/login?${new URLSearchParams({ provider: slug, redirect_to: redirectTo })}`,
+    }));
+    const html = this.views.render('login', { person: person(session), providers, redirectTo });
+    response.type('html').send(html);
+  }
+}

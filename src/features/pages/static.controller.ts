@@ -1,0 +1,24 @@
+import { Controller, Get, Param, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Public } from '#platform/http/access.js';
+import { readStaticFiles } from './static-files.js';
+
+/** `GET /static/{name}`: style sheet, scripts and icon of the pages. */
+@Controller('static')
+@Public()
+export class StaticController {
+  readonly #files = readStaticFiles(new URL('static/', import.meta.url));
+
+  @Get(':name')
+  read(@Param('name') name: string, @Req() request: Request, @Res() response: Response): void {
+    const file = this.#files.get(name);
+    if (!file) throw new DomainError('not_found', 'There is nothing here.');
+    response.setHeader('ETag', file.etag);
+    if (request.fresh) {
+      response.status(304).end();
+      return;
+    }
+    response.type(file.type).send(file.content);
+  }
+}

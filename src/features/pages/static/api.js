@@ -1,0 +1,60 @@
+// Calls to our own JSON API, and what the reader is told of their outcome.
+
+/** An answer that is an error; its message is written for the reader. */
+export class Refusal extends Error {}
+
+/**
+ * Sends JSON to a path of ours, with the session cookie.
+ *
+ * @returns the JSON of the answer
+ * @throws Refusal with the detail of the problem document (RFC 9457), or because nothing answered
+ */
+export async function sendJson(method, path, body) {
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: { 'content-type': 'application/json', accept: 'application/json' },
+      credentials: 'same-origin',
+      body: JSON.stringify(body),
+    });
+  } catch {
+    throw new Refusal('The service cannot be reached. Check your connection and try again.');
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refusal(answer.detail ?? 'Something went wrong. Please try again.');
+  return answer;
+}
+
+/**
+ * Runs an action whenever a form is sent: its button is off until the script is here and while the action runs, and
+ * what becomes of it is said in the live region.
+ *
+ * @param options.status the live region
+ * @param options.waiting what it says until `run` is done
+ * @param options.run does the work; what it returns is said as done
+ * @param options.explain turns what `run` threw into a message
+ */
+export function onSubmit(form, { status, waiting, run, explain }) {
+  const button = form.querySelector('button');
+  button.disabled = false;
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    say(status, 'waiting', waiting);
+    try {
+      say(status, 'done', await run(new FormData(form)));
+    } catch (error) {
+      say(status, 'error', error instanceof Refusal ? error.message : explain(error));
+    } finally {
+      button.disabled = false;
+    }
+    if (status.dataset.kind === 'error') button.focus(); // it lost the focus when it was turned off
+  });
+}
+
+/** Says something in a live region; assistive technology reads it aloud. */
+export function say(status, kind, message) {
+  status.dataset.kind = kind;
+  status.textContent = message;
+}

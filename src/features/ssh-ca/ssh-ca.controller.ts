@@ -1,0 +1,23 @@
+import { Controller, Get, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { CertificateAuthority } from '#domain/ssh-certificates/certificate-authority.service.js';
+import { Public } from '#platform/http/access.js';
+
+/** `GET /v1/credentials/ssh/ca`: a line fit for `TrustedUserCAKeys`, or JSON when asked for. */
+@Controller('v1/credentials/ssh/ca')
+@Public()
+export class SshCaController {
+  constructor(private readonly authority: CertificateAuthority) {}
+
+  @Get()
+  read(@Req() request: Request, @Res() response: Response): void {
+    const line = this.authority.publicKeyLine();
+    response.vary('Accept');
+    if (request.accepts(['text', 'json']) === 'json') {
+      const [type = '', key = '', ...comment] = line.split(' ');
+      response.json({ public_key: `${type} ${key}`, comment: comment.join(' ') });
+      return;
+    }
+    response.type('text/plain').send(`${line}\n`);
+  }
+}

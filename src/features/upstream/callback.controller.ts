@@ -1,0 +1,46 @@
+import { Controller, Get, Inject, Req, Res, UseFilters } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { SignIn } from '#domain/users/sign-in.service.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { HtmlErrors } from '#platform/errors/html.filter.js';
+import { Access, CurrentSession } from '#platform/http/access.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
+
+/** `GET /oauth/callback`: where an OpenID provider sends the browser back to. */
+@Controller('oauth/callback')
+@Access({ session: 'optional', origin: 'any' })
+@UseFilters(HtmlErrors)
+export class CallbackController {
+  readonly #baseUrl: string;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly providers: IdentityProviders,
+    private readonly people: SignIn,
+    private readonly cookies: SessionCookies,
+  ) {
+    this.#baseUrl = config.http.baseUrl;
+  }
+
+  @Get()
+  async complete(
+    @CurrentSession() previous: LiveSession | undefined,
+    @ClientOrigin() origin: AuditOrigin,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const { identity, redirectTo } = await this.providers.complete({
+      url: new URL(request.originalUrl, this.#baseUrl),
+      // Without the cookie nothing fits: a state is bound to the browser that asked for it.
+      browser: this.cookies.browserSecret(request) ?? '',
+    });
+    const { session, next } = await this.people.signIn(identity, origin, previous?.id);
+    this.cookies.set(response, session);
+    const query = new URLSearchParams({ redirect_to: redirectTo });
+    response.redirect(303, `${this.#baseUrl}/${next}?${query}`);
+  }
+}

@@ -1,0 +1,12 @@
+import { Module } from '@nestjs/common';
+import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
+import { UsersModule } from '#domain/users/users.module.js';
+import { HttpModule } from '#platform/http/http.module.js';
+import { CallbackController } from './callback.controller.js';
+
+/** /oauth/callback: people coming back from the identity provider they signed in with. */
+@Module({
+  imports: [HttpModule, IdentityProvidersModule, UsersModule],
+  controllers: [CallbackController],
+})
+export class UpstreamModule {}

@@ -1,0 +1,47 @@
+import { Body, Controller, HttpCode, Post, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { Access, CurrentSession } from '#platform/http/access.js';
+import { BodyLimit } from '#platform/http/body-limits.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
+import { keyJson } from './key-json.js';
+import {
+  COMPLETE_ENROLLMENT,
+  START,
+  type CompleteEnrollment,
+  type Start,
+} from './webauthn.schemas.js';
+
+/** Enrolling a person's first key, in a session of either level; whoever has a key is refused. */
+@Controller('enroll/webauthn')
+@Access({ session: 'any', origin: 'ui' })
+@BodyLimit('webauthn')
+export class EnrollController {
+  constructor(
+    private readonly ceremony: EnrollmentCeremony,
+    private readonly cookies: SessionCookies,
+  ) {}
+
+  @Post('start')
+  @HttpCode(200)
+  start(@CurrentSession() session: LiveSession, @Body({ schema: START }) body: Start) {
+    return this.ceremony.start(session, body);
+  }
+
+  @Post('complete')
+  @HttpCode(200)
+  async complete(
+    @CurrentSession() session: LiveSession,
+    @Body({ schema: COMPLETE_ENROLLMENT }) body: CompleteEnrollment,
+    @ClientOrigin() origin: AuditOrigin,
+    @Res({ passthrough: true }) response: Response,
+  ) {
+    const enrolled = await this.ceremony.complete(session, body, origin);
+    this.cookies.set(response, enrolled.session);
+    const current = enrolled.level === 'verified' ? enrolled.key.id : undefined;
+    return { key: keyJson(enrolled.key, current), redirect_to: enrolled.redirectTo };
+  }
+}

@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { parse as uuidBytes, v7 as uuidv7 } from 'uuid';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { modelName } from '#domain/authenticators/model-policy.js';
+import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
+import type { CreationOptionsJSON } from '#domain/authenticators/webauthn-json.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
+import { Enroll, type Enrolled } from '#domain/users/enroll.service.js';
+import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { sameOriginTarget } from '#platform/http/same-origin.js';
+import { CHALLENGE_BYTES, STATE_TTL_SECONDS, sessionBinding } from './ceremony-state.js';
+import type { CompleteEnrollment, Start } from './webauthn.schemas.js';
+
+const PURPOSE = 'webauthn-enroll';
+
+interface State {
+  readonly challenge: string;
+  /** The user handle the key is given: the id of the person, who may not exist yet. */
+  readonly userId: string;
+  readonly redirectTo: string | null;
+}
+
+/** The registration ceremony of a person's first key (WebAuthn §7.1). */
+@Injectable()
+export class EnrollmentCeremony {
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly states: SingleUseStates,
+    private readonly ceremonies: WebAuthnCeremonies,
+    private readonly policy: EnrollmentPolicy,
+    private readonly enrolling: Enroll,
+  ) {}
+
+  /** @throws DomainError already_enrolled or enrollment_refused */
+  async start(
+    session: LiveSession,
+    { redirect_to }: Start,
+  ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
+    this.policy.assertMayEnroll(session);
+    const { email, name } = session.user ?? session.pendingIdentity;
+    const userId = session.user?.id ?? uuidv7();
+    const challenge = randomBytes(CHALLENGE_BYTES);
+    const publicKey = this.ceremonies.creationOptions({
+      challenge,
+      user: {
+        id: Buffer.from(uuidBytes(userId)),
+        name: email ?? '',
+        displayName: name ?? email ?? '',
+      },
+      excludeCredentialIds: [],
+    });
+    const payload: State = {
+      challenge: challenge.toString('base64url'),
+      userId,
+      redirectTo: redirect_to ?? null,
+    };
+    const state = await this.states.seal(PURPOSE, payload, {
+      binding: sessionBinding(session.id),
+      ttlSeconds: STATE_TTL_SECONDS,
+    });
+    return { state, publicKey };
+  }
+
+  /** @throws DomainError invalid_state, attestation_rejected and what Enroll refuses */
+  async complete(
+    session: LiveSession,
+    body: CompleteEnrollment,
+    origin: AuditOrigin,
+  ): Promise<Enrolled & { redirectTo: string }> {
+    const state = await this.states.redeem<State>(PURPOSE, body.state, {
+      binding: sessionBinding(session.id),
+    });
+    this.policy.assertMayEnroll(session);
+    const registration = await this.ceremonies.verifyRegistration({
+      credential: body.credential,
+      challenge: Buffer.from(state.challenge, 'base64url'),
+      now: new Date(),
+    });
+    const keyName = body.name ?? modelName(registration.aaguid) ?? 'Security key';
+    const enrolled = await this.enrolling.enroll(
+      { session, registration, keyName, newUserId: state.userId },
+      origin,
+    );
+    return { ...enrolled, redirectTo: this.#whereNext(enrolled.level, state.redirectTo) };
+  }
+
+  /** With the key's user verified, on; without, the login step follows. */
+  #whereNext(level: Enrolled['level'], redirectTo: string | null): string {
+    const { baseUrl } = this.config.http;
+    const target = sameOriginTarget(redirectTo ?? undefined, baseUrl);
+    if (level === 'verified') return target;
+    return `${baseUrl}/login?${new URLSearchParams({ redirect_to: target })}`;
+  }
+}

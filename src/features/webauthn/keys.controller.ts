@@ -1,0 +1,34 @@
+import { Body, Controller, Get, Param, Patch } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { ManageKeys } from '#domain/users/manage-keys.service.js';
+import { Access, CurrentSession } from '#platform/http/access.js';
+import { BodyLimit } from '#platform/http/body-limits.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { keyJson, type KeyJson } from './key-json.js';
+import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
+
+/** One's own security keys. Another person's key is not there at all: 404. */
+@Controller('v1/keys')
+@Access({ session: 'verified', origin: 'own' })
+@BodyLimit('webauthn')
+export class KeysController {
+  constructor(private readonly keys: ManageKeys) {}
+
+  @Get()
+  async list(@CurrentSession() session: VerifiedSession): Promise<{ keys: KeyJson[] }> {
+    const keys = await this.keys.list(session.user.id);
+    return { keys: keys.map((key) => keyJson(key, session.authenticatorId)) };
+  }
+
+  @Patch(':id')
+  async rename(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: KEY_ID }) { id }: { id: string },
+    @Body({ schema: RENAME }) { name }: Rename,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<KeyJson> {
+    const key = await this.keys.rename(session.user, id, name, origin);
+    return keyJson(key, session.authenticatorId);
+  }
+}

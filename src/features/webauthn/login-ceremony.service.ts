@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { parse as uuidBytes } from 'uuid';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import {
+  AuthenticatorsRepository,
+  type AssertingKey,
+} from '#domain/authenticators/authenticators.repository.js';
+import {
+  WebAuthnCeremonies,
+  credentialIdOf,
+  type VerifiedAssertion,
+} from '#domain/authenticators/webauthn-ceremonies.service.js';
+import type { RequestOptionsJSON, UserVerification } from '#domain/authenticators/webauthn-json.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import type { OpenedSession } from '#domain/sessions/sessions.service.js';
+import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
+import { LogIn } from '#domain/users/log-in.service.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { sameOriginTarget } from '#platform/http/same-origin.js';
+import {
+  CHALLENGE_BYTES,
+  STATE_TTL_SECONDS,
+  browserBinding,
+  sessionBinding,
+} from './ceremony-state.js';
+import type { CompleteLogin, Start } from './webauthn.schemas.js';
+
+const PURPOSE = 'webauthn-login';
+
+interface State {
+  readonly challenge: string;
+  readonly redirectTo: string | null;
+}
+
+/** Who asks for a login: somebody in a session of theirs, or a browser without one. */
+export interface LoginAsker {
+  readonly session: LiveSession | undefined;
+  /** The browser's secret, which stands in where there is no session. */
+  readonly browser: string | undefined;
+}
+
+/** The assertion ceremony of a login or a step-up (WebAuthn §7.2). */
+@Injectable()
+export class LoginCeremony {
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly manager: EntityManager,
+    private readonly states: SingleUseStates,
+    private readonly ceremonies: WebAuthnCeremonies,
+    private readonly keys: AuthenticatorsRepository,
+    private readonly logins: LogIn,
+  ) {}
+
+  /**
+   * Without a session the key itself says whose it is: a discoverable credential, its user verified. In a session,
+   * its owner's keys are asked for, and one that cannot verify its user may assert presence.
+   */
+  async start(
+    asker: LoginAsker,
+    { redirect_to }: Start,
+  ): Promise<{ state: string; publicKey: RequestOptionsJSON }> {
+    const challenge = randomBytes(CHALLENGE_BYTES);
+    const owned = asker.session?.user
+      ? await this.keys.listCredentials(this.manager, asker.session.user.id)
+      : [];
+    const publicKey = this.ceremonies.requestOptions({
+      challenge,
+      allowCredentials: owned,
+      userVerification: verificationFor(owned),
+    });
+    const payload: State = {
+      challenge: challenge.toString('base64url'),
+      redirectTo: redirect_to ?? null,
+    };
+    const state = await this.states.seal(PURPOSE, payload, {
+      binding: bindingOf(asker),
+      ttlSeconds: STATE_TTL_SECONDS,
+    });
+    return { state, publicKey };
+  }
+
+  /**
+   * @returns the new session, or undefined where the present one stays (a step-up), and where to go
+   * @throws DomainError invalid_state, assertion_rejected (audited) and what LogIn refuses
+   */
+  async complete(
+    asker: LoginAsker,
+    body: CompleteLogin,
+    origin: AuditOrigin,
+  ): Promise<{ opened: OpenedSession | undefined; redirectTo: string }> {
+    const state = await this.states.redeem<State>(PURPOSE, body.state, {
+      binding: bindingOf(asker),
+    });
+    const credentialId = credentialIdOf(body.credential);
+    const key = await this.keys.findByCredentialId(this.manager, credentialId);
+    let assertion: VerifiedAssertion;
+    try {
+      if (!key) throw rejected('This security key is not registered here.');
+      assertKeyMayAsk(key, asker.session);
+      assertion = await this.ceremonies.verifyAssertion({
+        credential: body.credential,
+        challenge: Buffer.from(state.challenge, 'base64url'),
+        publicKey: key.publicKey,
+        credentialId,
+        userHandle: Buffer.from(uuidBytes(key.userId)),
+        requireUserVerification: key.userVerification,
+      });
+    } catch (error) {
+      if (error instanceof DomainError) {
+        await this.logins.recordFailure(key?.userId ?? null, error.detail, origin);
+      }
+      throw error;
+    }
+    const opened = await this.logins.logIn({ key, assertion, session: asker.session }, origin);
+    const redirectTo = sameOriginTarget(state.redirectTo ?? undefined, this.config.http.baseUrl);
+    return { opened, redirectTo };
+  }
+}
+
+/** @throws DomainError assertion_rejected for another user's key, or for presence alone outside a session */
+function assertKeyMayAsk(key: AssertingKey, session: LiveSession | undefined): void {
+  if (session && session.user?.id !== key.userId) {
+    throw rejected(
+      'This security key belongs to another account than this session. Log out first.',
+    );
+  }
+  if (!session && !key.userVerification) {
+    throw rejected('This security key cannot verify its user: sign in with your provider first.');
+  }
+}
+
+function verificationFor(
+  owned: readonly { readonly userVerification: boolean }[],
+): UserVerification {
+  if (owned.every((key) => key.userVerification)) return 'required'; // nobody's in particular included
+  return owned.some((key) => key.userVerification) ? 'preferred' : 'discouraged';
+}
+
+/** @throws DomainError invalid_state when there is neither session nor browser secret to bind to */
+function bindingOf({ session, browser }: LoginAsker): string {
+  if (session) return sessionBinding(session.id);
+  if (browser === undefined) {
+    throw new DomainError('invalid_state', 'This login was begun in another browser. Start again.');
+  }
+  return browserBinding(browser);
+}
+
+function rejected(detail: string): DomainError {
+  return new DomainError('assertion_rejected', detail);
+}

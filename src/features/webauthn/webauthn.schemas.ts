@@ -1,0 +1,35 @@
+import { z } from 'zod';
+
+/** Where the browser should end up; held to our own origin when it is used. */
+const redirectTo = z.string().max(2048).optional();
+
+/** `POST /enroll/webauthn/start` and `POST /login/webauthn/start`; the body may be absent. */
+export const START = z.object({ redirect_to: redirectTo }).prefault({});
+export type Start = z.output<typeof START>;
+
+const completion = {
+  state: z.string().max(8192),
+  /** A RegistrationResponseJSON or AuthenticationResponseJSON: read by the ceremony itself. */
+  credential: z.unknown(),
+};
+
+const keyName = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(64, 'must have at most 64 characters');
+
+/** `POST /login/webauthn/complete`. */
+export const COMPLETE_LOGIN = z.object(completion);
+export type CompleteLogin = z.output<typeof COMPLETE_LOGIN>;
+
+/** `POST /enroll/webauthn/complete`. */
+export const COMPLETE_ENROLLMENT = z.object({ ...completion, name: keyName.optional() });
+export type CompleteEnrollment = z.output<typeof COMPLETE_ENROLLMENT>;
+
+/** `PATCH /v1/keys/{id}`. */
+export const RENAME = z.object({ name: keyName });
+export type Rename = z.output<typeof RENAME>;
+
+/** An id that is no UUID names nothing: 404, not 400. */
+export const KEY_ID = z.object({ id: z.string() });

@@ -1,0 +1,18 @@
+import { Logger } from '@nestjs/common';
+import { readEnvironment } from '#platform/config/environment.js';
+import { loadDatabaseConfig } from '#platform/config/load-config.js';
+import { openDatabase } from '#platform/database/open-database.js';
+import { runOrExit } from './start.js';
+
+/**
+ * `npm run migrate`: migrates production's database and ends, with status 0 once the schema is this version's. The
+ * service does the same at every start; this is for those who deploy the schema first, under another role.
+ */
+export function migrateProduction(): Promise<void> {
+  return runOrExit(async () => {
+    const log = new Logger('migrate');
+    const database = await openDatabase(loadDatabaseConfig(readEnvironment()), 'production', log);
+    await database.close();
+    log.log('The database has every migration of this version');
+  });
+}

@@ -1,0 +1,5 @@
+import { requireNode } from './node-version.js';
+
+requireNode();
+const { migrateProduction } = await import('./migrate-production.js');
+await migrateProduction();
