@@ -1,0 +1,63 @@
+import { parseArgs } from 'node:util';
+
+/** What `--help` prints, and what follows a wrong argument. */
+export const USAGE = `Usage: npm run demo -- [options]
+
+Starts the service with a database, an identity provider and a software security key of its own, walks the main job
+through its HTTP interface, and keeps serving. No configuration, hardware or network is needed.
+
+  --json                       print one JSON document of the results, and nothing else
+  --exit                       end after the walk
+  --port N                     listen on this port of localhost (3000), 0 for a free one
+  --attestation-root FILE.pem  also trust this root, for an outside software key
+  --help                       print this
+
+The environment variables of the service override the demo's own settings. Exit status: 0 when every step held, 1 when
+one did not or the demo cannot start, 2 for a wrong argument.
+`;
+
+/** What the command line asks for. */
+export interface DemoArguments {
+  readonly json: boolean;
+  readonly exit: boolean;
+  readonly help: boolean;
+  /** 0 for a free one; undefined: whatever the environment says. */
+  readonly port: number | undefined;
+  /** The PEM file of a root to trust besides. */
+  readonly attestationRoot: string | undefined;
+}
+
+/** The command line is wrong; the message says how. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/**
+ * Reads the command line.
+ *
+ * @throws UsageError for an unknown argument, a missing value or a port that is none
+ */
+export function readArguments(argv: readonly string[]): DemoArguments {
+  const { json, exit, help, port, 'attestation-root': attestationRoot } = parse(argv);
+  if (port !== undefined && (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)) {
+    throw new UsageError('--port must be a number between 0 and 65535');
+  }
+  return { json, exit, help, port: port === undefined ? undefined : Number(port), attestationRoot };
+}
+
+function parse(argv: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...argv],
+      options: {
+        json: { type: 'boolean', default: false },
+        exit: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+        port: { type: 'string' },
+        'attestation-root': { type: 'string' },
+      },
+    }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,65 @@
+import {
+  aaguidExtension,
+  basicConstraints,
+  issueCertificate,
+  keyUsage,
+  type CertificateRequest,
+  type IssuedCertificate,
+  type Name,
+} from './certificates.js';
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Makes a certificate authority of the software key's own "vendor".
+ *
+ * @param commonName of the authority
+ * @param now its validity starts a day before and lasts ten years
+ * @param issuer the authority above it; a root without one
+ * @param overrides what shall differ
+ */
+export function issueAuthority(
+  commonName: string,
+  now: Date,
+  issuer?: IssuedCertificate,
+  overrides: Partial<CertificateRequest> = {},
+): IssuedCertificate {
+  const request = {
+    subject: [['CN', commonName]] as Name,
+    ...validity(now),
+    extensions: [basicConstraints(true), keyUsage('sign-certificates')],
+  };
+  return issueCertificate({ ...request, ...overrides }, issuer);
+}
+
+/**
+ * Makes the attestation certificate of a batch of keys (WebAuthn §8.2.1).
+ *
+ * @param aaguid the 16 bytes that name the model
+ * @param overrides what shall differ
+ */
+export function issueAttestationLeaf(
+  aaguid: Buffer,
+  now: Date,
+  issuer: IssuedCertificate,
+  overrides: Partial<CertificateRequest> = {},
+): IssuedCertificate {
+  const request = {
+    subject: [
+      ['C', 'SE'],
+      ['O', 'Software Key'],
+      ['OU', 'Authenticator Attestation'],
+      ['CN', 'Software Key EE'],
+    ] as Name,
+    ...validity(now),
+    extensions: [basicConstraints(false), aaguidExtension(aaguid)],
+  };
+  return issueCertificate({ ...request, ...overrides }, issuer);
+}
+
+function validity(now: Date): Pick<CertificateRequest, 'notBefore' | 'notAfter'> {
+  return {
+    notBefore: new Date(now.getTime() - DAY_MS),
+    notAfter: new Date(now.getTime() + 3650 * DAY_MS),
+  };
+}

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import type { CreateOptions, GetOptions } from '../software-key.js';
+
+const bytes = z.string().max(2048);
+const userVerification = z.enum(['required', 'preferred', 'discouraged']).default('preferred');
+const descriptors = z
+  .array(z.object({ type: z.literal('public-key'), id: bytes }))
+  .max(64)
+  .default([]);
+
+/** `PublicKeyCredentialCreationOptionsJSON`, as much of it as the software key reads. */
+export const CREATE_OPTIONS: z.ZodType<CreateOptions> = z.object({
+  rp: z.object({ id: z.string() }),
+  user: z.object({ id: bytes }),
+  challenge: bytes,
+  pubKeyCredParams: z.array(z.object({ type: z.literal('public-key'), alg: z.int() })),
+  excludeCredentials: descriptors,
+  authenticatorSelection: z.object({ userVerification }).prefault({}),
+});
+
+/** `PublicKeyCredentialRequestOptionsJSON`, as much of it as the software key reads. */
+export const GET_OPTIONS: z.ZodType<GetOptions> = z.object({
+  challenge: bytes,
+  rpId: z.string(),
+  allowCredentials: descriptors,
+  userVerification,
+});

@@ -1,0 +1,138 @@
+import {
+  generateKeyPairSync,
+  randomBytes,
+  sign,
+  X509Certificate,
+  type KeyObject,
+} from 'node:crypto';
+import { BitString, Integer, Null, OctetString, Utf8String, PrintableString } from 'asn1js';
+import {
+  AlgorithmIdentifier,
+  AttributeTypeAndValue,
+  BasicConstraints,
+  Certificate,
+  Extension,
+  PublicKeyInfo,
+  RelativeDistinguishedNames,
+  Time,
+} from 'pkijs';
+
+/** A distinguished name, its attributes in order: `[['CN', 'Test Root']]`. */
+export type Name = readonly (readonly [attribute: keyof typeof ATTRIBUTES, value: string])[];
+
+/** A certificate that this process made, and the key to sign with in its name. */
+export interface IssuedCertificate {
+  readonly der: Buffer;
+  readonly pem: string;
+  readonly subject: Name;
+  readonly privateKey: KeyObject;
+}
+
+/** What a certificate shall say. */
+export interface CertificateRequest {
+  readonly subject: Name;
+  readonly notBefore: Date;
+  readonly notAfter: Date;
+  readonly extensions: readonly Extension[];
+  /** X.509 version, 3 unless told. */
+  readonly version?: 1 | 3;
+  /** A fresh P-256 pair unless told. */
+  readonly keys?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
+}
+
+const ATTRIBUTES = { CN: '2.5.4.3', C: '2.5.4.6', O: '2.5.4.10', OU: '2.5.4.11' } as const;
+
+/** How a certificate names the signature, by the type of the issuer's key (RFC 5758 §3.2, RFC 4055 §5). */
+const SIGNATURE_ALGORITHMS = {
+  ec: () => new AlgorithmIdentifier({ algorithmId: '1.2.840.10045.4.3.2' }),
+  rsa: () =>
+    new AlgorithmIdentifier({
+      algorithmId: '1.2.840.113549.1.1.11',
+      algorithmParams: new Null(),
+    }),
+};
+
+/**
+ * Makes a certificate.
+ *
+ * @param issuer who signs it; self-signed without one
+ */
+export function issueCertificate(
+  request: CertificateRequest,
+  issuer?: Pick<IssuedCertificate, 'subject' | 'privateKey'>,
+): IssuedCertificate {
+  const keys = request.keys ?? generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const signer = issuer ?? { subject: request.subject, privateKey: keys.privateKey };
+  const type = signer.privateKey.asymmetricKeyType === 'rsa' ? 'rsa' : 'ec';
+  const certificate = new Certificate({
+    version: (request.version ?? 3) - 1,
+    // A leading 01 keeps the number positive and free of leading zeros.
+    serialNumber: new Integer({ valueHex: Buffer.concat([Buffer.of(1), randomBytes(8)]) }),
+    signature: SIGNATURE_ALGORITHMS[type](),
+    signatureAlgorithm: SIGNATURE_ALGORITHMS[type](),
+    issuer: distinguishedName(signer.subject),
+    subject: distinguishedName(request.subject),
+    notBefore: new Time({ value: request.notBefore }),
+    notAfter: new Time({ value: request.notAfter }),
+    subjectPublicKeyInfo: PublicKeyInfo.fromBER(
+      keys.publicKey.export({ type: 'spki', format: 'der' }),
+    ),
+    ...(request.extensions.length > 0 && { extensions: [...request.extensions] }),
+  });
+  const tbs = Buffer.from(certificate.encodeTBS().toBER());
+  certificate.signatureValue = new BitString({ valueHex: sign('sha256', tbs, signer.privateKey) });
+  const der = Buffer.from(certificate.toSchema(true).toBER());
+  return {
+    der,
+    pem: new X509Certificate(der).toString(),
+    subject: request.subject,
+    privateKey: keys.privateKey,
+  };
+}
+
+/** Basic Constraints (RFC 5280 §4.2.1.9), critical. */
+export function basicConstraints(ca: boolean, pathLength?: number): Extension {
+  const constraints = new BasicConstraints({
+    cA: ca,
+    ...(pathLength !== undefined && { pathLenConstraint: pathLength }),
+  });
+  return extension('2.5.29.19', constraints.toSchema().toBER(), true);
+}
+
+/** Key Usage (RFC 5280 §4.2.1.3), critical: keyCertSign and cRLSign, or digitalSignature alone. */
+export function keyUsage(usage: 'sign-certificates' | 'sign-data'): Extension {
+  const [bits, unusedBits] = usage === 'sign-certificates' ? [0x06, 1] : [0x80, 7];
+  return extension(
+    '2.5.29.15',
+    new BitString({ valueHex: Uint8Array.of(bits), unusedBits }).toBER(),
+    true,
+  );
+}
+
+/** The AAGUID extension (WebAuthn §8.2.1): the 16 bytes inside two OCTET STRINGs. */
+export function aaguidExtension(aaguid: Buffer): Extension {
+  return extension(AAGUID_EXTENSION, new OctetString({ valueHex: aaguid }).toBER());
+}
+/** id-fido-gen-ce-aaguid. */
+export const AAGUID_EXTENSION = '1.3.6.1.4.1.45724.1.1.4';
+
+/** Any extension, its value the DER that goes into the extnValue OCTET STRING. */
+export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical = false): Extension {
+  return new Extension({
+    extnID: oid,
+    critical,
+    extnValue: Uint8Array.from(new Uint8Array(der)).buffer,
+  });
+}
+
+function distinguishedName(name: Name): RelativeDistinguishedNames {
+  return new RelativeDistinguishedNames({
+    typesAndValues: name.map(
+      ([attribute, value]) =>
+        new AttributeTypeAndValue({
+          type: ATTRIBUTES[attribute],
+          value: attribute === 'C' ? new PrintableString({ value }) : new Utf8String({ value }),
+        }),
+    ),
+  });
+}

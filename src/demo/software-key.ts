@@ -1,0 +1,216 @@
+import { createPrivateKey, generateKeyPairSync, randomBytes, type KeyObject } from 'node:crypto';
+import type {
+  AuthenticationResponseJSON,
+  CreationOptionsJSON,
+  RegistrationResponseJSON,
+  RequestOptionsJSON,
+  UserVerification,
+} from '#domain/authenticators/webauthn-json.js';
+import { issueAttestationLeaf, issueAuthority } from './attestation-authority.js';
+import {
+  assertionSignature,
+  attestationObject,
+  attestationStatement,
+  authenticatorData,
+  clientDataJSON,
+  FLAG,
+  type AttestationFormat,
+} from './authenticator-messages.js';
+import type { IssuedCertificate } from './certificates.js';
+
+/** The model the software key says it is, unless told: no vendor's. */
+const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
+
+/** How a software key is made. */
+export interface SoftwareKeyOptions {
+  /** `fido-u2f` makes a key of the older kind: no PIN, no discoverable credentials, no model in its data. */
+  readonly format?: AttestationFormat;
+  /** A UUID. */
+  readonly aaguid?: string;
+  /** The moment its certificates are made. */
+  readonly now?: Date;
+  /** A key whose attestation root also attests this one. */
+  readonly vendor?: SoftwareKey;
+  /** What an earlier key remembered: this one goes on with its credentials. */
+  readonly memory?: SoftwareKeyMemory;
+}
+
+/** What a key has to keep to be the same key again. Its attestation root is not of it: that is new in each run. */
+export interface SoftwareKeyMemory {
+  readonly signCount: number;
+  /** The oldest first; `id` base64url, `privateKey` PKCS#8 PEM. */
+  readonly credentials: readonly {
+    readonly id: string;
+    readonly rpId: string;
+    readonly userHandle: string;
+    readonly privateKey: string;
+  }[];
+}
+
+/** What a key reads of the options of `create()`. */
+export type CreateOptions = Pick<
+  CreationOptionsJSON,
+  'challenge' | 'pubKeyCredParams' | 'excludeCredentials'
+> & {
+  readonly rp: { readonly id: string };
+  readonly user: { readonly id: string };
+  readonly authenticatorSelection: { readonly userVerification: UserVerification };
+};
+
+/** What a key reads of the options of `get()`. */
+export type GetOptions = Pick<
+  RequestOptionsJSON,
+  'challenge' | 'rpId' | 'allowCredentials' | 'userVerification'
+>;
+
+interface Credential {
+  readonly id: Buffer;
+  readonly rpId: string;
+  /** base64url. */
+  readonly userHandle: string;
+  readonly privateKey: KeyObject;
+}
+
+/**
+ * A security key in software, for the demo and the tests: it answers what `navigator.credentials` would answer, browser
+ * included. Its attestation root is its own, made with it and gone with it: only a composition root that is given
+ * {@link rootPem} as a trust anchor accepts it.
+ */
+export class SoftwareKey {
+  readonly #format: AttestationFormat;
+  readonly #aaguid: Buffer;
+  readonly #root: IssuedCertificate;
+  readonly #leaf: IssuedCertificate;
+  readonly #credentials: Credential[];
+  /** What the signature counter last reported; the next use reports one more. */
+  signCount: number;
+
+  constructor(options: SoftwareKeyOptions = {}) {
+    const now = options.now ?? new Date();
+    this.#format = options.format ?? 'packed';
+    this.#aaguid = Buffer.from((options.aaguid ?? SOFTWARE_AAGUID).replaceAll('-', ''), 'hex');
+    this.#root = options.vendor
+      ? options.vendor.#root
+      : issueAuthority('Software Key Attestation Root', now);
+    this.#leaf = issueAttestationLeaf(this.#aaguid, now, this.#root);
+    const { signCount, credentials } = options.memory ?? { signCount: 0, credentials: [] };
+    this.signCount = signCount;
+    this.#credentials = credentials.map(({ id, privateKey, ...rest }) => ({
+      ...rest,
+      id: Buffer.from(id, 'base64url'),
+      privateKey: createPrivateKey(privateKey),
+    }));
+  }
+
+  /** The attestation root to trust, PEM. */
+  get rootPem(): string {
+    return this.#root.pem;
+  }
+
+  /** What a later key needs to go on as this one. */
+  get memory(): SoftwareKeyMemory {
+    const credentials = this.#credentials.map(({ id, privateKey, ...rest }) => ({
+      ...rest,
+      id: id.toString('base64url'),
+      privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    }));
+    return { signCount: this.signCount, credentials };
+  }
+
+  /**
+   * Makes a credential, as `navigator.credentials.create()` in a page of `origin`.
+   *
+   * @throws Error when the key holds one of the excluded credentials, or ES256 is not offered
+   */
+  create(options: CreateOptions, origin: string): RegistrationResponseJSON {
+    const excluded = new Set(options.excludeCredentials.map(({ id }) => id));
+    if (this.#credentials.some(({ id }) => excluded.has(id.toString('base64url')))) {
+      throw new Error('InvalidStateError: this key is registered already');
+    }
+    if (!options.pubKeyCredParams.some(({ alg }) => alg === -7)) {
+      throw new Error('NotSupportedError: this key speaks ES256 only');
+    }
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const credential = {
+      aaguid: this.#format === 'packed' ? this.#aaguid : Buffer.alloc(16),
+      credentialId: randomBytes(32),
+      publicKey,
+    };
+    this.#credentials.push({
+      id: credential.credentialId,
+      rpId: options.rp.id,
+      userHandle: options.user.id,
+      privateKey,
+    });
+    const clientData = clientDataJSON('webauthn.create', options.challenge, origin);
+    const flags = this.#flags(options.authenticatorSelection.userVerification);
+    const authData = authenticatorData(options.rp.id, flags, this.#nextCount(), credential);
+    const statement = attestationStatement(
+      this.#format,
+      this.#leaf.privateKey,
+      [this.#leaf.der],
+      authData,
+      clientData,
+      credential,
+    );
+    return {
+      ...envelope(credential.credentialId),
+      response: {
+        clientDataJSON: clientData.toString('base64url'),
+        attestationObject: attestationObject(this.#format, statement, authData).toString(
+          'base64url',
+        ),
+        transports: ['usb'],
+      },
+    };
+  }
+
+  /**
+   * Signs a challenge, as `navigator.credentials.get()` in a page of `origin`: with the newest credential that is
+   * allowed, or, where none is named, with the newest discoverable one.
+   *
+   * @throws Error when the key has no such credential
+   */
+  get(options: GetOptions, origin: string): AuthenticationResponseJSON {
+    const isU2f = this.#format === 'fido-u2f';
+    const allowed = new Set(options.allowCredentials.map(({ id }) => id));
+    const credential = this.#credentials.findLast(
+      ({ id, rpId }) =>
+        rpId === options.rpId &&
+        (allowed.size === 0 ? !isU2f : allowed.has(id.toString('base64url'))),
+    );
+    if (!credential) throw new Error('NotAllowedError: this key has no such credential');
+    const clientData = clientDataJSON('webauthn.get', options.challenge, origin);
+    const flags = this.#flags(options.userVerification);
+    const authData = authenticatorData(options.rpId, flags, this.#nextCount());
+    const signature = assertionSignature(credential.privateKey, authData, clientData);
+    return {
+      ...envelope(credential.id),
+      response: {
+        clientDataJSON: clientData.toString('base64url'),
+        authenticatorData: authData.toString('base64url'),
+        signature: signature.toString('base64url'),
+        ...(!isU2f && { userHandle: credential.userHandle }),
+      },
+    };
+  }
+
+  /** Every ceremony is touched; whoever holds this key knows its PIN, where it has one. */
+  #flags(userVerification: UserVerification): number {
+    const verifies = this.#format === 'packed' && userVerification !== 'discouraged';
+    return FLAG.userPresent | (verifies ? FLAG.userVerified : 0);
+  }
+
+  #nextCount(): number {
+    this.signCount += 1;
+    return this.signCount;
+  }
+}
+
+/** What a registration and an assertion have in common. */
+export function envelope(
+  credentialId: Buffer,
+): Pick<RegistrationResponseJSON, 'id' | 'rawId' | 'type' | 'clientExtensionResults'> {
+  const id = credentialId.toString('base64url');
+  return { id, rawId: id, type: 'public-key', clientExtensionResults: {} };
+}
