@@ -1,4 +1,4 @@
-import { Module, type DynamicModule } from '@nestjs/common';
+import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { TRUST_ANCHORS, type TrustAnchor } from '#domain/authenticators/trust-anchors.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
@@ -23,6 +23,8 @@ export interface CompositionRoot {
   readonly trustAnchors: readonly TrustAnchor[];
   /** Scripts added to every page. Production: none. */
   readonly pageScripts: readonly string[];
+  /** Features beside those of the product. Production: none. */
+  readonly modules: readonly (Type | DynamicModule)[];
 }
 
 /** The list of features. */
@@ -45,6 +47,7 @@ export class AppModule {
         SshCaModule,
         UpstreamModule,
         WebAuthnModule,
+        ...root.modules,
       ],
     };
   }

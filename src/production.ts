@@ -17,6 +17,7 @@ export function startProduction(): Promise<void> {
       composition: 'production',
       trustAnchors: PINNED_ROOTS,
       pageScripts: [],
+      modules: [],
     });
     const { host, port } = config.http.listen;
     await app.listen(port, host);

@@ -165,8 +165,9 @@ export class WebAuthnCeremonies {
    * Verifies an assertion by a stored key (WebAuthn §7.2) in everything but the growth of its counter.
    *
    * @param ceremony `credential` is an `AuthenticationResponseJSON` nobody has looked at; `publicKey` (SPKI, PEM),
-   *   `credentialId` and `userHandle` (the bytes of the owner's user id) are what is stored. A response without a
-   *   user handle passes, one with another is refused.
+   *   `credentialId` and `userHandle` (the bytes of the owner's user id) are what is stored. A response with
+   *   another user handle is refused, one without passes unless `requireUserHandle`, as it must be where nobody was
+   *   identified before (WebAuthn §7.2 step 6).
    * @throws DomainError `assertion_rejected`, with the reason
    */
   verifyAssertion(ceremony: {
@@ -176,9 +177,13 @@ export class WebAuthnCeremonies {
     readonly credentialId: Buffer;
     readonly userHandle: Buffer | null;
     readonly requireUserVerification: boolean;
+    readonly requireUserHandle?: boolean;
   }): Promise<VerifiedAssertion> {
     return refusedAs('assertion_rejected', async () => {
       const { id, response } = read(AUTHENTICATION_RESPONSE, ceremony.credential);
+      if (ceremony.requireUserHandle && !response.userHandle) {
+        throw new Refusal('The key did not say whose it is: the user handle is missing.');
+      }
       refuseCrossOrigin(response.clientDataJSON);
       checkAuthenticatorData(response.authenticatorData, 'assertion');
 

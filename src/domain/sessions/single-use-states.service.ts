@@ -54,7 +54,8 @@ function fingerprint(binding: string): string {
   return createHash('sha256').update(binding).digest('base64url');
 }
 
-function invalidState(): DomainError {
+/** The one answer to a state that is not good here, whatever is wrong with it. */
+export function invalidState(): DomainError {
   return new DomainError(
     'invalid_state',
     'The state is invalid, expired or was used before. Start again.',

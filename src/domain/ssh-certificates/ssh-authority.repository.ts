@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 
+import { ADVISORY_LOCKS } from '#platform/database/advisory-locks.js';
 import { sql } from '#platform/database/sql.js';
 
 /** Which certificate authority this database belongs to, and the sequence of its serials. */
@@ -8,7 +9,7 @@ import { sql } from '#platform/database/sql.js';
 export class SshAuthorityRepository {
   /** One starter at a time, until the transaction ends. */
   async lock(tx: EntityManager): Promise<void> {
-    await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('ssh_authority', 0))`;
+    await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
   }
 
   /** @returns the fingerprint of the authority this database knows, if any */

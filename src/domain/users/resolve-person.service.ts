@@ -65,7 +65,10 @@ export class ResolvePerson {
         : { kind: 'nobody yet' };
     }
     if (!member.active) return refused(DEACTIVATED);
-    if (member.bound || !(await this.users.bindIdentity(tx, member.id, identity))) {
+    if (!(await this.users.bindIdentity(tx, member.id, identity))) {
+      // Bound by another sign-in of the same person a moment ago, or somebody else's for good.
+      const bound = await this.users.findByIdentity(tx, identity.issuer, identity.subject);
+      if (bound?.id === member.id) return { kind: 'known', user: bound };
       return refused('This account is bound to another sign-in.');
     }
     await this.audit.record(tx, {

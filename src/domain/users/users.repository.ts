@@ -51,20 +51,15 @@ export class UsersRepository {
     return row && user(row);
   }
 
-  /** The member of an organization with an e-mail, locked until the transaction ends; `bound`: has an identity. */
-  async lockMember(
-    tx: EntityManager,
-    orgId: string,
-    email: string,
-  ): Promise<(User & { bound: boolean }) | undefined> {
-    const [row] = await sql<Row & { bound: boolean }>(tx)`
+  /** The member of an organization with an e-mail, locked until the transaction ends. */
+  async lockMember(tx: EntityManager, orgId: string, email: string): Promise<User | undefined> {
+    const [row] = await sql<Row>(tx)`
       SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed,
-             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled,
-             EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id) AS bound
+             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled
       FROM users u
       WHERE u.org_id = ${orgId} AND u.email = ${email}
       FOR UPDATE OF u`;
-    return row && { ...user(row), bound: row.bound };
+    return row && user(row);
   }
 
   /** A user, locked until the transaction ends: whoever else changes, issues to or removes them waits. */
@@ -88,7 +83,10 @@ export class UsersRepository {
     return made.length === 1;
   }
 
-  /** Binds an upstream identity for good; false when it is bound already. */
+  /**
+   * Binds a user's one upstream identity for good; false when the user has one already, or the identity is bound. The
+   * caller holds the user's row lock, so that of two identities with one e-mail the second sees the first's binding.
+   */
   async bindIdentity(
     tx: EntityManager,
     userId: string,
@@ -96,7 +94,8 @@ export class UsersRepository {
   ): Promise<boolean> {
     const bound = await sql<{ user_id: string }>(tx)`
       INSERT INTO identities (issuer, subject, user_id)
-      VALUES (${identity.issuer}, ${identity.subject}, ${userId})
+      SELECT ${identity.issuer}::text, ${identity.subject}::text, ${userId}::uuid
+      WHERE NOT EXISTS (SELECT 1 FROM identities WHERE user_id = ${userId})
       ON CONFLICT (issuer, subject) DO NOTHING
       RETURNING user_id`;
     return bound.length === 1;

@@ -96,6 +96,6 @@ export class AccountPagesController {
   }
 
   #askToLogIn(response: Response, back: string): void {
-    response.redirect(303, `/login?${new URLSearchParams({ redirect_to: back })}`);
+    response.redirect(303, `/login?redirect_to=${encodeURIComponent(back)}`);
   }
 }

@@ -50,9 +50,10 @@ export class LoginPageController {
       response.redirect(303, upstream.href);
       return;
     }
+    const back = encodeURIComponent(redirectTo);
     const providers = this.providers.list().map(({ slug, name }) => ({
       name,
-      href: `/login?${new URLSearchParams({ provider: slug, redirect_to: redirectTo })}`,
+      href: `/login?provider=${slug}&redirect_to=${back}`, // a slug is [a-z0-9-]
     }));
     const html = this.views.render('login', { person: person(session), providers, redirectTo });
     response.type('html').send(html);

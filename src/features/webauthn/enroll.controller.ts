@@ -2,6 +2,7 @@ import { Body, Controller, HttpCode, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { LiveSession } from '#domain/sessions/session.js';
+import { invalidState } from '#domain/sessions/single-use-states.service.js';
 import { Access, CurrentSession } from '#platform/http/access.js';
 import { BodyLimit } from '#platform/http/body-limits.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
@@ -31,14 +32,17 @@ export class EnrollController {
     return this.ceremony.start(session, body);
   }
 
+  /** Without a session every state is invalid: one request of several that carry it has won, and ended the session. */
   @Post('complete')
+  @Access({ session: 'optional', origin: 'ui' })
   @HttpCode(200)
   async complete(
-    @CurrentSession() session: LiveSession,
+    @CurrentSession() session: LiveSession | undefined,
     @Body({ schema: COMPLETE_ENROLLMENT }) body: CompleteEnrollment,
     @ClientOrigin() origin: AuditOrigin,
     @Res({ passthrough: true }) response: Response,
   ) {
+    if (!session) throw invalidState();
     const enrolled = await this.ceremony.complete(session, body, origin);
     this.cookies.set(response, enrolled.session);
     const current = enrolled.level === 'verified' ? enrolled.key.id : undefined;

@@ -15,7 +15,7 @@ import {
 import type { RequestOptionsJSON, UserVerification } from '#domain/authenticators/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import type { OpenedSession } from '#domain/sessions/sessions.service.js';
-import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
+import { SingleUseStates, invalidState } from '#domain/sessions/single-use-states.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -107,6 +107,7 @@ export class LoginCeremony {
         credentialId,
         userHandle: Buffer.from(uuidBytes(key.userId)),
         requireUserVerification: key.userVerification,
+        requireUserHandle: asker.session === undefined,
       });
     } catch (error) {
       if (error instanceof DomainError) {
@@ -142,9 +143,7 @@ function verificationFor(
 /** @throws DomainError invalid_state when there is neither session nor browser secret to bind to */
 function bindingOf({ session, browser }: LoginAsker): string {
   if (session) return sessionBinding(session.id);
-  if (browser === undefined) {
-    throw new DomainError('invalid_state', 'This login was begun in another browser. Start again.');
-  }
+  if (browser === undefined) throw invalidState();
   return browserBinding(browser);
 }
 

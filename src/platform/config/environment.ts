@@ -134,7 +134,7 @@ export const PROVIDER_ENVIRONMENT = z.object({
   NAME: z.string().max(64).optional(),
   ISSUER: z
     .string()
-    .refine((text) => URL.canParse(text), 'must be a URL')
+    .refine((text) => URL.canParse(text), { error: 'must be a URL', abort: true })
     .refine((text) => isHttpsOrLoopback(text), 'must be https (http only for localhost)'),
   CLIENT_ID: z.string(),
   CLIENT_SECRET: z.string(),
@@ -142,7 +142,12 @@ export const PROVIDER_ENVIRONMENT = z.object({
 
 /** The process's environment over that of `.env`, where there is one; empty strings count as unset. */
 export function readEnvironment(): Environment {
-  return withoutEmpty({ ...readDotEnv(), ...withoutEmpty(process.env) });
+  return withoutEmpty({ ...readDotEnv(), ...readProcessEnvironment() });
+}
+
+/** The process's environment alone; empty strings count as unset. */
+export function readProcessEnvironment(): Environment {
+  return withoutEmpty(process.env);
 }
 
 /** An environment in which what is set to the empty string is not set. */

@@ -169,6 +169,8 @@ function originProblems(baseUrl: string, rpId: string): string[] {
     problems.push(
       'SVC_RP_ID: an address cannot be a WebAuthn relying party id; use a host name in SVC_BASE_URL',
     );
+  } else if (rpId !== 'localhost' && !rpId.includes('.')) {
+    problems.push('SVC_RP_ID: must be localhost or a domain name of two labels or more');
   } else if (hostname !== rpId && !hostname.endsWith(`.${rpId}`)) {
     problems.push('SVC_RP_ID: must be the host of SVC_BASE_URL or a parent domain of it');
   }

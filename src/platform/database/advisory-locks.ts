@@ -7,4 +7,6 @@ export const ADVISORY_LOCKS = {
   migrations: 7_301_001,
   /** Held for life by the process that supervises an embedded server. */
   embeddedServer: 7_301_002,
+  /** Held while the SSH certificate authority of this deployment is settled at start. */
+  sshAuthority: 7_301_003,
 } as const;

@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import { Client, type Pool, type PoolClient, type PoolConfig } from 'pg';
+import { Client, Pool, type PoolClient, type PoolConfig } from 'pg';
 import { DataSource } from 'typeorm';
 
 /** Where the database is: a `postgres://` URL, or the embedded server's Unix socket. */
@@ -57,8 +57,8 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolConfig): Promi
 }
 
 function poolOf({ driver }: DataSource): Pool {
-  if (!('master' in driver)) throw new TypeError('The driver of the data source has no pool');
-  return driver.master as Pool; // PostgresDriver types it as any
+  if ('master' in driver && driver.master instanceof Pool) return driver.master;
+  throw new TypeError('The driver of the data source has no pool');
 }
 
 /**

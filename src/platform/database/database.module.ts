@@ -6,7 +6,7 @@ import { Database, openDatabase } from './open-database.js';
 
 /**
  * The database, for everyone: TypeORM's `DataSource` and `EntityManager`, connected to SVC_DATABASE_URL or to the
- * embedded PostgreSQL, migrated and claimed before anything that needs them is built. Closed last of all.
+ * embedded PostgreSQL, migrated and claimed before anything that needs them is built.
  *
  * It registers no entities: rows are read and written by the repositories' own SQL.
  */

@@ -48,6 +48,7 @@ export async function startEmbeddedPostgres(
   const removeSocketDir = () => rm(socketDir, { recursive: true, force: true });
   try {
     await supervisor.start();
+    log.log(`The embedded PostgreSQL is ready: its data is in ${cluster.directory}`);
   } catch (error) {
     await removeSocketDir();
     throw error;

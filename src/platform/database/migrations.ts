@@ -40,7 +40,7 @@ export async function migrate(
     }
   } finally {
     // Gives the lock back. Where the connection is lost the lock went with it, and that error is already on its way.
-    await runner.query('DISCARD ALL').catch(() => undefined);
+    await runner.query('RESET ALL; SELECT pg_advisory_unlock_all()').catch(() => undefined);
     await runner.release();
   }
 }

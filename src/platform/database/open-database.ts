@@ -22,8 +22,11 @@ export class Database {
 
   /** Closes the pool, then stops the embedded server if this process runs one. */
   async close(): Promise<void> {
-    if (this.dataSource.isInitialized) await this.dataSource.destroy();
-    await this.stopServer();
+    try {
+      if (this.dataSource.isInitialized) await this.dataSource.destroy();
+    } finally {
+      await this.stopServer();
+    }
   }
 }
 

@@ -1,7 +1,9 @@
+import { hash } from 'node:crypto';
 import type { EntityManager, QueryRunner } from 'typeorm';
 
-/** One statement: its text with `$n` in place of the values. */
+/** One statement: its text with `$n` in place of the values, prepared under its name once per connection. */
 interface Statement {
+  readonly name: string;
   readonly text: string;
 }
 
@@ -12,7 +14,7 @@ function assemble(strings: TemplateStringsArray): Statement {
   const known = assembled.get(strings);
   if (known) return known;
   const text = strings.reduce((left, right, index) => `${left}$${index}${right}`);
-  const statement = { text };
+  const statement = { name: hash('sha256', text, 'base64url'), text };
   assembled.set(strings, statement);
   return statement;
 }
@@ -30,18 +32,23 @@ export function sql<Row extends object>(
   tx: EntityManager,
 ): (strings: TemplateStringsArray, ...values: unknown[]) => Promise<Row[]> {
   return async (strings, ...values) => {
-    const { text } = assemble(strings);
-    if (tx.queryRunner) return run<Row>(tx.queryRunner, text, values);
+    const statement = assemble(strings);
+    if (tx.queryRunner) return run<Row>(tx.queryRunner, statement, values);
     const runner = tx.dataSource.createQueryRunner();
     try {
-      return await run<Row>(runner, text, values);
+      return await run<Row>(runner, statement, values);
     } finally {
       await runner.release();
     }
   };
 }
 
-async function run<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
-  const result = await runner.query(text, values, true);
+async function run<Row>(
+  runner: QueryRunner,
+  statement: Statement,
+  values: unknown[],
+): Promise<Row[]> {
+  // TypeORM hands its first argument to pg as it is, and pg takes a named statement there; the types know strings only.
+  const result = await runner.query(statement as unknown as string, values, true);
   return result.records as Row[];
 }

@@ -16,11 +16,12 @@ export function clientAddressResolver(trustedProxies: readonly string[]): Client
     const peer = request.socket.remoteAddress;
     if (peer === undefined) return undefined; // the peer is gone already
     const walked = proxyAddr(request, trusted);
-    return unmapped(isIP(walked) !== 0 && !trusted(walked, 0) ? walked : peer);
+    return plain(isIP(walked) !== 0 && !trusted(walked, 0) ? walked : peer);
   };
 }
 
-function unmapped(address: string): string {
+/** The one spelling of an address: an IPv4-mapped one unmapped, a link-local one without its zone. */
+function plain(address: string): string {
   const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  return v4 ?? address;
+  return v4 ?? address.replace(/%.*$/, '');
 }

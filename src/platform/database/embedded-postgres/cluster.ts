@@ -35,7 +35,8 @@ const UNFINISHED = /^postgres\.new-(\d+)$/;
  * @throws Error with initdb's own words
  */
 export async function findOrMakeCluster(dataDir: string, binaries: Binaries): Promise<Cluster> {
-  await mkdir(dataDir, { recursive: true, mode: 0o711 }); // others may pass through it, not look around
+  // Others may pass through a directory we make, whatever the umask, but not look around in it.
+  if (await mkdir(dataDir, { recursive: true })) await chmod(dataDir, 0o711);
   const directory = join(dataDir, 'postgres');
   if (!(await exists(directory))) {
     await removeUnfinished(dataDir);
@@ -44,13 +45,13 @@ export async function findOrMakeCluster(dataDir: string, binaries: Binaries): Pr
   return { directory, account: await accountOfCluster(directory) };
 }
 
-async function make(dataDir: string, directory: string, { initdb, postgres }: Binaries) {
-  const account = await accountForNewCluster(dataDir, postgres);
+async function make(dataDir: string, directory: string, binaries: Binaries): Promise<void> {
+  const account = await accountForNewCluster(dataDir, binaries.postgres);
   const unfinished = join(dataDir, `postgres.new-${process.pid}`);
   await mkdir(unfinished);
   await chmod(unfinished, 0o700);
   await giveTo(account, unfinished);
-  const [program = '', ...args] = commandOf(account, initdb, [
+  const [program = '', ...args] = commandOf(account, binaries.initdb, [
     `--pgdata=${unfinished}`,
     `--username=${CLUSTER_USER}`,
     '--encoding=UTF8',

@@ -16,47 +16,42 @@ const LOOK_EVERY = 50;
 /**
  * Sees to it that no server runs on a data directory, so that ours can start:
  *
- *     no pid file ─────────────────────────────────► free
- *     pid file, no live server ── removed ─────────► free
- *     live, its supervisor's lock is free ── SIGINT, wait ─► (look again)
- *     live, starting up or shutting down ── wait ──► (look again)
- *     live, its supervisor's lock stays taken ─────► refused
+ *     no pid file ─────────────────────────────────────────► free
+ *     pid file, but no live server ── removed ─────────────► free
+ *     live, its supervisor's lock is free ── SIGINT ───────► (look again)
+ *     live, starting up or shutting down ── wait ──────────► (look again)
+ *     live, its supervisor's lock stays taken ─────────────► refused
  *
  * The data stays as it is: a stopped server's by its own checkpoint, a killed one's by its write-ahead log.
  *
- * @param socketDir ours, which stays when our own server left it behind
+ * @param ourSocketDir stays when it is our own server that left its traces
  * @throws Error when another live process supervises the directory, or its server does not go away
  */
 export async function reclaimDirectory(
   directory: string,
-  socketDir: string,
+  ourSocketDir: string,
   log: Logger,
 ): Promise<void> {
   const begun = Date.now();
+  let left = await readPostmasterPid(directory);
   let interrupted = false;
-  for (;;) {
-    const postmaster = await readPostmasterPid(directory);
-    if (postmaster === undefined) return;
-    if (!(await isLivePostmaster(postmaster, directory))) {
-      return removeTraces(directory, postmaster, socketDir);
-    }
-
-    const state = interrupted ? 'not answering' : await stateOf(postmaster);
+  while (left && (await isLivePostmaster(left, directory))) {
+    const state = interrupted ? 'not answering' : await stateOf(left);
     const waited = Date.now() - begun;
     if (state === 'orphan') {
-      log.warn(
-        `Stopping the PostgreSQL (process ${postmaster.pid}) that an earlier run left behind`,
-      );
-      process.kill(postmaster.pid, 'SIGINT'); // a fast shutdown: sessions are ended, data is written
+      log.warn(`Stopping the PostgreSQL (process ${left.pid}) that an earlier run left behind`);
+      process.kill(left.pid, 'SIGINT'); // a fast shutdown: sessions are ended, data is written
       interrupted = true;
     } else if (waited > (state === 'supervised' ? SURELY_TAKEN_AFTER : GIVE_UP_AFTER)) {
       throw new Error(
-        `Another process is using ${directory} (PostgreSQL is process ${postmaster.pid}): stop it, or set ` +
+        `Another process is using ${directory} (PostgreSQL is process ${left.pid}): stop it, or set ` +
           'SVC_DATA_DIR to another directory.',
       );
     }
     await delay(LOOK_EVERY);
+    left = (await readPostmasterPid(directory)) ?? { ...left, pid: Number.NaN };
   }
+  if (left) await removeTraces(directory, left.socketDir, ourSocketDir);
 }
 
 /** An orphan's session that takes the lock ends with the orphan. */
@@ -73,8 +68,8 @@ async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' 
  * PostgreSQL overlooks a stale pid file, but not an empty one, nor one whose number another process of the same user
  * has by now.
  */
-async function removeTraces(directory: string, left: Postmaster, ours: string): Promise<void> {
+async function removeTraces(directory: string, socketDir: string, ours: string): Promise<void> {
   await rm(join(directory, 'postmaster.pid'), { force: true });
-  if (left.socketDir === ours || !basename(left.socketDir).startsWith(SOCKET_DIR_PREFIX)) return;
-  await rm(left.socketDir, { recursive: true, force: true });
+  if (socketDir === ours || !basename(socketDir).startsWith(SOCKET_DIR_PREFIX)) return;
+  await rm(socketDir, { recursive: true, force: true });
 }
