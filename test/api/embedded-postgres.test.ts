@@ -1,0 +1,342 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { chmod, chown, mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { openPool } from '#platform/database/connection.js';
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '#platform/database/embedded-postgres.js';
+import { isDatabaseAway } from '#platform/database/faults.js';
+import { runScript, type ChildScript } from '../support/child-script.js';
+import type { EmbeddedServerAnswer } from '../support/embedded-server.js';
+import { requires } from '../support/programs.js';
+import { RecordingLog } from '../support/recording-log.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import { administer } from '../support/test-server.js';
+
+const NOBODY = 65534;
+
+type Child = ChildScript<EmbeddedServerAnswer>;
+
+describe('the embedded PostgreSQL', () => {
+  let pristine: string;
+  let dataDir: string;
+  let log: RecordingLog;
+  let children: Child[];
+  let servers: EmbeddedPostgres[];
+
+  beforeAll(async () => {
+    pristine = await makeTemporaryDirectory();
+    await (await startEmbeddedPostgres({ dataDir: pristine, log: new RecordingLog() })).stop();
+  });
+  afterAll(() => removeDirectory(pristine));
+
+  beforeEach(async () => {
+    dataDir = await makeTemporaryDirectory();
+    execFileSync('cp', ['-a', join(pristine, 'postgres'), dataDir]);
+    log = new RecordingLog();
+    children = [];
+    servers = [];
+  });
+  afterEach(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await Promise.all(children.map((child) => child.finish()));
+    await removeDirectory(dataDir);
+  });
+
+  async function start(): Promise<EmbeddedPostgres> {
+    const server = await startEmbeddedPostgres({ dataDir, log });
+    servers.push(server);
+    return server;
+  }
+  async function startInChild(uid?: number): Promise<[EmbeddedServerAnswer, Child]> {
+    const child: Child = runScript('embedded-server.ts', { dataDir }, uid);
+    children.push(child);
+    return [await child.answer, child];
+  }
+  const removeCluster = () => removeDirectory(join(dataDir, 'postgres'));
+  const pidFile = () => join(dataDir, 'postgres', 'postmaster.pid');
+  const postmasterPid = () => Number.parseInt(readFileSync(pidFile(), 'utf8'), 10);
+
+  it('is durable, private and without a TCP port, and keeps its data from one run to the next', async () => {
+    const server = await start();
+    const [settings] = await administer<Record<string, string>>(
+      server,
+      `SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS commit,
+              current_setting('full_page_writes') AS pages, current_setting('listen_addresses') AS tcp`,
+    );
+    expect(settings).toEqual({ fsync: 'on', commit: 'on', pages: 'on', tcp: '' });
+    expect(statSync(server.socketDir).mode & 0o777).toBe(0o700);
+    expect(statSync(join(dataDir, 'postgres')).mode & 0o777).toBe(0o700);
+    await administer(server, 'CREATE TABLE kept (id integer)');
+    await server.stop();
+    expect(existsSync(server.socketDir)).toBe(false);
+    expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
+  });
+
+  it('starts as an ordinary user', async () => {
+    const uid = process.getuid?.() === 0 ? NOBODY : process.getuid?.();
+    await removeCluster();
+    await chownIfRoot(dataDir, uid);
+    const [server] = await startInChild(process.getuid?.() === 0 ? NOBODY : undefined);
+    expect(ownerOf(postmasterPid())).toBe(uid);
+    expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  it('inherits nothing of the environment, where the secrets are', async () => {
+    await start();
+    expect(Object.keys(process.env)).toContain('VITEST');
+    expect(environmentOf(postmasterPid())).not.toContain('VITEST');
+  });
+
+  it('ends within a second of a kill -9 of its parent, leaves no socket, and keeps the data', async () => {
+    const [server, parent] = await startInChild();
+    await administer(server, 'CREATE TABLE kept (id integer)');
+    const postmaster = postmasterPid();
+    await parent.kill();
+    expect(await isGoneWithin(1_000, postmaster)).toBe(true);
+    await vi.waitFor(() => expect(existsSync(server.socketDir)).toBe(false), 1_000);
+    expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
+  });
+
+  it('can be started again at the very moment its parent was killed', async () => {
+    const [server, parent] = await startInChild();
+    await administer(server, 'CREATE TABLE kept (id integer)');
+    await parent.kill();
+    expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
+  });
+
+  it('is found and stopped when its parent and its watchdog were both killed, and the data is kept', async () => {
+    const [server, parent] = await startInChild();
+    await administer(server, 'CREATE TABLE kept (id integer)');
+    const orphan = postmasterPid();
+    process.kill(parent.pid, 'SIGSTOP'); // or it would start another
+    for (const pid of watchdogOf(orphan)) process.kill(pid, 'SIGKILL');
+    await parent.kill();
+    expect(isRunning(orphan)).toBe(true);
+
+    const successor = await start();
+    expect(log.lines).toContain(
+      `warn Stopping the PostgreSQL (process ${orphan}) that an earlier run left behind`,
+    );
+    expect(isRunning(orphan)).toBe(false);
+    expect(existsSync(server.socketDir)).toBe(false);
+    expect(await administer(successor, 'SELECT id FROM kept')).toEqual([]);
+  });
+
+  it('is refused to a second process, and goes on serving the first', async () => {
+    const [server] = await startInChild();
+    await expect(start()).rejects.toThrow(
+      `Another process is using ${join(dataDir, 'postgres')} (PostgreSQL is process ${postmasterPid()})`,
+    );
+    expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  it('is set up anew when the first start was killed half-way', async () => {
+    await removeCluster();
+    const child = runScript('embedded-server.ts', { dataDir });
+    child.answer.catch(() => undefined); // it is not to come
+    await vi.waitFor(
+      async () => {
+        const [unfinished = ''] = await readdir(dataDir);
+        await readFile(join(dataDir, unfinished, 'PG_VERSION'));
+      },
+      { timeout: 10_000, interval: 5 },
+    );
+    await child.kill();
+    expect(existsSync(join(dataDir, 'postgres'))).toBe(false);
+    expect(await administer(await start(), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    expect(await readdir(dataDir)).toEqual(['postgres']);
+  });
+
+  it.each([
+    ['empty', () => ''],
+    ['from a process that is no more', () => '999999999\n'],
+    ['true of another program by now', () => `${process.pid}\n`],
+  ])('starts in spite of a pid file that is %s', async (_, content) => {
+    const server = await start();
+    const directory = join(dataDir, 'postgres');
+    await server.stop();
+    await writeFile(pidFile(), content());
+    await chownIfRoot(pidFile(), statSync(directory).uid);
+    expect(await administer(await start(), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  });
+
+  describe('that ends by itself', () => {
+    let server: EmbeddedPostgres;
+    let pool: DataSource;
+
+    beforeEach(async () => {
+      server = await start();
+      const { socketDir: host, port, user, database } = server;
+      pool = await openPool({ host, port, user, database }, log, 5);
+    });
+    afterEach(() => pool.destroy());
+
+    const answers = () => pool.query('SELECT 1 AS one');
+    /** Strikes the server, asks until the pool answers again, and returns what went wrong in between. */
+    async function faultsAfter(blow: () => void): Promise<unknown[]> {
+      const before = postmasterPid();
+      const faults: unknown[] = [];
+      blow();
+      await vi.waitUntil(() => !isRunning(before), 5_000);
+      const healed = async () => {
+        await answers(); // a backend of the killed server may still give some
+        return existsSync(pidFile()) && postmasterPid() !== before;
+      };
+      await vi.waitUntil(() => healed().catch((error: unknown) => void faults.push(error)), {
+        timeout: 15_000,
+        interval: 20,
+      });
+      expect(log.lines.filter((line) => line.startsWith('error PostgreSQL ended'))).toHaveLength(1);
+      return faults;
+    }
+
+    it('is started again after a kill -9, and the same pool heals', async () => {
+      await pool.query('CREATE TABLE kept (id integer)');
+      const faults = await faultsAfter(() => process.kill(postmasterPid(), 'SIGKILL'));
+      expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]);
+      expect(faults.length).toBeGreaterThan(0);
+      expect(await pool.query('SELECT id FROM kept')).toEqual([]);
+    });
+
+    it('is started again after somebody shut it down', async () => {
+      const faults = await faultsAfter(() => process.kill(postmasterPid(), 'SIGINT'));
+      expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]);
+    });
+
+    it('is started again under a new watchdog when its watchdog was killed', async () => {
+      const faults = await faultsAfter(() => process.kill(parentOf(postmasterPid()), 'SIGKILL'));
+      expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]);
+    });
+
+    it('stops for good when asked to, even while it is being started again', async () => {
+      process.kill(postmasterPid(), 'SIGKILL');
+      await server.stop();
+      await expect(answers()).rejects.toSatisfy(isDatabaseAway);
+      expect(existsSync(server.socketDir)).toBe(false);
+    });
+
+    it('has its supervisor back after a killed session made PostgreSQL end them all', async () => {
+      const [session] = await pool.query<{ pid: number }[]>('SELECT pg_backend_pid() AS pid');
+      process.kill(session?.pid ?? Number.NaN, 'SIGKILL');
+      await vi.waitFor(answers, { timeout: 15_000, interval: 20 });
+      await vi.waitFor(async () => {
+        expect(await pool.query(`SELECT 1 FROM pg_locks WHERE locktype = 'advisory'`)).toHaveLength(
+          1,
+        );
+      }, 5_000);
+      await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow('Another process');
+    });
+  });
+
+  it('says what else there is where its package is not installed', async () => {
+    const arch = Object.getOwnPropertyDescriptor(process, 'arch') ?? {};
+    Object.defineProperty(process, 'arch', { ...arch, value: 'pdp11' });
+    try {
+      await expect(start()).rejects.toThrow(
+        /needs the optional package @embedded-postgres\/\w+-pdp11, .* set SVC_DATABASE_URL/,
+      );
+    } finally {
+      Object.defineProperty(process, 'arch', arch);
+    }
+  });
+
+  requires('root').describe('as root', () => {
+    it('runs under another user', async () => {
+      await start();
+      expect(ownerOf(postmasterPid())).toBe(NOBODY);
+      expect(statSync(join(dataDir, 'postgres')).uid).toBe(NOBODY);
+    });
+
+    it('serves a cluster that an ordinary user made, as that user', async () => {
+      await removeCluster();
+      await chown(dataDir, NOBODY, NOBODY);
+      const [server, child] = await startInChild(NOBODY);
+      await administer(server, 'CREATE TABLE kept (id integer)');
+      await child.finish();
+      expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
+      expect(ownerOf(postmasterPid())).toBe(NOBODY);
+    });
+
+    it("is refused to an ordinary user when the cluster is another's", async () => {
+      await (await start()).stop();
+      await chown(join(dataDir, 'postgres'), 1, 1);
+      await chown(join(dataDir, 'postgres', 'PG_VERSION'), 1, 1);
+      await chmod(join(dataDir, 'postgres'), 0o711);
+      await expect(startInChild(NOBODY)).rejects.toThrow(
+        'belongs to user 1, and this is user 65534',
+      );
+    });
+  });
+
+  requires('root', 'unshare').describe(
+    'as root, below a directory that only root can reach',
+    () => {
+      it.skipIf(!namespacesWork())(
+        `runs as root's own files' owner in a user namespace${namespacesWork() ? '' : ' (skipped: this machine forbids user namespaces)'}`,
+        async () => {
+          await chmod(dataDir, 0o700);
+          dataDir = join(dataDir, 'inner');
+          await mkdir(dataDir);
+          const server = await start();
+          expect(statSync(join(dataDir, 'postgres')).uid).toBe(0);
+          await administer(server, 'CREATE TABLE kept (id integer)');
+          await server.stop();
+
+          const [again, parent] = await startInChild();
+          expect(await administer(again, 'SELECT id FROM kept')).toEqual([]);
+          const postmaster = postmasterPid();
+          await parent.kill();
+          expect(await isGoneWithin(1_000, postmaster)).toBe(true);
+          dataDir = dirname(dataDir);
+        },
+      );
+    },
+  );
+});
+
+/** A process that ended but that nobody has waited for yet does not count: it has no program any more. */
+function isRunning(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) !== '';
+  } catch {
+    return false;
+  }
+}
+
+async function isGoneWithin(milliseconds: number, pid: number): Promise<boolean> {
+  return vi.waitUntil(() => !isRunning(pid), milliseconds);
+}
+
+const status = (pid: number, field: string): number =>
+  Number(
+    new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1],
+  );
+const ownerOf = (pid: number) => status(pid, 'Uid');
+const parentOf = (pid: number) => status(pid, 'PPid');
+/** The shell that waits for the server, and its sub-shell that waits for the end of our process. */
+const watchdogOf = (pid: number): number[] => {
+  const shell = parentOf(pid);
+  const children = readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8').trim().split(' ');
+  return [shell, ...children.map(Number).filter((child) => child !== pid)];
+};
+const environmentOf = (pid: number) => readFileSync(`/proc/${pid}/environ`, 'utf8');
+
+async function chownIfRoot(path: string, uid: number | undefined): Promise<void> {
+  if (process.getuid?.() === 0 && uid !== undefined) await chown(path, uid, uid);
+}
+
+function namespacesWork(): boolean {
+  try {
+    execFileSync('unshare', ['--user', '--map-user=65534', '--map-group=65534', 'true'], {
+      stdio: 'ignore',
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,325 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import type { Browser, Page } from 'playwright-core';
+import { parse as uuidBytes } from 'uuid';
+import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
+import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { startBrowser, visit, type Visitor } from '../support/browser.js';
+import { requires } from '../support/programs.js';
+
+const HOSTILE = '"><img src=x onerror="document.title=\'pwned\'"><script>document.title=1</script>';
+
+const SSH_PUBLIC_KEY = publicKeyLine(
+  publicKeyBlob(generateKeyPairSync('ed25519').privateKey),
+  'grace@laptop',
+);
+
+requires('chromium').describe('the pages in Chromium', () => {
+  let app: TestApp;
+  let browser: Browser;
+  let visitor: Visitor;
+  let page: Page;
+
+  beforeAll(async () => {
+    app = await startTestApp({
+      claims: (email) => (email.startsWith('mallory@') ? { name: HOSTILE } : {}),
+    });
+    browser = await startBrowser();
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+
+  beforeEach(async () => {
+    visitor = await visit(browser, app.baseUrl);
+    page = visitor.page;
+  });
+
+  afterEach(() => visitor.leave());
+
+  const button = (name: string) => page.getByRole('button', { name });
+  const heading = (name: string) => page.getByRole('heading', { name, exact: true });
+  const said = (message: string | RegExp) => page.getByRole('status').filter({ hasText: message });
+
+  /** Signs in upstream; the browser is where a newcomer or somebody with a key goes on. */
+  async function signIn(email: string): Promise<void> {
+    await page.goto(`/login?provider=demo&login_hint=${encodeURIComponent(email)}`);
+  }
+
+  it('walks from sign-in through enrollment, login and renaming to logout without one complaint', async () => {
+    await visitor.plugIn(app.newKey());
+    await page.goto('/');
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByRole('link', { name: 'Continue with the demo provider' }).click();
+    await page.getByLabel('E-mail').fill('grace.hopper@example.com');
+    await button('Sign in').click();
+
+    await heading('Enroll your security key').waitFor();
+    await page.getByLabel('Name of the key').fill('Key ring');
+    await button('Enroll this key').click();
+    await heading('Hello, Grace Hopper').waitFor();
+
+    await page.getByLabel('Your SSH public key').fill(SSH_PUBLIC_KEY);
+    await button('Get a certificate').click();
+    await said(/^Valid until .+, serial \d+\.$/).waitFor();
+    expect(await page.getByLabel('Your certificate').inputValue()).toMatch(
+      /^ssh-ed25519-cert-v01@openssh\.com [\w+/=]{400,}/,
+    );
+
+    await page.getByRole('link', { name: 'Your keys' }).first().click();
+    await heading('Key ring').waitFor();
+    await page.getByText('Rename', { exact: true }).click();
+    await page.getByLabel('New name').fill('Desk <drawer>');
+    await button('Save').click();
+    await said('Renamed to “Desk <drawer>”.').waitFor();
+    await page.reload();
+    await heading('Desk <drawer>').waitFor();
+
+    await button('Log out').click();
+    await heading('Access that starts with a key in your hand').waitFor();
+    await page.goto('/keys');
+    await button('Use your security key').click(); // without a session: the key says whose it is
+    await page.waitForURL('/keys');
+    await heading('Desk <drawer>').waitFor();
+
+    await button('Log out').click();
+    await signIn('grace.hopper@example.com');
+    await heading('Touch your security key').waitFor();
+    await button('Use your security key').click();
+    await heading('Hello, Grace Hopper').waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it('needs no mouse: Tab and Enter walk the same way', async () => {
+    await visitor.plugIn(app.newKey());
+    await page.goto('/');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toMatchObject({ text: 'Skip to the content', hasRing: true });
+
+    await choose('Sign in');
+    await page.waitForURL('/login');
+    await choose('Continue with the demo provider');
+    await page.getByLabel('E-mail').waitFor(); // has the focus already
+    await page.keyboard.type('keyboard@example.com');
+    await page.keyboard.press('Enter');
+    await heading('Enroll your security key').waitFor();
+    await choose('Enroll this key');
+    await heading('Hello, Keyboard').waitFor();
+
+    await choose('Your keys');
+    await heading('Your keys').waitFor();
+    await choose('Rename');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('ControlOrMeta+A');
+    await page.keyboard.type('Typed');
+    await page.keyboard.press('Enter');
+    await said('Renamed to “Typed”.').waitFor();
+    expect(await focused()).toMatchObject({ text: 'Rename', hasRing: true });
+
+    await page.keyboard.press('Home');
+    await page.goto('/keys'); // the focus starts at the top again
+    await choose('Log out');
+    await page.waitForURL('/');
+    await choose('Sign in');
+    await page.waitForURL('/login');
+    await choose('Use your security key');
+    await heading('Hello, Keyboard').waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it('shows a hostile name of a person or of a key as text', async () => {
+    await visitor.plugIn(app.newKey());
+    await signIn('mallory@example.com');
+    await page.getByLabel('Name of the key').fill(HOSTILE.slice(0, 64));
+    await button('Enroll this key').click();
+    await page.getByRole('heading', { name: `Hello, ${HOSTILE}` }).waitFor();
+    await page.goto('/keys');
+    await heading(HOSTILE.slice(0, 64)).waitFor();
+
+    expect(await page.getByRole('banner').textContent()).toContain(HOSTILE);
+    expect(await page.locator('img[src=x]').count()).toBe(0);
+    expect(await page.title()).toMatch(/^Your keys · /);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it('tells a person who cancelled what happened, and lets them try again', async () => {
+    await page.addInitScript(`
+      Object.defineProperty(navigator, 'credentials', {
+        value: { create: async () => { throw new DOMException('The operation was cancelled', 'NotAllowedError'); } },
+      });
+    `);
+    await signIn('hesitant@example.com');
+    await button('Enroll this key').click();
+    await said('it was cancelled, or took too long').waitFor();
+    expect(await focused()).toMatchObject({ text: 'Enroll this key' });
+    expect(await button('Enroll this key').isEnabled()).toBe(true);
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it('keeps a private key that was pasted by mistake in the browser', async () => {
+    await visitor.plugIn(app.newKey());
+    await signIn('careless@example.com');
+    await button('Enroll this key').click();
+    await heading('Hello, Careless').waitFor();
+    const sent: (string | null)[] = [];
+    page.on('request', (request) => sent.push(request.postData()));
+    await page
+      .getByLabel('Your SSH public key')
+      .fill('-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA');
+    await button('Get a certificate').click();
+    await said('This is a private key').waitFor();
+    expect(sent.filter((body) => body !== null)).toEqual([]);
+  });
+
+  it('holds the button while the key is waited for, and says so', async () => {
+    await page.addInitScript(`
+      Object.defineProperty(navigator, 'credentials', { value: { create: () => new Promise(() => {}) } });
+    `);
+    await signIn('patient@example.com');
+    await button('Enroll this key').click();
+    await said('Touch it when it blinks').waitFor();
+    expect(await button('Enroll this key').isDisabled()).toBe(true);
+  });
+
+  it('says that the service cannot be reached, when it cannot', async () => {
+    await visitor.plugIn(app.newKey());
+    await signIn('offline@example.com');
+    await page.route('**/enroll/webauthn/complete', (route) => route.abort());
+    await button('Enroll this key').click();
+    await said('The service cannot be reached.').waitFor();
+    expect(await button('Enroll this key').isEnabled()).toBe(true);
+  });
+
+  it('shows nothing of a person who logged out, when the browser goes back', async () => {
+    await visitor.plugIn(app.newKey());
+    await signIn('gone@example.com');
+    await button('Enroll this key').click();
+    await heading('Hello, Gone').waitFor();
+    await page.goto('/keys');
+    await button('Log out').click();
+    await page.waitForURL('/');
+    await page.goBack({ waitUntil: 'commit' }); // out of the browser's memory, which asks no server
+    await page.waitForURL('/login?redirect_to=%2Fkeys');
+    expect(await page.getByText('gone@example.com').count()).toBe(0);
+  });
+
+  it('says without JavaScript that a security key needs it, and offers no dead button', async () => {
+    const context = await browser.newContext({ baseURL: app.baseUrl, javaScriptEnabled: false });
+    try {
+      const plain = await context.newPage();
+      await plain.goto('/login');
+      await plain.locator('noscript p').waitFor(); // by its place: playwright finds no text in there
+      expect(await plain.getByRole('button', { name: 'Use your security key' }).isDisabled()).toBe(
+        true,
+      );
+      await plain.getByRole('link', { name: 'Continue with the demo provider' }).click();
+      await plain.getByLabel('E-mail').waitFor();
+    } finally {
+      await context.close();
+    }
+  });
+
+  const WAYS = [
+    { way: 'the browser’s own JSON methods', script: '' },
+    {
+      way: 'a browser that has none',
+      script: `
+        delete PublicKeyCredential.parseCreationOptionsFromJSON;
+        delete PublicKeyCredential.parseRequestOptionsFromJSON;
+        delete PublicKeyCredential.prototype.toJSON;
+      `,
+    },
+  ];
+
+  it.each(WAYS)('logs in with a real assertion of Chromium’s through $way', async ({ script }) => {
+    const email = `${crypto.randomUUID()}@example.com`;
+    await app.enrolled(email);
+    await page.addInitScript(script);
+    await addChromiumKey(await giveCredentialTo(email));
+
+    await page.goto('/login');
+    await button('Use your security key').click();
+    await page.waitForURL('/');
+    await page.getByText('Verified with your security key').waitFor();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  it.each(WAYS)(
+    'refuses Chromium’s own key, which is not genuine, through $way',
+    async ({ script }) => {
+      await page.addInitScript(script);
+      await addChromiumKey();
+      await signIn(`${crypto.randomUUID()}@example.com`);
+      const answer = page.waitForResponse('/enroll/webauthn/complete');
+      await button('Enroll this key').click();
+      const problem = await (await answer).json();
+      expect(problem).toMatchObject({ status: 400, code: 'attestation_rejected' });
+      await said(problem.detail).waitFor();
+    },
+  );
+
+  interface ChromiumCredential {
+    readonly credentialId: string;
+    readonly rpId: string;
+    readonly userHandle: string;
+    readonly privateKey: string;
+    readonly isResidentCredential: true;
+    readonly signCount: number;
+  }
+
+  /** Puts Chromium's virtual security key into the machine: its answers are the browser's, not ours. */
+  async function addChromiumKey(credential?: ChromiumCredential): Promise<void> {
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send('WebAuthn.enable');
+    const { authenticatorId } = await devtools.send('WebAuthn.addVirtualAuthenticator', {
+      options: {
+        protocol: 'ctap2',
+        transport: 'usb',
+        hasResidentKey: true,
+        hasUserVerification: true,
+        isUserVerified: true,
+      },
+    });
+    if (credential) await devtools.send('WebAuthn.addCredential', { authenticatorId, credential });
+  }
+
+  /** Swaps the key a person has enrolled for one that Chromium can hold. */
+  async function giveCredentialTo(email: string): Promise<ChromiumCredential> {
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const credentialId = randomBytes(32);
+    const pem = publicKey.export({ format: 'pem', type: 'spki' });
+    const [rows] = await app.dataSource.query(
+      `UPDATE authenticators SET credential_id = $1, public_key = $2, sign_count = 0
+       FROM users WHERE users.id = user_id AND email = $3 RETURNING user_id`,
+      [credentialId, pem, email],
+    );
+    return {
+      credentialId: credentialId.toString('base64'),
+      rpId: app.config.relyingParty.id,
+      userHandle: Buffer.from(uuidBytes(rows[0].user_id)).toString('base64'),
+      privateKey: privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64'),
+      isResidentCredential: true,
+      signCount: 1,
+    };
+  }
+
+  /** Presses Tab until something of that name has the focus, as a person without a mouse would, then Enter. */
+  async function choose(text: string): Promise<void> {
+    let element = await focused();
+    for (let presses = 0; element.text !== text && presses < 20; presses += 1) {
+      await page.keyboard.press('Tab');
+      element = await focused();
+    }
+    expect(element, `what Tab reaches on ${page.url()}`).toEqual({ text, hasRing: true });
+    await page.keyboard.press('Enter');
+  }
+
+  function focused(): Promise<{ text: string; hasRing: boolean }> {
+    return page.evaluate(`({
+      text: document.activeElement.textContent.trim(),
+      hasRing: getComputedStyle(document.activeElement).outlineStyle !== 'none',
+    })`);
+  }
+});

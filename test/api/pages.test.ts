@@ -1,0 +1,249 @@
+import { request } from 'node:http';
+import { text as bodyOf } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import type { Answer, Client } from '../support/client.js';
+
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await startTestApp({ environment: { SVC_ORG_NAME: 'Fish & "Chips"' } });
+});
+
+afterAll(() => app.close());
+
+/** A browser that is signed in upstream as somebody who has a key, and has not touched it. */
+async function signedInWithKey(email: string): Promise<Client> {
+  await app.enrolled(email);
+  const client = app.client();
+  await client.signIn(email);
+  return client;
+}
+
+describe('every page', () => {
+  /** One of each, errors included. */
+  let pages: Answer[];
+
+  beforeAll(async () => {
+    const nobody = app.client();
+    const newcomer = app.client();
+    await newcomer.signIn('newcomer@example.com');
+    const waiting = await signedInWithKey('waiting@example.com');
+    const { client: verified } = await app.enrolled('verified@example.com');
+    pages = await Promise.all([
+      nobody.get('/'),
+      nobody.get('/login'),
+      nobody.get('/login?provider=nobody'),
+      nobody.get('/nothing-here', { headers: { accept: 'text/html' } }),
+      newcomer.get('/'),
+      newcomer.get('/login'),
+      newcomer.get('/enroll'),
+      waiting.get('/'),
+      waiting.get('/login'),
+      waiting.get('/enroll'),
+      verified.get('/'),
+      verified.get('/login'),
+      verified.get('/keys'),
+    ]);
+  });
+
+  it('carries the strict Content-Security-Policy and needs no exception from it', async () => {
+    const provider = /form-action 'self' http:\/\/127\.0\.0\.1:\d+$/;
+    for (const page of pages) {
+      const policy = page.headers.get('content-security-policy') ?? '';
+      expect(policy).toMatch(/^default-src 'self'; script-src 'self'; style-src 'self'; /);
+      expect(policy).toMatch(provider);
+      expect(policy).not.toContain('unsafe-inline');
+      expect(page.headers.get('x-frame-options')).toBe('DENY');
+      expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+
+      expect(page.text).not.toMatch(/<script(?![^>]* src="\/static\/)/);
+      expect(page.text).not.toMatch(/<style|\sstyle=|\son\w+=/i);
+      expect(page.text).not.toMatch(/(?:src|href)="(?:https?:)?\/\/(?!localhost)/);
+    }
+  });
+
+  it('has one heading, a title, the organization, a language and a skip link', async () => {
+    for (const { text } of pages) {
+      expect(text.match(/<h1[ >]/g)).toHaveLength(1);
+      expect(text).toMatch(/<title>[^<]+ · Fish &amp; &quot;Chips&quot;<\/title>/);
+      expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
+      expect(text).toContain('href="#content"');
+      expect(text).not.toMatch(/undefined|\[object|&amp;lt;/);
+    }
+  });
+
+  it('never shows the session token', async () => {
+    const { client } = await app.enrolled('careful@example.com');
+    const token = client.cookie('svc_session');
+    expect(token).toBeTruthy();
+    for (const path of ['/', '/login', '/keys', '/enroll']) {
+      expect((await client.get(path)).text).not.toContain(token);
+    }
+  });
+});
+
+describe('the login page', () => {
+  it.each(['//evil.example', '/\\evil.example', 'https:evil.example', 'javascript:alert(1)'])(
+    'leads back to our own start page instead of %s',
+    async (target) => {
+      const { client } = await app.enrolled(`${crypto.randomUUID()}@example.com`);
+      const { text } = await client.get(`/login?redirect_to=${encodeURIComponent(target)}`);
+      expect(text).toContain(`data-redirect-to="${app.baseUrl}/"`);
+      expect(text).toContain(`href="${app.baseUrl}/"`);
+      expect(text).not.toMatch(/evil|javascript:/);
+    },
+  );
+
+  it('escapes where it leads', async () => {
+    const target = encodeURIComponent('/?q="><script>x');
+    const { text } = await app.client().get(`/login?redirect_to=${target}`);
+    expect(text).toContain(`data-redirect-to="${app.baseUrl}/?q=%22%3E%3Cscript%3Ex"`);
+    expect(text).not.toContain('<script>x');
+  });
+
+  it('offers the providers and the key to nobody in particular, the key alone to whoever has one', async () => {
+    const anybody = await app.client().get('/login');
+    expect(anybody.text).toMatch(/button primary wide" href="[^"]+provider=demo/);
+    expect(anybody.text).toContain('data-ceremony="login"');
+
+    const waiting = await (await signedInWithKey('one-step@example.com')).get('/login');
+    expect(waiting.text).toMatch(/button wide primary" type="submit"/);
+    expect(waiting.text).not.toMatch(/button primary wide" href/);
+  });
+});
+
+describe('pages that need a session', () => {
+  it.each(['/keys', '/enroll'])(
+    '%s sends whoever has none to the login page and back',
+    async (path) => {
+      const { status, headers } = await app.client().get(path);
+      expect(status).toBe(303);
+      expect(headers.get('location')).toBe(`/login?redirect_to=${encodeURIComponent(path)}`);
+    },
+  );
+
+  it('/keys asks a bootstrap session for the key', async () => {
+    const client = await signedInWithKey('eager@example.com');
+    const { status, headers } = await client.get('/keys');
+    expect([status, headers.get('location')]).toEqual([303, '/login?redirect_to=%2Fkeys']);
+  });
+
+  it('/enroll is refused with 403 in a bootstrap session whose person has a key, and in a verified one', async () => {
+    const bootstrap = await signedInWithKey('second-key@example.com');
+    const { client: verified } = await app.enrolled('third-key@example.com');
+    for (const client of [bootstrap, verified]) {
+      const { status, text } = await client.get('/enroll');
+      expect(status).toBe(403);
+      expect(text).toContain('This account has a security key already.');
+      expect(text).not.toContain('data-ceremony');
+    }
+  });
+
+  it("/keys shows one's own keys and nobody else's", async () => {
+    const { client } = await app.enrolled('mine@example.com');
+    const [mine] = (await client.get('/v1/keys')).json.keys;
+    const { client: other } = await app.enrolled('theirs@example.com');
+    const { text } = await other.get('/keys');
+    expect(text.match(/data-rename=/g)).toHaveLength(1);
+    expect(text).not.toContain(mine.id);
+  });
+});
+
+describe('POST /logout', () => {
+  it.each([
+    ['without an Origin', ''],
+    ['from another site', 'https://evil.example'],
+    ['from an opaque origin', 'null'],
+  ])('%s is refused on a page of its own, and the session lives on', async (_, origin) => {
+    const { client } = await app.enrolled(`${crypto.randomUUID()}@example.com`);
+    const refused = await client.post('/logout', undefined, { headers: { origin } });
+    expect(refused.status).toBe(403);
+    expect(refused.text).toContain('<h1>Invalid origin</h1>');
+    expect((await client.get('/keys')).status).toBe(200);
+  });
+
+  it('ends the session, not only the cookie', async () => {
+    const { client } = await app.enrolled('leaving@example.com');
+    const token = client.cookie('svc_session') ?? '';
+    const { status, headers } = await client.post('/logout');
+    expect([status, headers.get('location')]).toEqual([303, '/']);
+    expect(client.cookie('svc_session')).toBeUndefined();
+
+    client.setCookie('svc_session', token);
+    expect((await client.get('/keys')).status).toBe(303);
+  });
+
+  it('is no link: GET does not log out', async () => {
+    const { client } = await app.enrolled('staying@example.com');
+    expect((await client.get('/logout')).status).toBe(404);
+    expect((await client.get('/keys')).status).toBe(200);
+  });
+});
+
+describe('an error page', () => {
+  it('says what is wrong and offers a way back', async () => {
+    const { status, text } = await app.client().get('/login?provider=nobody');
+    expect(status).toBe(404);
+    expect(text).toContain('<title>Unknown identity provider · ');
+    expect(text).toContain('<h1>Unknown identity provider</h1>');
+    expect(text).toMatch(/<a [^>]*href="\/"/);
+  });
+
+  it('is what a browser gets for an address that does not exist, and JSON what a program gets', async () => {
+    const browser = await app.client().get('/nope', { headers: { accept: 'text/html,*/*;q=0.8' } });
+    expect([browser.status, browser.headers.get('content-type')]).toEqual([
+      404,
+      'text/html; charset=utf-8',
+    ]);
+    const program = await app.client().get('/nope', { headers: { accept: 'application/json' } });
+    expect([program.status, program.json.code]).toEqual([404, 'not_found']);
+  });
+
+  it('escapes what the address says', async () => {
+    const { text } = await app.client().get(`/login?provider=${encodeURIComponent('<script>x')}`);
+    expect(text).not.toContain('<script>x');
+  });
+});
+
+describe('/static', () => {
+  it.each([
+    ['app.css', 'text/css; charset=utf-8'],
+    ['webauthn.js', 'text/javascript; charset=utf-8'],
+    ['favicon.svg', 'image/svg+xml'],
+  ])('%s is served as %s, and not again while it stays the same', async (name, type) => {
+    const first = await app.client().get(`/static/${name}`);
+    expect([first.status, first.headers.get('content-type')]).toEqual([200, type]);
+    const etag = first.headers.get('etag') ?? '';
+    expect(etag).toMatch(/^"[\w-]{43}"$/);
+
+    expect(await rawRequest(`/static/${name}`, { 'if-none-match': etag })).toEqual([304, '']);
+    const [changed] = await rawRequest(`/static/${name}`, { 'if-none-match': '"old"' });
+    expect(changed).toBe(200);
+  });
+
+  it.each([
+    '/static/',
+    '/static/nothing.css',
+    '/static/../static.controller.ts',
+    '/static/..%2fstatic.controller.ts',
+    '/static/%2e%2e%2f%2e%2e%2f%2e%2e%2f%2e%2e%2fpackage.json',
+    '/static/..%5cperson.ts',
+    '/static//etc/passwd',
+    '/static/%2fetc%2fpasswd',
+    '/static/app.css%00.js',
+    '/static/__proto__',
+  ])('%s is 404', async (path) => {
+    expect((await rawRequest(path))[0]).toBe(404);
+  });
+});
+
+/** Asks for a path as it is: `fetch` would resolve its dots, and add `Cache-Control: no-cache` to a condition. */
+function rawRequest(path: string, headers = {}): Promise<[status: number, body: string]> {
+  return new Promise((resolve, reject) => {
+    const asked = request(app.baseUrl, { path, headers }, (response) => {
+      resolve(bodyOf(response).then((body) => [response.statusCode ?? 0, body]));
+    });
+    asked.on('error', reject).end();
+  });
+}

@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EntityManager } from 'typeorm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import type {
+  IssueCertificate,
+  IssuedCertificate,
+  IssuingSession,
+} from '#domain/ssh-certificates/issue-certificate.service.js';
+import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+
+import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
+
+/** What a de-provisioning ends with, after the steps that concern us. */
+const ENDS = {
+  'a deactivation': 'UPDATE users SET active = false WHERE id = $1',
+  'a deletion': 'DELETE FROM users WHERE id = $1',
+};
+
+const REFUSED = { status: 'rejected', reason: { code: 'unauthenticated' } };
+const STILL_WAITING = 'still waiting';
+
+describe('issuing an SSH certificate against a de-provisioning', () => {
+  let world: SshIssuance;
+  let session: IssuingSession;
+
+  beforeAll(async () => {
+    world = await SshIssuance.open();
+  });
+  afterAll(() => world.close());
+  beforeEach(async () => {
+    session = await world.reset();
+  });
+
+  /** The first steps of a de-provisioning, in its order: the user row, the sessions, the certificates. */
+  async function deprovision(tx: EntityManager): Promise<void> {
+    const { userId } = session;
+    await tx.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [userId]);
+    await tx.query('DELETE FROM sessions WHERE user_id = $1', [userId]);
+    await tx.query(
+      `UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = 'gone', revoked_by = 'scim'
+       WHERE user_id = $1`,
+      [userId],
+    );
+  }
+
+  /** Asks for a certificate from within a transaction that ends what it needs, and sees that it waits. */
+  async function attemptDuring(end: (tx: EntityManager) => Promise<unknown>): Promise<unknown> {
+    const service = await world.service('email');
+    const { attempt } = await world.dataSource.transaction(async (tx) => {
+      await end(tx);
+      const issue = Promise.allSettled([issueWith(service)]);
+      expect(await Promise.race([issue, sleep(300, STILL_WAITING)])).toBe(STILL_WAITING);
+      return { attempt: issue };
+    });
+    return attempt;
+  }
+
+  function issueWith(service: IssueCertificate): Promise<IssuedCertificate> {
+    return service.issue({ session, request: { public_key: PUBLIC_KEY }, origin: ORIGIN });
+  }
+
+  async function revokedSerials(): Promise<unknown[]> {
+    const rows = await world.rows('ssh_certificates');
+    return rows.filter((row) => row['revoked_at'] !== null).map((row) => row['serial']);
+  }
+
+  it.each(Object.entries(ENDS))('waits for %s that came first, and is refused', async (_, end) => {
+    const attempt = await attemptDuring(async (tx) => {
+      await deprovision(tx);
+      await tx.query(end, [session.userId]);
+    });
+    expect(attempt).toMatchObject([REFUSED]);
+    expect(await world.rows('ssh_certificates')).toEqual([]);
+  });
+
+  it('waits for a de-provisioning that has only locked the user so far', async () => {
+    const attempt = await attemptDuring((tx) =>
+      tx.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [session.userId]),
+    );
+    expect(attempt).toMatchObject([{ status: 'fulfilled' }]); // it was given up
+  });
+
+  it('waits for a logout that came first, and is refused', async () => {
+    const attempt = await attemptDuring((tx) =>
+      tx.query('DELETE FROM sessions WHERE id = $1', [session.sessionId]),
+    );
+    expect(attempt).toMatchObject([REFUSED]);
+  });
+
+  it('makes a de-provisioning that comes second wait, which then finds the certificate', async () => {
+    const { second } = await world.dataSource.transaction(async (tx) => {
+      const outcome = await new SshCertificatesRepository().recordIssue(tx, {
+        ...session,
+        keyId: 'k',
+        publicKey: 'SHA256:k',
+        caFingerprint: 'SHA256:ca',
+        principals: ['alice@example.com'],
+        principalsElsewhere: ['alice@example.com'],
+        ttlSeconds: undefined,
+        auditId: randomUUID(),
+        origin: ORIGIN,
+      });
+      expect(outcome).toHaveProperty('serial');
+      const waiting = world.dataSource.transaction(deprovision);
+      expect(await Promise.race([waiting, sleep(300, STILL_WAITING)])).toBe(STILL_WAITING);
+      return { second: waiting };
+    });
+    await second;
+    expect(await revokedSerials()).toHaveLength(1);
+  });
+
+  it.each(Object.entries(ENDS))(
+    '%s amid a storm of requests leaves no certificate unrevoked',
+    async (_, end) => {
+      const service = await world.service('email');
+      const issued: string[] = [];
+      const underWay = Promise.withResolvers<void>();
+      const storm = Array.from({ length: 8 }, async () => {
+        for (;;) {
+          const { serial } = await issueWith(service); // until it is refused
+          if (issued.push(serial) === 20) underWay.resolve();
+        }
+      });
+      const refusals = Promise.allSettled(storm);
+      await underWay.promise;
+      await world.dataSource.transaction(async (tx) => {
+        await deprovision(tx);
+        await tx.query(end, [session.userId]);
+      });
+      expect(await refusals).toMatchObject(storm.map(() => REFUSED));
+      expect(new Set(await revokedSerials())).toEqual(new Set(issued));
+    },
+  );
+});

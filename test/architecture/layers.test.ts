@@ -1,0 +1,126 @@
+import { describe, expect, it } from 'vitest';
+import { importsOf, reachableFrom, sourceFiles, type SourceFile } from './import-graph.js';
+
+const files = sourceFiles('src');
+const layerOf = (path: string) => /^src\/(features|domain|platform|demo|cli)\//.exec(path)?.[1];
+const featureOf = (path: string) => /^src\/features\/([^/]+)\//.exec(path)?.[1];
+
+/** Imports of ours that a rule forbids, as `file -> target`. */
+function violations(
+  of: readonly SourceFile[],
+  isForbidden: (from: string, target: string) => boolean,
+): string[] {
+  return of.flatMap(({ path, imports }) =>
+    imports.filter((target) => isForbidden(path, target)).map((target) => `${path} -> ${target}`),
+  );
+}
+
+const MAY_IMPORT: Record<string, readonly string[]> = {
+  features: ['features', 'domain', 'platform'],
+  domain: ['domain', 'platform'],
+  platform: ['platform'],
+};
+
+function crossesLayers(from: string, target: string): boolean {
+  const allowed = MAY_IMPORT[layerOf(from) ?? ''];
+  return (
+    allowed !== undefined && target.startsWith('src/') && !allowed.includes(layerOf(target) ?? '')
+  );
+}
+
+function crossesFeatures(from: string, target: string): boolean {
+  const feature = featureOf(from);
+  return (
+    feature !== undefined && target.startsWith('src/features/') && featureOf(target) !== feature
+  );
+}
+
+const planted = (path: string, target: string): SourceFile => ({
+  path,
+  text: '',
+  imports: [target],
+});
+
+describe('layers', () => {
+  it('still sees every layer', () => {
+    for (const layer of ['features', 'domain', 'platform', 'demo']) {
+      expect(files.filter(({ path }) => layerOf(path) === layer).length, layer).toBeGreaterThan(5);
+    }
+  });
+
+  it('reads every form of import', () => {
+    const text = `import a from './a.js';\nimport type { B } from '#domain/b.js';\nexport * from "./c.js";
+      import './d.js';\nconst e = await import('./e.js');`;
+    expect(importsOf(text)).toEqual(['./a.js', '#domain/b.js', './c.js', './d.js', './e.js']);
+  });
+
+  it('imports go from features to domain to platform, never upwards', () => {
+    expect(violations(files, crossesLayers)).toEqual([]);
+    const upwards = planted('src/platform/http/x.ts', 'src/domain/users/y.ts');
+    expect(violations([upwards], crossesLayers)).toHaveLength(1);
+  });
+
+  it('a feature never imports another feature', () => {
+    expect(violations(files, crossesFeatures)).toEqual([]);
+    const sideways = planted('src/features/pages/x.ts', 'src/features/webauthn/y.ts');
+    expect(violations([sideways], crossesFeatures)).toHaveLength(1);
+  });
+
+  it('the domain knows no HTTP framework', () => {
+    const http = (from: string, target: string) =>
+      layerOf(from) === 'domain' && ['express', '@nestjs/platform-express'].includes(target);
+    expect(violations(files, http)).toEqual([]);
+    const thrown = files.filter(
+      ({ path, text }) => layerOf(path) === 'domain' && /\bHttpException\b/.test(text),
+    );
+    expect(thrown.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('nothing imports the demo, and nothing reachable from main.ts or migrate.ts is of it', () => {
+    const demo = (from: string, target: string) =>
+      layerOf(from) !== 'demo' && target.startsWith('src/demo/');
+    expect(violations(files, demo)).toEqual([]);
+    for (const entry of ['src/main.ts', 'src/migrate.ts']) {
+      const reached = [...reachableFrom(entry)];
+      expect(reached).toContain('src/platform/database/migrations.ts');
+      expect(reached.filter((path) => path.startsWith('src/demo/'))).toEqual([]);
+    }
+    expect(reachableFrom('src/demo/main.ts')).toContain('src/demo/software-key.ts');
+  });
+
+  it('only platform/config reads the environment', () => {
+    const readers = files.filter(({ text }) => /\bprocess\.env\b/.test(text));
+    expect(readers.map(({ path }) => path)).toEqual(['src/platform/config/environment.ts']);
+  });
+
+  it('only repositories and platform/database write SQL', () => {
+    const writers = files.filter(({ text }) => /\bsql(?:<[^`]*>)?\(\w+(?:\.\w+)*\)`/.test(text));
+    expect(writers.length).toBeGreaterThan(5);
+    const elsewhere = writers.filter(
+      ({ path }) => !path.endsWith('.repository.ts') && !path.startsWith('src/platform/database/'),
+    );
+    expect(elsewhere.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('no folder is called by a name that says nothing', () => {
+    const empty = /\/(?:utils|helpers|common|shared|misc|lib|core|manager|interfaces)\//;
+    expect(files.map(({ path }) => path).filter((path) => empty.test(path))).toEqual([]);
+  });
+});
+
+describe('the production composition root', () => {
+  it('trusts the pinned roots alone, and no variable adds to them', () => {
+    const root = files.find(({ path }) => path === 'src/production.ts');
+    expect(reachableFrom('src/main.ts')).toContain('src/production.ts');
+    expect(root?.text).toContain('trustAnchors: PINNED_ROOTS,');
+    expect(root?.text).toContain("composition: 'production'");
+    const anchors = files.filter(({ text }) => text.includes('trustAnchorFromPem('));
+    expect(anchors.map(({ path }) => layerOf(path))).not.toContain('features');
+    for (const path of reachableFrom('src/main.ts')) {
+      if (path === 'src/domain/authenticators/trust-anchors.ts') continue;
+      expect(files.find((file) => file.path === path)?.text ?? '').not.toContain(
+        'trustAnchorFromPem(',
+      );
+    }
+  });
+});

@@ -1,0 +1,120 @@
+import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
+import { parseSshPublicKey } from '#domain/ssh-certificates/ssh-public-key.js';
+import {
+  type UserCertificate,
+  signUserCertificate,
+} from '#domain/ssh-certificates/user-certificate.js';
+
+import { requires } from '../support/programs.js';
+import { type LoginResult, SSHD_PROGRAMS, type Sshd, startSshd } from '../support/sshd.js';
+
+/** An account whose AuthorizedPrincipalsFile names alice@example.com, on a host that trusts our authority. */
+requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const authority = { privateKey, publicBlob: publicKeyBlob(privateKey) };
+  let sshd: Sshd;
+
+  beforeAll(async () => {
+    sshd = await startSshd({
+      authorities: [publicKeyLine(authority.publicBlob, 'test authority')],
+      principals: ['alice@example.com'],
+    });
+  });
+  afterAll(() => sshd.stop());
+
+  /** Makes a key of this type and logs in with a certificate on it. */
+  function login(
+    keygen: readonly string[],
+    change: Partial<UserCertificate> = {},
+    signer = authority,
+  ): Promise<LoginResult> {
+    const file = newKey(keygen);
+    const certificate = signUserCertificate(
+      {
+        subject: parseSshPublicKey(readFileSync(`${file}.pub`, 'utf8')),
+        nonce: randomBytes(32),
+        serial: 1n,
+        keyId: 'alice@example.com@svc.example.com',
+        principals: ['alice@example.com'],
+        validAfter: secondsFromNow(-60),
+        validBefore: secondsFromNow(600),
+        ...change,
+      },
+      signer,
+    );
+    writeFileSync(`${file}-cert.pub`, `${certificate}\n`);
+    return sshd.login(file, `${file}-cert.pub`);
+  }
+
+  function newKey(keygen: readonly string[]): string {
+    const file = join(sshd.folder, randomBytes(8).toString('hex'));
+    execFileSync('ssh-keygen', ['-q', '-t', ...keygen, '-N', '', '-f', file]);
+    return file;
+  }
+
+  it.each([
+    ['an Ed25519 key', ['ed25519']],
+    ['an ECDSA P-256 key', ['ecdsa', '-b', '256']],
+    ['an ECDSA P-521 key', ['ecdsa', '-b', '521']],
+    ['an RSA key of 3072 bits', ['rsa', '-b', '3072']],
+  ])('lets in a certificate on %s', async (_, keygen) => {
+    const result = await login(keygen);
+    expect(result).toMatchObject({ accepted: true });
+  });
+
+  it('lets in a certificate that names the principal among others', async () => {
+    const result = await login(['ed25519'], { principals: ['alice', 'alice@example.com'] });
+    expect(result).toMatchObject({ accepted: true });
+  });
+
+  it('keeps out a certificate with another principal', async () => {
+    const result = await login(['ed25519'], { principals: ['mallory@example.com'] });
+    expect(result.accepted).toBe(false);
+    expect(result.log).toMatch(/principal/);
+  });
+
+  it('keeps out an expired certificate', async () => {
+    const result = await login(['ed25519'], { validBefore: secondsFromNow(-1) });
+    expect(result.accepted).toBe(false);
+    expect(result.log).toContain('Certificate invalid: expired');
+  });
+
+  it('keeps out a certificate of the future', async () => {
+    const result = await login(['ed25519'], { validAfter: secondsFromNow(300) });
+    expect(result.accepted).toBe(false);
+    expect(result.log).toContain('Certificate invalid: not yet valid');
+  });
+
+  it('keeps out a certificate of another authority', async () => {
+    const { privateKey: foreign } = generateKeyPairSync('ed25519');
+    const result = await login(
+      ['ed25519'],
+      {},
+      { privateKey: foreign, publicBlob: publicKeyBlob(foreign) },
+    );
+    expect(result.accepted).toBe(false);
+  });
+
+  it('keeps out a certificate that names our authority but is signed by another', async () => {
+    const { privateKey: foreign } = generateKeyPairSync('ed25519');
+    const forged = { privateKey: foreign, publicBlob: authority.publicBlob };
+    const result = await login(['ed25519'], {}, forged);
+    expect(result.accepted).toBe(false);
+  });
+
+  it('keeps out a plain key', async () => {
+    const result = await sshd.login(newKey(['ed25519']));
+    expect(result.accepted).toBe(false);
+    expect(result.log).toContain('Permission denied');
+  });
+});
+
+function secondsFromNow(seconds: number): Date {
+  return new Date(Date.now() + seconds * 1000);
+}

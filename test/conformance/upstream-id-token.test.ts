@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { changed, type Json, type Misbehaviour } from '../support/fake-idp.js';
+import { upstreamSuite, BROWSER, fakeIdp, refusal, settingsOf } from '../support/upstream.js';
+
+const { connect, signIn } = upstreamSuite();
+
+describe('the ID token (OIDC Core §3.1.3.7)', () => {
+  const now = Math.floor(Date.now() / 1000);
+  const wrong: [string, Json][] = [
+    ['of another issuer', { iss: 'https://evil.test' }],
+    ['for another client', { aud: 'other-client' }],
+    ['for several clients with another authorized party', { aud: ['svc', 'x'], azp: 'x' }],
+    ['with another nonce', { nonce: randomBytes(32).toString('base64url') }],
+    ['without a nonce', { nonce: undefined }],
+    ['that has expired', { exp: now - 60 }],
+    ['without an expiry', { exp: undefined }],
+    ['not valid yet', { nbf: now + 120 }],
+    ['without a subject', { sub: undefined }],
+  ];
+  it.each(wrong)('%s is refused', async (_what, patch) => {
+    const idp = await fakeIdp({ misbehaviour: { claims: changed(patch) } });
+    expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+  });
+
+  it.each(['foreign key', 'HS256', 'none'] as const)(
+    'signed with %s is refused',
+    async (signature) => {
+      const idp = await fakeIdp({ misbehaviour: { signature } });
+      expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+    },
+  );
+
+  it('signed with HS256 is refused even where the document allows it', async () => {
+    const idp = await fakeIdp();
+    idp.misbehaviour = {
+      signature: 'HS256',
+      document: changed({ id_token_signing_alg_values_supported: ['HS256', 'ES256'] }),
+    };
+    expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+  });
+
+  it('that is missing is refused', async () => {
+    const body = { access_token: 'x', token_type: 'Bearer' };
+    const idp = await fakeIdp({ misbehaviour: { token: { status: 200, body } } });
+    expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+  });
+
+  it('with an unverified e-mail is refused', async () => {
+    const claims = changed({ email_verified: false });
+    const idp = await fakeIdp({ misbehaviour: { claims } });
+    expect((await refusal(signIn(idp))).code).toBe('sign_in_refused');
+  });
+});
+
+describe('userinfo (OIDC Core §5.3)', () => {
+  const claims = changed({ email: undefined });
+  const userinfo = { sub: 'subject-1', email: 'ada@engine.test', email_verified: true };
+
+  it('gives the e-mail that the ID token lacks', async () => {
+    const idp = await fakeIdp({ misbehaviour: { claims, userinfo } });
+    expect((await signIn(idp)).email).toBe('ada@engine.test');
+  });
+
+  it('of another subject is refused (§5.3.2)', async () => {
+    const idp = await fakeIdp({ misbehaviour: { claims, userinfo: { ...userinfo, sub: 'eve' } } });
+    expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+  });
+
+  it('gives no address that only the ID token calls verified', async () => {
+    const unverified = { ...userinfo, email_verified: undefined };
+    const idp = await fakeIdp({ misbehaviour: { claims, userinfo: unverified } });
+    expect((await refusal(signIn(idp))).code).toBe('sign_in_refused');
+  });
+
+  it('that does not exist leaves a sign-in without an e-mail refused', async () => {
+    const idp = await fakeIdp({ misbehaviour: { claims } });
+    expect((await refusal(signIn(idp))).code).toBe('sign_in_refused');
+  });
+});
+
+describe("a provider's own fault is upstream_unavailable, never the person's", () => {
+  const faults: [string, Misbehaviour][] = [
+    [
+      'the token endpoint answering 500',
+      { token: { status: 500, body: 'oops', contentType: 'text/html' } },
+    ],
+    [
+      'the token endpoint answering 503 in JSON',
+      { token: { status: 503, body: { error: 'temporarily_unavailable' } } },
+    ],
+    [
+      'the client secret being refused',
+      { token: { status: 401, body: { error: 'invalid_client' } } },
+    ],
+    [
+      'the token endpoint answering HTML',
+      { token: { status: 200, body: '<p>', contentType: 'text/html' } },
+    ],
+    [
+      'the token endpoint answering a megabyte',
+      { token: { status: 200, body: ' '.repeat(2 ** 20 + 1) } },
+    ],
+    ['the key set being away', { jwks: { status: 500, body: {} } }],
+    ['the key set being garbage', { jwks: { status: 200, body: 'x' } }],
+  ];
+  it.each(faults)('%s', async (_what, misbehaviour) => {
+    const idp = await fakeIdp({ misbehaviour });
+    const error = await refusal(signIn(idp));
+    expect(error.code).toBe('upstream_unavailable');
+    expect(error.detail).not.toMatch(/oops|invalid_client|127\.0\.0\.1/);
+    expect(error.cause).toBeDefined();
+  });
+
+  it('the provider having gone away', async () => {
+    const idp = await fakeIdp();
+    const providers = await connect([settingsOf(idp)]);
+    const url = idp.authorize(await providers.begin('corp', { redirectTo: '/', browser: BROWSER }));
+    await idp.close();
+    const error = await refusal(providers.complete({ url, browser: BROWSER }));
+    expect(error.code).toBe('upstream_unavailable');
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { changed, type FakeIdp, type Json } from '../support/fake-idp.js';
+import { upstreamSuite, fakeIdp, refusal } from '../support/upstream.js';
+
+const { signIn } = upstreamSuite();
+
+const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47';
+
+/** Microsoft's multi-tenant provider, whose tokens differ from the right ones by what `wrong` says. */
+async function microsoft(
+  wrong: (origin: string) => Json = () => ({}),
+  placeholder = '{tenantid}',
+): Promise<FakeIdp> {
+  const idp = await fakeIdp({ path: '/organizations/v2.0' });
+  const iss = `${idp.origin}/${TENANT}/v2.0`;
+  const own = { iss, tid: TENANT, xms_edov: '1', email_verified: undefined };
+  idp.misbehaviour = {
+    document: changed({ issuer: `${idp.origin}/${placeholder}/v2.0` }),
+    claims: changed({ ...own, ...wrong(idp.origin) }),
+  };
+  return idp;
+}
+
+describe('the "organizations" v2.0 issuer of Microsoft', () => {
+  it.each(['{tenantid}', '%7Btenantid%7D'])(
+    'signs in a tenant of the template with %s',
+    async (placeholder) => {
+      const idp = await microsoft(undefined, placeholder);
+      expect(await signIn(idp)).toMatchObject({
+        issuer: `${idp.origin}/${TENANT}/v2.0`,
+        tenant: TENANT,
+        email: 'ada@engine.test',
+      });
+    },
+  );
+
+  it.each<[string, (origin: string) => Json]>([
+    ['whose `tid` is another tenant', () => ({ tid: 'other' })],
+    ['without a `tid`', () => ({ tid: undefined })],
+    [
+      'of an issuer "undefined" without a `tid`',
+      (origin) => ({ iss: `${origin}/undefined/v2.0`, tid: undefined }),
+    ],
+    [
+      'whose issuer is the template itself',
+      (origin) => ({ iss: `${origin}/{tenantid}/v2.0`, tid: '{tenantid}' }),
+    ],
+    ['whose issuer is another host', () => ({ iss: `https://evil.test/${TENANT}/v2.0` })],
+  ])('refuses a token %s', async (_what, wrong) => {
+    expect((await refusal(signIn(await microsoft(wrong)))).code).toBe('sign_in_failed');
+  });
+
+  it('refuses an e-mail without xms_edov, naming the optional claim to add', async () => {
+    const error = await refusal(signIn(await microsoft(() => ({ xms_edov: undefined }))));
+    expect(error.code).toBe('sign_in_refused');
+    expect(error.detail).toContain('xms_edov');
+  });
+});

@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest';
+import { changed, type Misbehaviour } from '../support/fake-idp.js';
+import {
+  upstreamSuite,
+  BASE_URL,
+  BROWSER,
+  fakeIdp,
+  refusal,
+  settingsOf,
+} from '../support/upstream.js';
+
+const { connect, signIn } = upstreamSuite();
+
+describe('the authorization request', () => {
+  it('carries PKCE S256, a nonce, an opaque state, our redirect URI and the hint (RFC 7636 §4.3, OIDC Core §3.1.2.1)', async () => {
+    const idp = await fakeIdp();
+    idp.misbehaviour = {
+      document: changed({ authorization_endpoint: `${idp.origin}/authorize?policy=mfa` }),
+    };
+    const providers = await connect([settingsOf(idp)]);
+    const options = { redirectTo: '/keys?secret-path', browser: BROWSER };
+    const url = await providers.begin('corp', { ...options, loginHint: 'ada@engine.test' });
+    const parameters = Object.fromEntries(url.searchParams);
+    expect(parameters).toMatchObject({
+      policy: 'mfa',
+      client_id: 'svc',
+      response_type: 'code',
+      scope: 'openid email profile',
+      redirect_uri: `${BASE_URL}/oauth/callback`,
+      code_challenge_method: 'S256',
+      login_hint: 'ada@engine.test',
+    });
+    expect(parameters['nonce']).toMatch(/^[\w-]{43}$/);
+    expect(parameters['code_challenge']).toMatch(/^[\w-]{43}$/);
+    expect(parameters['state']).not.toContain('keys');
+
+    const again = await providers.begin('corp', options);
+    for (const name of ['state', 'nonce', 'code_challenge']) {
+      expect(again.searchParams.get(name)).not.toBe(parameters[name]);
+    }
+    expect(again.searchParams.has('login_hint')).toBe(false);
+  });
+
+  it('to a provider nobody configured is refused', async () => {
+    const providers = await connect([settingsOf(await fakeIdp())]);
+    const attempt = providers.begin('nobody', { redirectTo: '/', browser: BROWSER });
+    expect((await refusal(attempt)).code).toBe('unknown_provider');
+  });
+});
+
+describe('the callback', () => {
+  it('says who signed in and where the browser was going', async () => {
+    const idp = await fakeIdp();
+    const providers = await connect([settingsOf(idp)]);
+    const url = await providers.begin('corp', { redirectTo: '/keys?tab=1', browser: BROWSER });
+    const back = idp.authorize(url);
+    back.host = 'evil.test'; // a Host header is not to be believed
+    expect(await providers.complete({ url: back, browser: BROWSER })).toEqual({
+      redirectTo: '/keys?tab=1',
+      identity: {
+        provider: 'corp',
+        issuer: idp.issuer,
+        subject: 'subject-1',
+        tenant: '',
+        email: 'ada@engine.test',
+        name: 'Ada Lovelace',
+        organizationDomain: 'engine.test',
+      },
+    });
+    expect(idp.tokenRequests[0]?.form['redirect_uri']).toBe(`${BASE_URL}/oauth/callback`);
+  });
+
+  it('authenticates by Basic with the secret form-encoded (RFC 6749 §2.3.1), in the body where only that will do', async () => {
+    const idp = await fakeIdp();
+    await signIn(idp);
+    const pair = `svc:${new URLSearchParams({ s: idp.clientSecret }).toString().slice(2)}`;
+    expect(idp.tokenRequests[0]?.authorization).toBe(`Basic ${btoa(pair)}`);
+    expect(idp.tokenRequests[0]?.form).not.toHaveProperty('client_secret');
+
+    idp.misbehaviour = {
+      document: changed({ token_endpoint_auth_methods_supported: ['client_secret_post'] }),
+    };
+    await signIn(idp);
+    expect(idp.tokenRequests[1]?.authorization).toBeUndefined();
+    expect(idp.tokenRequests[1]?.form).toMatchObject({ client_secret: idp.clientSecret });
+  });
+
+  it('is refused in another browser, forged, without a state, and the second time', async () => {
+    const idp = await fakeIdp();
+    const providers = await connect([settingsOf(idp)]);
+    const url = await providers.begin('corp', { redirectTo: '/', browser: BROWSER });
+    const back = idp.authorize(url);
+    const forged = new URL(back);
+    forged.searchParams.set('state', 'A'.repeat(200));
+    const stateless = new URL(back);
+    stateless.searchParams.delete('state');
+    const attempts = [
+      { url: back, browser: 'another browser' },
+      { url: forged, browser: BROWSER },
+      { url: stateless, browser: BROWSER },
+    ];
+    for (const attempt of attempts) {
+      expect((await refusal(providers.complete(attempt))).code).toBe('invalid_state');
+    }
+    await providers.complete({ url: back, browser: BROWSER });
+    const replay = providers.complete({ url: back, browser: BROWSER });
+    expect((await refusal(replay)).code).toBe('invalid_state');
+    expect(idp.tokenRequests).toHaveLength(1);
+  });
+
+  it('takes one of twenty parallel completions with one state', async () => {
+    const idp = await fakeIdp();
+    const providers = await connect([settingsOf(idp)]);
+    const url = idp.authorize(await providers.begin('corp', { redirectTo: '/', browser: BROWSER }));
+    const all = await Promise.allSettled(
+      Array.from({ length: 20 }, () => providers.complete({ url, browser: BROWSER })),
+    );
+    expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(idp.tokenRequests).toHaveLength(1);
+  });
+
+  it('goes to the provider its state names: a code of one is not taken to another', async () => {
+    const [honest, evil] = await Promise.all([fakeIdp(), fakeIdp()]);
+    const providers = await connect([settingsOf(honest), settingsOf(evil, 'evil')]);
+    const toEvil = await providers.begin('evil', { redirectTo: '/', browser: BROWSER });
+    const back = honest.authorize(toEvil);
+    await refusal(providers.complete({ url: back, browser: BROWSER }));
+    expect(honest.tokenRequests).toHaveLength(0);
+    expect(evil.tokenRequests).toHaveLength(1);
+  });
+
+  it('with a code of another sign-in fails at PKCE (RFC 7636 §4.6)', async () => {
+    const idp = await fakeIdp();
+    const providers = await connect([settingsOf(idp)]);
+    const options = { redirectTo: '/', browser: BROWSER };
+    const attackers = idp.authorize(await providers.begin('corp', options));
+    const victims = idp.authorize(await providers.begin('corp', options));
+    victims.searchParams.set('code', attackers.searchParams.get('code') ?? '');
+    const error = await refusal(providers.complete({ url: victims, browser: BROWSER }));
+    expect(error.code).toBe('sign_in_failed');
+  });
+
+  it.each([
+    ['access_denied', 'sign_in_failed'],
+    ['login_required', 'sign_in_failed'],
+    ['<script>alert(1)</script>', 'sign_in_failed'],
+    ['server_error', 'upstream_unavailable'],
+    ['temporarily_unavailable', 'upstream_unavailable'],
+  ])('with the error %s answers %s and repeats nothing of it', async (error, code) => {
+    const idp = await fakeIdp();
+    idp.misbehaviour = {
+      callback: (parameters) => {
+        parameters.delete('code');
+        parameters.set('error', error);
+        parameters.set('error_description', 'call 555-0100 to unlock');
+      },
+    };
+    const refused = await refusal(signIn(idp));
+    expect(refused.code).toBe(code);
+    expect(refused.detail).not.toMatch(/script|555/);
+  });
+
+  it('checks the `iss` response parameter, and misses it where the provider announced it (RFC 9207 §2.4)', async () => {
+    const idp = await fakeIdp();
+    const announced: Misbehaviour = {
+      document: changed({ authorization_response_iss_parameter_supported: true }),
+    };
+    const sending = (iss: string): Misbehaviour => ({
+      ...announced,
+      callback: (parameters) => parameters.set('iss', iss),
+    });
+    idp.misbehaviour = sending(idp.issuer);
+    expect((await signIn(idp)).email).toBe('ada@engine.test');
+    for (const wrong of [announced, sending('https://evil.test')]) {
+      idp.misbehaviour = wrong;
+      expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+    }
+    expect(idp.tokenRequests).toHaveLength(1);
+  });
+});

@@ -1,0 +1,268 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import {
+  credentialIdOf,
+  type VerifiedAssertion,
+} from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { encodeCbor, FLAG } from '../../src/demo/authenticator-messages.js';
+import {
+  assertion,
+  ceremonies,
+  CHALLENGE,
+  USER_HANDLE,
+  refusal,
+  withFlag,
+  type AssertionTampering,
+} from '../support/soft-key.js';
+
+const server = ceremonies();
+
+/** What the server has stored or demands, where it is not what goes with the honest key. */
+interface Expectation {
+  readonly publicKey?: string;
+  readonly credentialId?: Buffer;
+  readonly userHandle?: Buffer | null;
+  readonly requireUserVerification?: boolean;
+}
+
+/** Logs in with a tampered key. */
+async function logIn(
+  tampering: AssertionTampering = {},
+  expectation: Expectation = {},
+): Promise<VerifiedAssertion> {
+  return server.verifyAssertion({
+    ...assertion(tampering),
+    challenge: CHALLENGE,
+    userHandle: USER_HANDLE,
+    requireUserVerification: true,
+    ...expectation,
+  });
+}
+
+/** A 400 for one reason and no other. */
+function refused(detail: unknown): object {
+  return refusal(detail, 'assertion_rejected');
+}
+
+describe('the assertion ceremony (WebAuthn §7.2)', () => {
+  it('accepts an assertion and reports its counter and its user verification', async () => {
+    await expect(logIn({ signCount: 5 })).resolves.toEqual({ signCount: 5, userVerified: true });
+  });
+
+  it.each([0, 1, 0xffff_ffff])(
+    'reports the counter %i and leaves judging it to SQL',
+    async (signCount) => {
+      await expect(logIn({ signCount })).resolves.toMatchObject({ signCount });
+    },
+  );
+
+  it('accepts presence alone only where no user verification is demanded, and says so', async () => {
+    const tampering = { flags: FLAG.userPresent };
+    await expect(logIn(tampering)).rejects.toMatchObject(
+      refused('The key did not verify its user.'),
+    );
+    await expect(logIn(tampering, { requireUserVerification: false })).resolves.toMatchObject({
+      userVerified: false,
+    });
+  });
+
+  it.each([true, false])(
+    'refuses a missing touch (user verification demanded: %s)',
+    async (demanded) => {
+      const attempt = logIn({ flags: FLAG.userVerified }, { requireUserVerification: demanded });
+      await expect(attempt).rejects.toMatchObject(refused('The key does not report a touch.'));
+    },
+  );
+
+  it.each([
+    [
+      'type',
+      { clientData: { type: 'webauthn.create' } },
+      'The response belongs to the other ceremony.',
+    ],
+    ['challenge', { clientData: { challenge: 'AAAA' } }, 'The response answers another challenge.'],
+    [
+      'origin',
+      { clientData: { origin: 'https://evil.example' } },
+      'The response was made for another origin.',
+    ],
+    [
+      'origin, a missing one',
+      { clientData: { origin: undefined } },
+      'The response was made for another origin.',
+    ],
+    ['relying party', { rpId: 'evil.example' }, 'The response was made for another relying party.'],
+    [
+      'frame',
+      { clientData: { crossOrigin: true } },
+      'The ceremony ran inside a page of another origin.',
+    ],
+    ['user', { userHandle: Buffer.from('somebody else') }, 'The response is of another user.'],
+  ])('refuses a response of another %s', async (_, tampering, reason) => {
+    await expect(logIn(tampering)).rejects.toMatchObject(refused(reason));
+  });
+
+  it('accepts a response that names no user, and refuses one that does where nobody is expected', async () => {
+    await expect(logIn({ userHandle: null })).resolves.toMatchObject({ userVerified: true });
+    await expect(logIn({}, { userHandle: null })).rejects.toMatchObject(
+      refused('The response is of another user.'),
+    );
+  });
+
+  it('refuses the credential of another key', async () => {
+    const credentialId = Buffer.alloc(32, 0x2e);
+    await expect(logIn({}, { credentialId })).rejects.toMatchObject(
+      refused('The response is of another credential.'),
+    );
+  });
+
+  it('refuses a signature by another key', async () => {
+    const { publicKey } = assertion();
+    await expect(logIn({}, { publicKey })).rejects.toMatchObject(
+      refused('The signature does not verify.'),
+    );
+  });
+
+  it.each([
+    ['zeros', () => Buffer.alloc(70)],
+    ['a single byte', () => Buffer.of(0x30)],
+    ['the half of it', (honest: Buffer) => honest.subarray(0, 35)],
+    ['r = s = 0 in DER', () => Buffer.from('3006020100020100', 'hex')],
+  ])('refuses %s as a signature', async (_, signature) => {
+    await expect(logIn({ signature })).rejects.toMatchObject(
+      refused('The signature does not verify.'),
+    );
+  });
+
+  const ends = 'The authenticator data does not end where its flags say.';
+  it.each([
+    ['trailing bytes', (data: Buffer) => Buffer.concat([data, Buffer.of(0)]), ends],
+    [
+      'extensions no flag announces',
+      (data: Buffer) => Buffer.concat([data, encodeCbor(new Map())]),
+      ends,
+    ],
+    ['announced extensions missing', (data: Buffer) => withFlag(data, 0x80), ends],
+    [
+      'a flag that announces a credential',
+      (data: Buffer) => withFlag(data, FLAG.credential),
+      'The authenticator data must not carry a credential in this ceremony.',
+    ],
+  ])(
+    'refuses authenticator data with %s, though the key signed it',
+    async (_, authData, reason) => {
+      await expect(logIn({ authData })).rejects.toMatchObject(refused(reason));
+    },
+  );
+
+  it('accepts extension outputs that the flags announce', async () => {
+    await expect(logIn({ authData: withExtension })).resolves.toMatchObject({ userVerified: true });
+  });
+});
+
+describe('hostile assertions', () => {
+  const { credential, credentialId, publicKey } = assertion();
+  const verify = (different: object) =>
+    server.verifyAssertion({
+      credential: { ...credential, response: { ...credential.response, ...different } },
+      challenge: CHALLENGE,
+      publicKey,
+      credentialId,
+      userHandle: USER_HANDLE,
+      requireUserVerification: true,
+    });
+  const members = ['clientDataJSON', 'authenticatorData', 'signature'] as const;
+
+  it.each(members)('refuses a genuine one whose %s is cut off after any byte', async (member) => {
+    const whole = Buffer.from(credential.response[member], 'base64url');
+    for (let length = 0; length < whole.length; length += 1) {
+      const cut = whole.subarray(0, length).toString('base64url');
+      await expect(verify({ [member]: cut })).rejects.toMatchObject(
+        refused(expect.stringMatching(/./)),
+      );
+    }
+  });
+
+  it.each(members.slice(0, 2))(
+    'refuses a genuine one with any bit of its %s flipped',
+    async (member) => {
+      const whole = Buffer.from(credential.response[member], 'base64url');
+      for (let bit = 0; bit < whole.length * 8; bit += 1) {
+        const flipped = Buffer.from(whole);
+        flipped.writeUInt8(flipped.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+        await expect(verify({ [member]: flipped.toString('base64url') })).rejects.toMatchObject(
+          refused(expect.stringMatching(/./)),
+        );
+      }
+    },
+  );
+
+  it('refuses to verify with a stored key that is not one, without saying more', async () => {
+    const pem = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' });
+    await expect(logIn({}, { publicKey: pem.toString() })).rejects.toMatchObject(
+      refused('The response is malformed.'),
+    );
+  });
+});
+
+describe('credentialIdOf', () => {
+  it('reads which credential is meant', () => {
+    expect(credentialIdOf(assertion().credential)).toEqual(Buffer.alloc(32, 0x1d));
+  });
+
+  it.each([undefined, null, 7, 'id', [], {}, { ...assertion().credential, rawId: 'AAAA' }])(
+    'refuses %o',
+    (credential) => {
+      expect(() => credentialIdOf(credential)).toThrow(/^assertion_rejected: credential/);
+    },
+  );
+});
+
+describe('the options of a ceremony', () => {
+  it('asks a registration for direct attestation, ES256 and nothing that a U2F key cannot do', () => {
+    const options = server.creationOptions({
+      challenge: CHALLENGE,
+      user: { id: USER_HANDLE, name: 'ada@example.com', displayName: 'Ada' },
+      excludeCredentialIds: [Buffer.from('old key')],
+    });
+    expect(options).toEqual({
+      rp: { id: 'localhost', name: 'svc' },
+      user: {
+        id: USER_HANDLE.toString('base64url'),
+        name: 'ada@example.com',
+        displayName: 'Ada',
+      },
+      challenge: CHALLENGE.toString('base64url'),
+      pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
+      timeout: 300_000,
+      excludeCredentials: [
+        { type: 'public-key', id: Buffer.from('old key').toString('base64url') },
+      ],
+      authenticatorSelection: {
+        residentKey: 'preferred',
+        requireResidentKey: false,
+        userVerification: 'preferred',
+      },
+      attestation: 'direct',
+    });
+  });
+
+  it('names no credential in a request unless it is given some', () => {
+    const request = { challenge: CHALLENGE, userVerification: 'required' } as const;
+    expect(server.requestOptions(request)).toEqual({
+      challenge: CHALLENGE.toString('base64url'),
+      timeout: 300_000,
+      rpId: 'localhost',
+      allowCredentials: [],
+      userVerification: 'required',
+    });
+    const allowCredentials = [{ id: Buffer.from('key'), transports: ['usb'] }];
+    expect(server.requestOptions({ ...request, allowCredentials }).allowCredentials).toEqual([
+      { type: 'public-key', id: Buffer.from('key').toString('base64url'), transports: ['usb'] },
+    ]);
+  });
+});
+
+function withExtension(authData: Buffer): Buffer {
+  return Buffer.concat([withFlag(authData, 0x80), encodeCbor(new Map([['appid', true]]))]);
+}

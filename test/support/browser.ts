@@ -1,0 +1,90 @@
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import type { SoftwareKey } from '../../src/demo/software-key.js';
+import { findProgram } from './programs.js';
+
+/** Starts the machine's Chromium without a window; a test file that calls it stands under `requires('chromium')`. */
+export function startBrowser(): Promise<Browser> {
+  const executablePath = findProgram('chromium');
+  if (executablePath === undefined) throw new Error('chromium is not installed');
+  return chromium.launch({
+    executablePath,
+    headless: true,
+    ignoreDefaultArgs: ['--disable-back-forward-cache'], // people's browsers have it on
+    chromiumSandbox: process.getuid?.() !== 0, // its sandbox refuses root
+    args: [
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  });
+}
+
+/** A person at a browser of their own, and everything their pages complained of. */
+export interface Visitor {
+  readonly page: Page;
+  /** Console errors, uncaught exceptions and violations of the Content-Security-Policy, as they came. */
+  readonly complaints: string[];
+  /** Makes `navigator.credentials` answer with a software key, on every page opened from now on. */
+  plugIn(key: SoftwareKey): Promise<void>;
+  /** Forgets the visitor, with cookies and all. */
+  leave(): Promise<void>;
+}
+
+/** Opens a new, empty browser profile on an origin. */
+export async function visit(browser: Browser, baseUrl: string): Promise<Visitor> {
+  const context = await browser.newContext({ baseURL: baseUrl });
+  context.setDefaultTimeout(10_000); // less than a test has: a step that hangs is named
+  const page = await context.newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') complaints.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
+  await context.exposeFunction('reportViolation', (violation: string) =>
+    complaints.push(`policy: ${violation}`),
+  );
+  await context.addInitScript(`
+    addEventListener('securitypolicyviolation', (event) => {
+      reportViolation(event.violatedDirective + ' ' + event.blockedURI);
+    });
+  `);
+  return {
+    page,
+    complaints,
+    plugIn: (key) => plugIn(context, key, baseUrl),
+    leave: () => context.close(),
+  };
+}
+
+/** The key answers in this process; the page's part turns bytes into base64url on the way there. */
+async function plugIn(context: BrowserContext, key: SoftwareKey, origin: string): Promise<void> {
+  type Options<Ceremony extends 'create' | 'get'> = Parameters<SoftwareKey[Ceremony]>[0];
+  await context.exposeFunction('createWithKey', (json: Options<'create'>) =>
+    key.create({ ...json, excludeCredentials: json.excludeCredentials ?? [] }, origin),
+  );
+  await context.exposeFunction('getWithKey', (json: Options<'get'>) =>
+    key.get({ ...json, allowCredentials: json.allowCredentials ?? [] }, origin),
+  );
+  await context.addInitScript(`
+    const toJSON = (value) => {
+      if (value instanceof ArrayBuffer) return new Uint8Array(value).toBase64({ alphabet: 'base64url', omitPadding: true });
+      if (ArrayBuffer.isView(value)) return toJSON(value.buffer);
+      if (Array.isArray(value)) return value.map(toJSON);
+      if (value === null || typeof value !== 'object') return value;
+      return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, toJSON(inner)]));
+    };
+    const answer = async (ask, { publicKey }) => {
+      const credential = await ask(toJSON(publicKey));
+      return { toJSON: () => credential };
+    };
+    Object.defineProperty(navigator, 'credentials', {
+      value: {
+        create: (options) => answer(createWithKey, options),
+        get: (options) => answer(getWithKey, options),
+      },
+    });
+  `);
+}

@@ -1,0 +1,69 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+/** A script of the tests that runs in a process of its own, so that it can be killed. */
+export interface ChildScript<Answer> {
+  readonly pid: number;
+  /** Resolves with the first line it prints, parsed as JSON. */
+  readonly answer: Promise<Answer>;
+  /** Ends its standard input, which asks it to finish, and waits until it has. */
+  finish(): Promise<void>;
+  /** `kill -9`, and waits until it is gone. */
+  kill(): Promise<void>;
+}
+
+/**
+ * Runs a TypeScript file of test/support with one argument, given as JSON.
+ *
+ * @param uid the user and group to run it as, where we are root
+ */
+export function runScript<Answer>(
+  name: string,
+  argument: unknown,
+  uid?: number,
+): ChildScript<Answer> {
+  const child = spawn(
+    process.execPath,
+    [
+      '--conditions=source',
+      `--import=${new URL('typescript-hooks.js', import.meta.url).href}`,
+      file(name),
+      JSON.stringify(argument),
+    ],
+    {
+      cwd: file('../..'),
+      stdio: ['pipe', 'pipe', 'pipe'],
+      ...(uid === undefined ? {} : { uid, gid: uid }),
+    },
+  );
+  const gone = once(child, 'exit').then(() => undefined);
+  return {
+    pid: child.pid ?? Number.NaN,
+    answer: firstLine(child),
+    finish: async () => {
+      child.stdin.end();
+      await gone;
+    },
+    kill: async () => {
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+}
+
+function file(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
+}
+
+function firstLine<Answer>(child: ChildProcess): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    let complaints = '';
+    child.stderr?.on('data', (chunk) => (complaints += String(chunk)));
+    if (child.stdout)
+      createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
+    child.once('error', reject);
+    child.once('close', (code) => reject(new Error(`exit status ${code}: ${complaints}`)));
+  });
+}

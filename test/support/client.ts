@@ -1,0 +1,132 @@
+import { randomInt } from 'node:crypto';
+import { parseSetCookie, stringifyCookie } from 'cookie';
+import type { SoftwareKey } from '../../src/demo/software-key.js';
+
+/** An answer, its body read. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The body as JSON, without a promise about its shape. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever came, right or wrong
+  readonly json: any;
+}
+
+/** What a request may differ in from a browser's on our own page. */
+export interface RequestOptions {
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * A browser without a window: it keeps cookies per origin, sends our own Origin with writes, and has a client address of
+ * its own, so that no two clients of a test share a rate limit.
+ */
+export class Client {
+  readonly #jars = new Map<string, Map<string, string>>();
+  readonly #address = `10.${randomInt(256)}.${randomInt(256)}.${randomInt(1, 255)}`;
+
+  constructor(readonly baseUrl: string) {}
+
+  get(path: string, options: RequestOptions = {}): Promise<Answer> {
+    return this.send('GET', path, options);
+  }
+
+  post(path: string, body?: unknown, options: RequestOptions = {}): Promise<Answer> {
+    return this.send('POST', path, { ...options, body });
+  }
+
+  /** One request to a path of ours or an absolute address; redirects are not followed. */
+  async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    const url = new URL(path, this.baseUrl);
+    const headers = new Headers({ 'x-forwarded-for': this.#address });
+    const cookies = this.#jar(url);
+    if (cookies.size > 0) headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
+    if (method !== 'GET') headers.set('origin', this.baseUrl);
+    let body: string | undefined;
+    if (options.body !== undefined) {
+      headers.set('content-type', 'application/json');
+      body = typeof options.body === 'string' ? options.body : JSON.stringify(options.body);
+    }
+    for (const [name, value] of Object.entries(options.headers ?? {})) {
+      if (value === '') headers.delete(name);
+      else headers.set(name, value);
+    }
+    const response = await fetch(url, {
+      method,
+      headers,
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body }),
+    });
+    this.#keepCookies(url, response);
+    const text = await response.text();
+    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: isJson ? JSON.parse(text) : undefined,
+    };
+  }
+
+  /** Follows redirects from an address of ours, wherever they lead, to the first answer that is none. */
+  async follow(path: string): Promise<Answer & { readonly url: URL }> {
+    let url = new URL(path, this.baseUrl);
+    for (let hops = 0; hops < 15; hops += 1) {
+      const answer = await this.get(url.href);
+      const location = answer.headers.get('location');
+      if (answer.status < 300 || answer.status >= 400 || location === null)
+        return { ...answer, url };
+      url = new URL(location, url);
+    }
+    throw new Error('too many redirects');
+  }
+
+  /** The value of one of our cookies. */
+  cookie(name: string): string | undefined {
+    return this.#jar(new URL(this.baseUrl)).get(name);
+  }
+
+  setCookie(name: string, value: string): void {
+    this.#jar(new URL(this.baseUrl)).set(name, value);
+  }
+
+  /** Signs in at the tests' identity provider as whoever the e-mail names. */
+  signIn(email: string, redirectTo = '/'): Promise<Answer & { readonly url: URL }> {
+    const query = new URLSearchParams({
+      provider: 'demo',
+      login_hint: email,
+      redirect_to: redirectTo,
+    });
+    return this.follow(`/login?${query}`);
+  }
+
+  /** Enrolls a first key in the bootstrap session. */
+  async enroll(key: SoftwareKey, name?: string): Promise<Answer> {
+    const { state, publicKey } = (await this.post('/enroll/webauthn/start', {})).json;
+    const credential = key.create(publicKey, this.baseUrl);
+    return this.post('/enroll/webauthn/complete', { state, credential, name });
+  }
+
+  /** Logs in, or steps up, with a key. */
+  async logIn(key: SoftwareKey): Promise<Answer> {
+    const { state, publicKey } = (await this.post('/login/webauthn/start', {})).json;
+    const credential = key.get(publicKey, this.baseUrl);
+    return this.post('/login/webauthn/complete', { state, credential });
+  }
+
+  #jar(url: URL): Map<string, string> {
+    let jar = this.#jars.get(url.origin);
+    if (!jar) this.#jars.set(url.origin, (jar = new Map()));
+    return jar;
+  }
+
+  #keepCookies(url: URL, response: Response): void {
+    const jar = this.#jar(url);
+    for (const line of response.headers.getSetCookie()) {
+      const { name, value, maxAge } = parseSetCookie(line);
+      if (value === undefined || value === '' || maxAge === 0) jar.delete(name);
+      else jar.set(name, value);
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A database that can be taken away: a Unix socket in front of a real server. */
+export interface DatabaseProxy {
+  /** The URL of the database behind it. */
+  readonly url: string;
+  /** Ends every connection and accepts no more, as when the server died. */
+  down(): Promise<void>;
+  /** Accepts connections again. */
+  up(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Puts a proxy in front of the database of a `postgres://…?host=SOCKET_DIR&port=PORT` URL. */
+export async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
+  const query = new URLSearchParams(url.slice(url.indexOf('?')));
+  const socketOf = (directory: string) => join(directory, `.s.PGSQL.${query.get('port')}`);
+  const target = socketOf(query.get('host') ?? '');
+  const folder = await mkdtemp(join(tmpdir(), 'svc-proxy-'));
+  const open = new Set<Socket>();
+  let server: Server | undefined;
+
+  const up = async () => {
+    const listening = createServer((socket) => {
+      const onward = createConnection(target);
+      for (const [one, other] of [
+        [socket, onward],
+        [onward, socket],
+      ] as const) {
+        open.add(one);
+        one.pipe(other);
+        one.on('error', () => other.destroy());
+        one.on('close', () => {
+          open.delete(one);
+          other.destroy();
+        });
+      }
+    });
+    server = listening;
+    await new Promise<void>((resolve) => {
+      listening.listen(socketOf(folder), resolve);
+    });
+  };
+  const down = async () => {
+    const stopping = server;
+    server = undefined;
+    for (const socket of open) socket.destroy();
+    await new Promise<void>((resolve) => {
+      if (stopping) stopping.close(() => resolve());
+      else resolve();
+    });
+  };
+  await up();
+  return {
+    url: url.replace(/host=[^&]+/, `host=${encodeURIComponent(folder)}`),
+    up,
+    down,
+    close: async () => {
+      await down();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import { inject } from 'vitest';
+import type { Config } from '#platform/config/config.js';
+import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
+import { administer, urlOf } from './test-server.js';
+
+/** A migrated database of one's own, made by no composition yet. */
+export interface TestDatabase {
+  readonly name: string;
+  /** For this process and for a child's SVC_DATABASE_URL alike. */
+  readonly url: string;
+  readonly config: Config['database'];
+  /** Removes it, whoever is still connected. */
+  drop(): Promise<void>;
+}
+
+/** Copies the template of this run: call it once per test file and `drop` it when the file is done. */
+export function createTestDatabase(): Promise<TestDatabase> {
+  return create(`TEMPLATE ${inject('testServer').template}`);
+}
+
+/** A database in which there is nothing at all, for the tests of the migrations themselves. */
+export function createEmptyDatabase(): Promise<TestDatabase> {
+  return create('');
+}
+
+async function create(options: string): Promise<TestDatabase> {
+  const server = inject('testServer');
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await administer(server, `CREATE DATABASE ${name} ${options}`);
+  const dataDir = await makeTemporaryDirectory();
+  const url = urlOf(server, name);
+  return {
+    name,
+    url,
+    config: { url, dataDir, maxConnections: 25 },
+    drop: async () => {
+      await administer(server, `DROP DATABASE ${name} WITH (FORCE)`);
+      await removeDirectory(dataDir);
+    },
+  };
+}

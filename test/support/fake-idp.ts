@@ -1,0 +1,202 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { createServer as createHttpServer, type RequestListener } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CompactSign, exportJWK, generateKeyPair } from 'jose';
+import { listenOnLoopback, stopServer } from '../../src/demo/loopback-server.js';
+
+/** A JSON object; what is undefined is left out. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** An answer as the wire sees it. */
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly contentType?: string;
+}
+
+/** How the provider misbehaves; everything left out is done right. Tests change it while it runs. */
+export interface Misbehaviour {
+  /** Rewrites the discovery document. */
+  document?: (document: Json) => unknown;
+  /** Answers discovery with this instead. */
+  discovery?: Answer;
+  /** Seconds before anything is answered. */
+  delay?: number;
+  /** Rewrites the claims of the ID token. */
+  claims?: (claims: Json) => Json;
+  /** Signs the ID token with the published key, with another one, with the client's secret, or not at all. */
+  signature?: 'right' | 'foreign key' | 'HS256' | 'none';
+  /** Answers the token endpoint with this instead. */
+  token?: Answer;
+  /** What the userinfo endpoint says; without it there is none. */
+  userinfo?: Json;
+  /** Rewrites the parameters that come back with the browser. */
+  callback?: (parameters: URLSearchParams) => void;
+  /** Answers the key set with this instead. */
+  jwks?: Answer;
+}
+
+type Route = (form: URLSearchParams, authorization?: string) => Answer | Promise<Answer>;
+
+/** A request to the token endpoint, as it came. */
+interface TokenRequest {
+  readonly authorization: string | undefined;
+  readonly form: Readonly<Record<string, string>>;
+}
+
+/** The running provider. */
+export interface FakeIdp {
+  readonly origin: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  misbehaviour: Misbehaviour;
+  readonly tokenRequests: TokenRequest[];
+  /** Signs a person in without a browser: from the URL the browser was sent to, to the one it comes back with. */
+  authorize(url: URL): URL;
+  close(): Promise<void>;
+}
+
+/** Starts an OpenID provider that does exactly what it is told, wrong things included. */
+export async function startFakeIdp(
+  options: {
+    readonly misbehaviour?: Misbehaviour;
+    /** Of the issuer, `/organizations/v2.0` for instance. */
+    readonly path?: string;
+    readonly tls?: { readonly key: string; readonly cert: string };
+  } = {},
+): Promise<FakeIdp> {
+  const [own, foreign] = await Promise.all([generateKeyPair('ES256'), generateKeyPair('ES256')]);
+  const jwk = { ...(await exportJWK(own.publicKey)), alg: 'ES256', use: 'sig', kid: 'fake' };
+  const answer: RequestListener = (req, res) => void serve(req, res);
+  const server = options.tls ? createHttpsServer(options.tls, answer) : createHttpServer(answer);
+  const port = await listenOnLoopback(server);
+  const origin = options.tls ? `https://localhost:${port}` : `http://127.0.0.1:${port}`;
+  const codes = new Map<string, URLSearchParams>();
+
+  const idp: FakeIdp = {
+    origin,
+    issuer: origin + (options.path ?? ''),
+    clientId: 'svc',
+    clientSecret: 'the client secret: 100% + more',
+    misbehaviour: options.misbehaviour ?? {},
+    tokenRequests: [],
+    authorize(url) {
+      const code = randomUUID();
+      codes.set(code, url.searchParams);
+      const back = new URL(url.searchParams.get('redirect_uri') ?? '');
+      back.searchParams.set('code', code);
+      back.searchParams.set('state', url.searchParams.get('state') ?? '');
+      idp.misbehaviour.callback?.(back.searchParams);
+      return back;
+    },
+    close: () => stopServer(server),
+  };
+
+  const routes: Record<string, Route> = {
+    [`${new URL(idp.issuer).pathname.replace(/\/$/, '')}/.well-known/openid-configuration`]: () => {
+      const document = {
+        issuer: idp.issuer,
+        authorization_endpoint: `${origin}/authorize`,
+        token_endpoint: `${origin}/token`,
+        jwks_uri: `${origin}/jwks`,
+        ...(idp.misbehaviour.userinfo ? { userinfo_endpoint: `${origin}/userinfo` } : {}),
+        response_types_supported: ['code'],
+        subject_types_supported: ['public'],
+        id_token_signing_alg_values_supported: ['ES256'],
+      };
+      const { discovery, document: rewrite } = idp.misbehaviour;
+      return discovery ?? { status: 200, body: rewrite ? rewrite(document) : document };
+    },
+    '/jwks': () => idp.misbehaviour.jwks ?? { status: 200, body: { keys: [jwk] } },
+    '/userinfo': () => ({ status: 200, body: idp.misbehaviour.userinfo }),
+    '/token': async (form, authorization) => {
+      idp.tokenRequests.push({ authorization, form: Object.fromEntries(form) });
+      if (idp.misbehaviour.token) return idp.misbehaviour.token;
+      const request = codes.get(form.get('code') ?? '');
+      codes.delete(form.get('code') ?? '');
+      const verifier = form.get('code_verifier') ?? '';
+      const proof = createHash('sha256').update(verifier).digest('base64url');
+      const fits =
+        request?.get('code_challenge') === proof &&
+        request.get('redirect_uri') === form.get('redirect_uri');
+      if (!fits) return { status: 400, body: { error: 'invalid_grant' } };
+      const idToken = await issue(claimsFor(request));
+      const body = { access_token: randomUUID(), token_type: 'Bearer', id_token: idToken };
+      return { status: 200, body };
+    },
+  };
+
+  function claimsFor(request: URLSearchParams): Json {
+    const now = Math.floor(Date.now() / 1000);
+    const claims = {
+      iss: idp.issuer,
+      sub: 'subject-1',
+      aud: idp.clientId,
+      iat: now,
+      exp: now + 300,
+      nonce: request.get('nonce'),
+      email: 'Ada@Engine.test',
+      email_verified: true,
+      name: 'Ada Lovelace',
+    };
+    return idp.misbehaviour.claims?.(claims) ?? claims;
+  }
+
+  async function issue(claims: Json): Promise<string> {
+    const { signature = 'right' } = idp.misbehaviour;
+    const payload = Buffer.from(JSON.stringify(claims));
+    if (signature === 'none') return `${btoa('{"alg":"none"}')}.${payload.toString('base64url')}.`;
+    if (signature === 'HS256') {
+      const secret = Buffer.from(idp.clientSecret);
+      return new CompactSign(payload).setProtectedHeader({ alg: 'HS256' }).sign(secret);
+    }
+    const { privateKey } = signature === 'right' ? own : foreign;
+    return new CompactSign(payload)
+      .setProtectedHeader({ alg: 'ES256', kid: 'fake' })
+      .sign(privateKey);
+  }
+
+  async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> {
+    if (idp.misbehaviour.delay)
+      await sleep(idp.misbehaviour.delay * 1000, undefined, { ref: false });
+    const url = new URL(req.url ?? '/', origin);
+    if (url.pathname === '/authorize') {
+      res.writeHead(303, { location: idp.authorize(url).href }).end();
+      return;
+    }
+    const form = new URLSearchParams(await text(req));
+    const found = await routes[url.pathname]?.(form, req.headers.authorization);
+    const { status, body, contentType }: Answer = found ?? { status: 404, body: {} };
+    res.writeHead(status, { 'content-type': contentType ?? 'application/json' });
+    res.end(typeof body === 'string' ? body : JSON.stringify(body));
+  }
+
+  return idp;
+}
+
+/** Changes some members of a JSON object; undefined drops one. */
+export function changed(patch: Json): (original: Json) => Json {
+  return (original) => ({ ...original, ...patch });
+}
+
+/** Plays the browser: follows redirects, with cookies, until one leads back to the service. */
+export async function walkToCallback(start: URL, redirectUri: string): Promise<URL> {
+  const cookies = new Map<string, string>();
+  let url = start;
+  for (let hops = 0; hops < 10; hops += 1) {
+    const cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
+    const response = await fetch(url, { redirect: 'manual', headers: { cookie } });
+    for (const line of response.headers.getSetCookie()) {
+      const [name = '', value = ''] = (line.split(';')[0] ?? '').split('=');
+      cookies.set(name, value);
+    }
+    const location = response.headers.get('location');
+    if (!location) throw new Error(`${url.href} answered ${response.status} and leads nowhere`);
+    url = new URL(location, url);
+    if (url.href.startsWith(redirectUri)) return url;
+  }
+  throw new Error('too many redirects');
+}

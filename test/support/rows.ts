@@ -1,0 +1,37 @@
+import type { DataSource } from 'typeorm';
+
+/** The rows of a query, for looking at what a test left in the database. */
+export async function rows<Row = Record<string, unknown>>(
+  dataSource: DataSource,
+  query: string,
+  parameters: unknown[] = [],
+): Promise<Row[]> {
+  return dataSource.query<Row[]>(query, parameters);
+}
+
+/** The one number a `SELECT count(*)` answers. */
+export async function count(
+  dataSource: DataSource,
+  fromWhere: string,
+  parameters: unknown[] = [],
+): Promise<number> {
+  const [row] = await rows<{ n: number }>(
+    dataSource,
+    `SELECT count(*)::int AS n FROM ${fromWhere}`,
+    parameters,
+  );
+  return row?.n ?? 0;
+}
+
+/** The audit events about a person, the oldest first. */
+export function auditOf(
+  dataSource: DataSource,
+  email: string,
+): Promise<{ type: string; details: Record<string, unknown>; ip: string }[]> {
+  return rows(
+    dataSource,
+    `SELECT e.type, e.details, host(e.ip) AS ip FROM audit_events e JOIN users u ON u.id = e.subject_id
+     WHERE u.email = $1 ORDER BY e.id`,
+    [email],
+  );
+}

@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+
+/** The built server in a process of its own. */
+export interface ServerProcess {
+  readonly pid: number;
+  /** Everything it printed so far, both streams. */
+  output(): string;
+  /** Resolves once it printed something that matches; rejects when it ends instead. */
+  printed(pattern: RegExp): Promise<void>;
+  /** The exit status, once it has ended. */
+  readonly ended: Promise<number | null>;
+  signal(name: NodeJS.Signals): void;
+}
+
+/** Runs `node dist/<entry>` with this environment and nothing else of ours. */
+export function startServerProcess(
+  entry: string,
+  environment: Readonly<Record<string, string>>,
+  options: { readonly cwd?: string; readonly nodeArguments?: readonly string[] } = {},
+): ServerProcess {
+  const script = fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url));
+  const child = spawn(process.execPath, [...(options.nodeArguments ?? []), script], {
+    cwd: options.cwd,
+    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk;
+    });
+  }
+  const ended = once(child, 'close').then(([code]) => code as number | null);
+  return {
+    pid: child.pid ?? Number.NaN,
+    output: () => output,
+    ended,
+    signal: (name) => void child.kill(name),
+    async printed(pattern) {
+      const over = { is: false };
+      void ended.then(() => {
+        over.is = true;
+      });
+      while (!pattern.test(output)) {
+        if (over.is) throw new Error(`ended without printing ${pattern}:\n${output}`);
+        await new Promise((resolve) => {
+          setTimeout(resolve, 20);
+        });
+      }
+    },
+  };
+}

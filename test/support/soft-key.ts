@@ -1,0 +1,234 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import type { AaguidPolicy, Config } from '#platform/config/config.js';
+import { trustAnchorFromPem } from '#domain/authenticators/trust-anchors.js';
+import {
+  WebAuthnCeremonies,
+  type VerifiedRegistration,
+} from '#domain/authenticators/webauthn-ceremonies.service.js';
+import type {
+  AuthenticationResponseJSON,
+  RegistrationResponseJSON,
+} from '#domain/authenticators/webauthn-json.js';
+import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation-authority.js';
+import {
+  assertionSignature,
+  attestationObject,
+  attestationStatement,
+  authenticatorData,
+  clientDataJSON,
+  FLAG,
+  type AttestationFormat,
+} from '../../src/demo/authenticator-messages.js';
+import type { CertificateRequest, IssuedCertificate, Name } from '../../src/demo/certificates.js';
+import { envelope } from '../../src/demo/software-key.js';
+
+export const ORIGIN = 'http://localhost:3000';
+export const RP_ID = 'localhost';
+export const NOW = new Date('2026-01-15T12:00:00Z');
+export const CHALLENGE = Buffer.alloc(32, 0xc4);
+export const USER_HANDLE = Buffer.from('0199d0c6-7c1e-7000-8000-000000000001');
+/** A YubiKey 5 Series with NFC: in the table `yubikey-5`, not in `fips-only`. */
+export const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
+
+/** What shall differ from an honest ceremony; a function gets what an honest key would have sent. */
+interface Tampering {
+  /** Members of the client data, set or replaced before they are hashed. */
+  readonly clientData?: object;
+  readonly rpId?: string;
+  readonly flags?: number;
+  readonly signCount?: number;
+  /** Before it is signed. */
+  readonly authData?: (honest: Buffer) => Buffer;
+}
+
+/** A certificate authority under the root, and what is wrong with it. */
+interface Intermediate extends Partial<CertificateRequest> {
+  readonly name: string;
+}
+
+/** What shall differ from an honest registration. */
+export interface RegistrationTampering extends Tampering {
+  readonly format?: AttestationFormat;
+  /** The name of the format as it is sent. */
+  readonly fmt?: string;
+  /** What authenticator data says of the model, 16 bytes. */
+  readonly aaguid?: Buffer;
+  readonly root?: Partial<CertificateRequest>;
+  /** From the root downwards. */
+  readonly intermediates?: readonly Intermediate[];
+  readonly leaf?: Partial<CertificateRequest>;
+  /** Who signs the leaf in truth, whatever its issuer's name. */
+  readonly leafSigner?: KeyObject;
+  readonly x5c?: (honest: Buffer[], root: Buffer) => Buffer[];
+  readonly statement?: (honest: Map<string, unknown>) => Map<string, unknown>;
+  readonly attestationObject?: (honest: Buffer) => Buffer;
+}
+
+/** What shall differ from an honest assertion. */
+export interface AssertionTampering extends Tampering {
+  /** null sends none. */
+  readonly userHandle?: Buffer | null;
+  readonly signature?: (honest: Buffer) => Buffer;
+}
+
+/** A registration by a key of which everything can be made to lie, and the root above it. */
+export function registration(tampering: RegistrationTampering = {}): {
+  credential: RegistrationResponseJSON;
+  rootPem: string;
+  credentialKey: KeyObject;
+} {
+  const format = tampering.format ?? 'packed';
+  const { root, leaf, x5c } = chain(tampering);
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const aaguid = tampering.aaguid ?? (format === 'packed' ? aaguidBytes() : Buffer.alloc(16));
+  const attested = { aaguid, credentialId: Buffer.alloc(32, 0x1d), publicKey };
+  const clientData = tamperedClientData('webauthn.create', tampering);
+  const honestAuthData = authenticatorData(
+    tampering.rpId ?? RP_ID,
+    tampering.flags ?? FLAG.userPresent,
+    tampering.signCount ?? 1,
+    attested,
+  );
+  const authData = tampering.authData?.(honestAuthData) ?? honestAuthData;
+  const honestStatement = attestationStatement(
+    format,
+    leaf.privateKey,
+    x5c,
+    authData,
+    clientData,
+    attested,
+  );
+  const statement = tampering.statement?.(honestStatement) ?? honestStatement;
+  const honestObject = attestationObject(tampering.fmt ?? format, statement, authData);
+  const object = tampering.attestationObject?.(honestObject) ?? honestObject;
+  const credential = {
+    ...envelope(attested.credentialId),
+    response: {
+      clientDataJSON: clientData.toString('base64url'),
+      attestationObject: object.toString('base64url'),
+      transports: ['usb', 'nfc'],
+    },
+  };
+  return { credential, rootPem: root.pem, credentialKey: privateKey };
+}
+
+/** An assertion by a key of which everything can be made to lie, and what a server has stored of that key. */
+export function assertion(tampering: AssertionTampering = {}): {
+  credential: AuthenticationResponseJSON;
+  credentialId: Buffer;
+  publicKey: string;
+} {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const credentialId = Buffer.alloc(32, 0x1d);
+  const clientData = tamperedClientData('webauthn.get', tampering);
+  const honest = authenticatorData(
+    tampering.rpId ?? RP_ID,
+    tampering.flags ?? FLAG.userPresent | FLAG.userVerified,
+    tampering.signCount ?? 7,
+  );
+  const authData = tampering.authData?.(honest) ?? honest;
+  const signature = assertionSignature(privateKey, authData, clientData);
+  const userHandle = tampering.userHandle === undefined ? USER_HANDLE : tampering.userHandle;
+  const credential = {
+    ...envelope(credentialId),
+    response: {
+      clientDataJSON: clientData.toString('base64url'),
+      authenticatorData: authData.toString('base64url'),
+      signature: (tampering.signature?.(signature) ?? signature).toString('base64url'),
+      ...(userHandle && { userHandle: userHandle.toString('base64url') }),
+    },
+  };
+  return {
+    credential,
+    credentialId,
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+  };
+}
+
+/** Registers a tampered key with a server that trusts its root. */
+export function register(
+  tampering: RegistrationTampering = {},
+  trust: { readonly policy?: AaguidPolicy; readonly fidoCaRequired?: boolean } = {},
+): Promise<VerifiedRegistration> {
+  const { credential, rootPem } = registration(tampering);
+  const server = ceremonies({ roots: [rootPem], ...trust });
+  return server.verifyRegistration({ credential, challenge: CHALLENGE, now: NOW });
+}
+
+/** A 400 for one reason and no other. */
+export function refusal(detail: unknown, code = 'attestation_rejected'): object {
+  return { name: 'DomainError', code, status: 400, detail };
+}
+
+/** Sets a flag of authenticator data. */
+export function withFlag(authData: Buffer, flag: number): Buffer {
+  authData.writeUInt8(authData.readUInt8(32) | flag, 32);
+  return authData;
+}
+
+/** The service under test, trusting the given roots. */
+export function ceremonies(
+  options: {
+    readonly roots?: readonly string[];
+    readonly policy?: AaguidPolicy;
+    readonly fidoCaRequired?: boolean;
+    readonly origin?: string;
+    readonly rpId?: string;
+  } = {},
+): WebAuthnCeremonies {
+  const config: Pick<Config, 'relyingParty'> & { http: object; enrollment: object } = {
+    http: { baseUrl: options.origin ?? ORIGIN },
+    relyingParty: { id: options.rpId ?? RP_ID, name: 'svc', organizationName: 'svc' },
+    enrollment: { allowedAaguids: options.policy ?? { kind: 'any' } },
+  };
+  const anchors = (options.roots ?? []).map((pem) =>
+    trustAnchorFromPem(pem, { fidoCaRequired: options.fidoCaRequired ?? false }),
+  );
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only these slices are read
+  return new WebAuthnCeremonies(config as Config, anchors);
+}
+
+/** A subject as WebAuthn §8.2.1 wants it, but for what is given; null leaves an attribute out. */
+export function leafSubject(different: {
+  C?: string | null;
+  O?: null;
+  OU?: string;
+  CN?: string | null;
+}): Name {
+  const honest = { C: 'SE', O: 'Yubico AB', OU: 'Authenticator Attestation', CN: 'Test EE' };
+  return (['C', 'O', 'OU', 'CN'] as const).flatMap((attribute) => {
+    const value = { ...honest, ...different }[attribute];
+    return value === null ? [] : [[attribute, value] as const];
+  });
+}
+
+/** The 16 bytes of a UUID. */
+export function aaguidBytes(uuid = AAGUID): Buffer {
+  return Buffer.from(uuid.replaceAll('-', ''), 'hex');
+}
+
+function chain(tampering: RegistrationTampering): {
+  root: IssuedCertificate;
+  leaf: IssuedCertificate;
+  x5c: Buffer[];
+} {
+  const root = issueAuthority('Test Attestation Root', NOW, undefined, tampering.root);
+  const authorities = [root];
+  for (const { name, ...overrides } of tampering.intermediates ?? []) {
+    authorities.unshift(issueAuthority(name, NOW, authorities[0], overrides));
+  }
+  const [issuer = root] = authorities;
+  const signer = { ...issuer, privateKey: tampering.leafSigner ?? issuer.privateKey };
+  const leaf = issueAttestationLeaf(aaguidBytes(), NOW, signer, tampering.leaf);
+  const honest = [leaf, ...authorities.slice(0, -1)].map(({ der }) => der);
+  return { root, leaf, x5c: tampering.x5c?.(honest, root.der) ?? honest };
+}
+
+function tamperedClientData(
+  type: 'webauthn.create' | 'webauthn.get',
+  tampering: Tampering,
+): Buffer {
+  const honest = clientDataJSON(type, CHALLENGE.toString('base64url'), ORIGIN);
+  if (!tampering.clientData) return honest;
+  return Buffer.from(JSON.stringify({ ...JSON.parse(honest.toString()), ...tampering.clientData }));
+}

@@ -1,0 +1,150 @@
+import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
+import { DataSource, type Logger } from 'typeorm';
+
+import { CertificateAuthority } from '#domain/ssh-certificates/certificate-authority.service.js';
+import {
+  type CertificateRequest,
+  type IssuedCertificate,
+  IssueCertificate,
+  type IssuingSession,
+} from '#domain/ssh-certificates/issue-certificate.service.js';
+import {
+  publicKeyBlob,
+  publicKeyLine,
+  writePrivateKey,
+} from '#domain/ssh-certificates/openssh-private-key.js';
+import type { PrincipalKind } from '#domain/ssh-certificates/principals.js';
+import { SshAuthorityRepository } from '#domain/ssh-certificates/ssh-authority.repository.js';
+import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
+
+import { createTestDatabase } from './database.js';
+
+const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
+const CA_KEY = writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca');
+
+/** What every request of these tests sends and comes from. */
+export const PUBLIC_KEY = publicKeyLine(SUBJECT, 'alice@laptop');
+export const FINGERPRINT = sshFingerprint(SUBJECT);
+export const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
+
+/** The issuing service on a real database, with the people it issues to. */
+export class SshIssuance {
+  private constructor(
+    readonly dataSource: DataSource,
+    /** Every statement sent so far. */
+    readonly statements: string[],
+    private readonly drop: () => Promise<void>,
+  ) {}
+
+  static async open(): Promise<SshIssuance> {
+    const database = await createTestDatabase();
+    const statements: string[] = [];
+    const dataSource = new DataSource({
+      type: 'postgres',
+      url: database.url,
+      extra: { max: 25 },
+      logging: ['query'],
+      logger: recorder(statements),
+    });
+    await dataSource.initialize();
+    return new SshIssuance(dataSource, statements, () => database.drop());
+  }
+
+  async close(): Promise<void> {
+    await this.dataSource.destroy();
+    await this.drop();
+  }
+
+  /** Forgets all people and certificates; then Alice of example.com, the only organization, is signed in. */
+  async reset(): Promise<IssuingSession> {
+    await this.dataSource.query(
+      'TRUNCATE users, organizations, ssh_certificates, audit_events, sessions CASCADE',
+    );
+    return this.signIn('alice@example.com', await this.newOrganization('example.com'));
+  }
+
+  async service(...principals: PrincipalKind[]): Promise<IssueCertificate> {
+    const config = {
+      ssh: { caKey: CA_KEY, caKeyPath: '', principals: new Set(principals) },
+      relyingParty: { id: 'svc.example.com', name: 'svc', organizationName: 'svc' },
+    };
+    const authority = await CertificateAuthority.open(
+      config,
+      this.dataSource,
+      new SshAuthorityRepository(),
+    );
+    return new IssueCertificate(
+      config,
+      this.dataSource,
+      authority,
+      new SshCertificatesRepository(),
+    );
+  }
+
+  /** Issues to a session, where the deployment gives these kinds of principals; addresses by default. */
+  async issue(
+    session: IssuingSession,
+    request: Partial<CertificateRequest> = {},
+    kinds: readonly PrincipalKind[] = ['email'],
+  ): Promise<IssuedCertificate> {
+    const service = await this.service(...kinds);
+    return service.issue({
+      session,
+      request: { public_key: PUBLIC_KEY, ...request },
+      origin: ORIGIN,
+    });
+  }
+
+  async newOrganization(domain: string): Promise<string> {
+    const id = randomUUID();
+    await this.dataSource.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [
+      id,
+      domain,
+    ]);
+    await this.dataSource.query(
+      'INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ($1, $2, true, now())',
+      [id, domain],
+    );
+    return id;
+  }
+
+  /** Makes a user with a key and a hardware-verified session of eight hours. */
+  async signIn(email: string, orgId: string | null): Promise<IssuingSession> {
+    const [userId, keyId, sessionId] = [randomUUID(), randomUUID(), randomUUID()];
+    await this.dataSource.query('INSERT INTO users (id, org_id, email) VALUES ($1, $2, $3)', [
+      userId,
+      orgId,
+      email,
+    ]);
+    await this.dataSource.query(
+      `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)
+       VALUES ($1, $2, $3, 'pem', 0, 'packed', true, 'key')`,
+      [keyId, userId, randomBytes(16)],
+    );
+    await this.dataSource.query(
+      `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
+       VALUES ($1, $2, 'verified', $3, $4, now(), now() + interval '8 hours')`,
+      [sessionId, randomBytes(32), userId, keyId],
+    );
+    return { sessionId, userId, email };
+  }
+
+  rows(table: string): Promise<Record<string, unknown>[]> {
+    return this.dataSource.query(`SELECT * FROM ${table}`);
+  }
+}
+
+/** A TypeORM logger that keeps the text of every statement. */
+function recorder(statements: string[]): Logger {
+  return {
+    logQuery: (query) => void statements.push(query),
+    logQueryError: ignore,
+    logQuerySlow: ignore,
+    logSchemaBuild: ignore,
+    logMigration: ignore,
+    log: ignore,
+  };
+}
+
+function ignore(): void {}

@@ -1,0 +1,28 @@
+import { generateKeyPairSync } from 'node:crypto';
+
+/** A fresh key's line, as in a `.pub` file. */
+export function newPublicKeyLine(type: 'ed25519' | 'rsa' = 'ed25519', bits = 3072): string {
+  const jwk =
+    type === 'ed25519'
+      ? generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
+      : generateKeyPairSync('rsa', { modulusLength: bits }).publicKey.export({ format: 'jwk' });
+  const name = `ssh-${type}`;
+  const parts =
+    type === 'ed25519'
+      ? [Buffer.from(jwk.x ?? '', 'base64url')]
+      : [positive(jwk.e ?? ''), positive(jwk.n ?? '')];
+  const blob = Buffer.concat([Buffer.from(name), ...parts].flatMap((part) => [length(part), part]));
+  return `${name} ${blob.toString('base64')} test@example`;
+}
+
+function length(part: Buffer): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(part.length);
+  return bytes;
+}
+
+/** An mpint (RFC 4251 §5): a leading zero byte keeps a high first bit from meaning negative. */
+function positive(base64url: string): Buffer {
+  const bytes = Buffer.from(base64url, 'base64url');
+  return (bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), bytes]) : bytes;
+}

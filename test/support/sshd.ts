@@ -1,0 +1,137 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { findProgram } from './programs.js';
+
+/** The programs that {@link startSshd} needs. */
+export const SSHD_PROGRAMS = ['sshd', 'ssh', 'ssh-keygen'] as const;
+
+/** What the server trusts. */
+export interface SshdOptions {
+  /** Lines for `TrustedUserCAKeys`. */
+  readonly authorities: readonly string[];
+  /** Who may log in as the account that runs the tests; one principal a line in `AuthorizedPrincipalsFile`. */
+  readonly principals: readonly string[];
+  /** Further lines of `sshd_config`, such as `RevokedKeys /path`. */
+  readonly config?: readonly string[];
+}
+
+/** How a login ended. */
+export interface LoginResult {
+  readonly accepted: boolean;
+  /** What the client and, for this connection, the server said: for the message of a failed test. */
+  readonly log: string;
+}
+
+/** A real `sshd` on loopback with a private folder. */
+export interface Sshd {
+  /** A private folder for the keys and certificates of a test; gone after {@link Sshd.stop}. */
+  readonly folder: string;
+  /** Runs `true` over SSH with this private key, and the certificate file if one is given. */
+  login(privateKeyFile: string, certificateFile?: string): Promise<LoginResult>;
+  stop(): Promise<void>;
+}
+
+/** Starts `sshd` and returns when it listens. Whoever starts it stops it. */
+export async function startSshd(options: SshdOptions): Promise<Sshd> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-sshd-'));
+  const file = (name: string, lines: readonly string[]): string => {
+    writeFileSync(join(folder, name), `${lines.join('\n')}\n`);
+    return join(folder, name);
+  };
+  const hostKey = join(folder, 'host_key');
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', hostKey]);
+  const port = await freePort();
+  const config = file('sshd_config', [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${hostKey}`,
+    'PidFile none',
+    'UsePAM no',
+    'PasswordAuthentication no',
+    'KbdInteractiveAuthentication no',
+    'AuthorizedKeysFile none',
+    'PermitRootLogin prohibit-password',
+    'StrictModes no', // the folder lies under a world-writable one
+    'LogLevel VERBOSE',
+    `TrustedUserCAKeys ${file('authorities', options.authorities)}`,
+    `AuthorizedPrincipalsFile ${file('principals', options.principals)}`,
+    ...(options.config ?? []),
+  ]);
+  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true }); // its chroot, demanded of root alone
+  const program = findProgram('sshd'); // it insists on being started by its absolute path
+  if (program === undefined) throw new Error('sshd is not installed');
+  const child = spawn(program, ['-D', '-e', '-f', config], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const lines: string[] = [];
+  await listening(child, lines);
+
+  return {
+    folder,
+    async login(privateKeyFile, certificateFile) {
+      const before = lines.length;
+      const result = await runSsh(port, privateKeyFile, certificateFile);
+      return {
+        accepted: result.status === 0,
+        log: [result.said, ...lines.slice(before)].join('\n'),
+      };
+    },
+    async stop() {
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      if (child.exitCode === null && child.kill('SIGTERM')) await gone;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === 'string') throw new Error('no port is free');
+  return address.port;
+}
+
+/** Collects what the server says and resolves once it listens. */
+function listening(child: ChildProcess, lines: string[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', () => reject(new Error(`sshd did not start: ${lines.join('\n')}`)));
+    if (!child.stderr) throw new Error('sshd was started without a log');
+    createInterface(child.stderr).on('line', (line) => {
+      lines.push(line);
+      if (line.startsWith('Server listening')) resolve();
+    });
+  });
+}
+
+function runSsh(
+  port: number,
+  privateKeyFile: string,
+  certificateFile: string | undefined,
+): Promise<{ status: number | null; said: string }> {
+  const options = [
+    'IdentitiesOnly=yes',
+    'IdentityAgent=none',
+    'BatchMode=yes',
+    'StrictHostKeyChecking=no',
+    'UserKnownHostsFile=/dev/null',
+    ...(certificateFile === undefined ? [] : [`CertificateFile=${certificateFile}`]),
+  ].flatMap((option) => ['-o', option]);
+  const target = `${userInfo().username}@127.0.0.1`;
+  const child = spawn(
+    'ssh',
+    ['-F', 'none', '-p', String(port), '-i', privateKeyFile, ...options, target, 'true'],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  return new Promise((resolve, reject) => {
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+    child.once('error', reject);
+    child.once('close', (status) => resolve({ status, said }));
+  });
+}

@@ -1,0 +1,27 @@
+import { GeneralName, GeneralNames } from 'pkijs';
+import { issueAuthority } from '../../src/demo/attestation-authority.js';
+import { basicConstraints, extension, issueCertificate } from '../../src/demo/certificates.js';
+
+/** A certificate authority nobody else knows, and a server certificate for `localhost` that it signed; all PEM. */
+export interface TlsAuthority {
+  readonly ca: string;
+  readonly key: string;
+  readonly cert: string;
+}
+
+/** Makes both, the server certificate for one hour. */
+export function makeTlsAuthority(): TlsAuthority {
+  const authority = issueAuthority('Private authority', new Date());
+  const names = new GeneralNames({ names: [new GeneralName({ type: 2, value: 'localhost' })] });
+  const server = issueCertificate(
+    {
+      subject: [['CN', 'localhost']],
+      notBefore: new Date(Date.now() - 60_000),
+      notAfter: new Date(Date.now() + 3_600_000),
+      extensions: [basicConstraints(false), extension('2.5.29.17', names.toSchema().toBER())],
+    },
+    authority,
+  );
+  const key = server.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return { ca: authority.pem, key, cert: server.pem };
+}

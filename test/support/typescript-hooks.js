@@ -1,0 +1,35 @@
+// Lets a child process of a test run the TypeScript sources as they are, decorators included, like vitest does:
+//
+//     node --conditions=source --import ./test/support/typescript-hooks.js script.ts
+import { existsSync, readFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+const compilerOptions = {
+  target: ts.ScriptTarget.ES2024,
+  module: ts.ModuleKind.ESNext,
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  isolatedModules: true,
+  inlineSourceMap: true,
+};
+
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    if (specifier.startsWith('.') && context.parentURL?.endsWith('.ts')) {
+      const source = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL);
+      if (existsSync(source)) return nextResolve(source.href, context);
+    }
+    return nextResolve(specifier, context);
+  },
+  load(url, context, nextLoad) {
+    if (!url.endsWith('.ts')) return nextLoad(url, context);
+    const fileName = fileURLToPath(url);
+    const source = ts.transpileModule(readFileSync(fileName, 'utf8'), {
+      fileName,
+      compilerOptions,
+    });
+    return { format: 'module', source: source.outputText, shortCircuit: true };
+  },
+});

@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
+import { SpentTokensRepository } from '#domain/sessions/spent-tokens.repository.js';
+import type { OidcProviderConfig } from '#platform/config/config.js';
+import { ConfigProblems } from '#platform/config/load-config.js';
+import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { createTestDatabase, type TestDatabase } from './database.js';
+import { startFakeIdp, type FakeIdp } from './fake-idp.js';
+
+export const BASE_URL = 'https://svc.test';
+export const REDIRECT_URI = `${BASE_URL}/oauth/callback`;
+export const BROWSER = 'the secret of this browser';
+
+/** Starts a provider for the length of the test. */
+export async function fakeIdp(...options: Parameters<typeof startFakeIdp>): Promise<FakeIdp> {
+  const idp = await startFakeIdp(...options);
+  onTestFinished(() => idp.close());
+  return idp;
+}
+
+/** How an operator configures a provider. */
+export function settingsOf(
+  idp: Pick<FakeIdp, 'issuer' | 'clientId' | 'clientSecret'>,
+  slug = 'corp',
+): OidcProviderConfig {
+  const { issuer, clientId, clientSecret } = idp;
+  return { slug, type: 'oidc', name: `Sign in with ${slug}`, issuer, clientId, clientSecret };
+}
+
+/** The service's side of a sign-in, its states spent in a real database. */
+export interface UpstreamSuite {
+  /** Connects to providers for the length of the test. */
+  readonly connect: (
+    providers: OidcProviderConfig[],
+    extraCaCerts?: string[],
+  ) => Promise<IdentityProviders>;
+  /** The lines with which a start fails. */
+  readonly problemsOf: (...providers: OidcProviderConfig[]) => Promise<readonly string[]>;
+  /** Signs in at a provider as it behaves now. */
+  readonly signIn: (idp: FakeIdp) => Promise<UpstreamIdentity>;
+}
+
+/** Gives a test file its database, and what it does there. */
+export function upstreamSuite(): UpstreamSuite {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    dataSource = new DataSource({ type: 'postgres', url: database.url, extra: { max: 20 } });
+    await dataSource.initialize();
+  });
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  const secrets = { root: randomBytes(32).toString('hex'), previousRoot: undefined };
+  const http = { baseUrl: BASE_URL, listen: { host: '', port: 0 } };
+  const suite: UpstreamSuite = {
+    async connect(providers, extraCaCerts = []) {
+      const tokens = new SealedTokens({ secrets });
+      const spent = new SpentTokensRepository();
+      const states = new SingleUseStates(dataSource.manager, tokens, spent);
+      const config = {
+        http: { ...http, trustedProxies: [], corsOrigins: [] },
+        upstream: { providers, extraCaCerts },
+      };
+      const connected = await IdentityProviders.connect(config, states);
+      onTestFinished(() => connected.onModuleDestroy());
+      return connected;
+    },
+    async problemsOf(...providers) {
+      const attempt = suite.connect(providers);
+      const error: unknown = await attempt.catch((reason: unknown) => reason);
+      if (error instanceof ConfigProblems) return error.problems;
+      throw new Error('the start did not fail', { cause: error });
+    },
+    async signIn(idp) {
+      const providers = await suite.connect([settingsOf(idp)]);
+      const url = await providers.begin('corp', { redirectTo: '/keys', browser: BROWSER });
+      const { identity } = await providers.complete({ url: idp.authorize(url), browser: BROWSER });
+      return identity;
+    },
+  };
+  return suite;
+}
+
+/** The error with which an attempt is refused. */
+export async function refusal(attempt: Promise<unknown>): Promise<DomainError> {
+  const error: unknown = await attempt.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof DomainError) return error;
+  throw new Error('it was not refused', { cause: error });
+}

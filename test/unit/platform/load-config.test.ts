@@ -1,0 +1,187 @@
+import { describe, expect, it } from 'vitest';
+import {
+  ConfigProblems,
+  loadConfig,
+  loadDatabaseConfig,
+} from '../../../src/platform/config/load-config.js';
+
+const WORKING = {
+  SVC_JWT_SECRET: 'a root secret only this test knows',
+  SVC_IDPS: 'corp-one',
+  SVC_IDP_CORP_ONE_TYPE: 'oidc',
+  SVC_IDP_CORP_ONE_ISSUER: 'https://login.example.org/',
+  SVC_IDP_CORP_ONE_CLIENT_ID: 'client',
+  SVC_IDP_CORP_ONE_CLIENT_SECRET: 'the secret value',
+};
+
+function problemsOf(environment: Record<string, string>): readonly string[] {
+  try {
+    loadConfig(environment);
+  } catch (error) {
+    if (error instanceof ConfigProblems) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('loadConfig', () => {
+  it('needs a secret and a provider, and has a default for everything else', () => {
+    const { config, warnings } = loadConfig(WORKING);
+    expect(warnings).toEqual([]);
+    expect(config.http).toEqual({
+      baseUrl: 'http://localhost:3000',
+      listen: { host: '::', port: 3000 },
+      trustedProxies: [],
+      corsOrigins: [],
+    });
+    expect(config.relyingParty).toEqual({ id: 'localhost', name: 'svc', organizationName: 'svc' });
+    expect(config.database).toEqual({ url: undefined, dataDir: './data', maxConnections: 25 });
+    expect(config.ssh.caKeyPath).toBe('data/ssh_ca_key');
+    expect(config.session.hours).toBe(8);
+    expect(config.upstream.providers).toEqual([
+      {
+        slug: 'corp-one',
+        type: 'oidc',
+        name: 'corp-one',
+        issuer: 'https://login.example.org/',
+        clientId: 'client',
+        clientSecret: 'the secret value',
+      },
+    ]);
+  });
+
+  it('is frozen to its leaves', () => {
+    const { config } = loadConfig(WORKING);
+    expect(Object.isFrozen(config)).toBe(true);
+    expect(Object.isFrozen(config.http.listen)).toBe(true);
+    expect(Object.isFrozen(config.upstream.providers[0])).toBe(true);
+  });
+
+  it('names every missing variable of an empty environment in one go', () => {
+    expect(problemsOf({})).toEqual(['SVC_JWT_SECRET: is required', 'SVC_IDPS: is required']);
+  });
+
+  it('an empty string is unset', () => {
+    expect(problemsOf({ ...WORKING, SVC_JWT_SECRET: '' })).toEqual(['SVC_JWT_SECRET: is required']);
+    expect(loadConfig({ ...WORKING, SVC_RP_NAME: '' }).config.relyingParty.name).toBe('svc');
+  });
+
+  it.each([
+    ['SVC_JWT_SECRET', 'too short for a root secret', 'must have at least 32 characters'],
+    ['SVC_JWT_SECRET', 'x'.repeat(40), 'must not be one repeated character'],
+    ['SVC_BASE_URL', 'http://keys.example.org', 'must be https (http only for a loopback host)'],
+    [
+      'SVC_BASE_URL',
+      'https://keys.example.org/path',
+      'must be an origin only, without path, query or credentials',
+    ],
+    ['SVC_BASE_URL', 'ftp://keys.example.org', 'must be an http or https URL'],
+    ['SVC_BASE_URL', 'ftp://keys.example.org', 'must be an http or https URL'],
+    ['SVC_RP_ID', 'intranet', 'must be localhost or a domain name of two labels or more'],
+    ['SVC_RP_ID', 'example.org', 'must be the host of SVC_BASE_URL or a parent domain of it'],
+    ['SVC_LISTEN_ADDR', '3000', 'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000'],
+    ['SVC_LISTEN_ADDR', '[::]:99999', 'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000'],
+    [
+      'SVC_TRUSTED_PROXIES',
+      '10.0.0.0/33',
+      'must be a comma-separated list of addresses or CIDR ranges',
+    ],
+    [
+      'SVC_TRUSTED_PROXIES',
+      'proxy.example',
+      'must be a comma-separated list of addresses or CIDR ranges',
+    ],
+    ['SVC_CORS_ORIGINS', 'https://a.example,*', 'must name origins: * is refused'],
+    ['SVC_DATABASE_URL', 'mysql://x', 'must be a postgres:// URL'],
+    ['SVC_DB_MAX_CONNECTIONS', '0', 'must be between 1 and 1000'],
+    ['SVC_SESSION_HOURS', 'eight', 'must be a whole number'],
+    [
+      'SVC_ALLOWED_AAGUIDS',
+      'yubikey-5,fips-only',
+      'must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs',
+    ],
+    [
+      'SVC_ALLOWED_AAGUIDS',
+      'fa2b99dc-9e39-4257-8f92',
+      'must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs',
+    ],
+    ['SVC_LOG_FORMAT', 'xml', 'must be text or json'],
+    ['SVC_IDPS', ',', 'at least one upstream identity provider is required'],
+    ['SVC_IDPS', 'corp-one,corp-one', 'names a slug twice'],
+    ['SVC_IDPS', '-corp', 'has a malformed slug'],
+    ['SVC_IDPS', 'corp_one', 'has a malformed slug'],
+    ['SVC_IDP_CORP_ONE_TYPE', 'saml', 'saml is not built yet'],
+    ['SVC_IDP_CORP_ONE_TYPE', 'ldap', 'must be oidc'],
+    [
+      'SVC_IDP_CORP_ONE_ISSUER',
+      'http://login.example.org',
+      'must be https (http only for localhost)',
+    ],
+    ['SVC_IDP_CORP_ONE_ISSUER', 'login', 'must be a URL'],
+    [
+      'SVC_EXTRA_CA_CERTS',
+      '/nowhere/ca.pem',
+      'must be PEM certificates, or a readable file of them',
+    ],
+    ['SVC_TLS_CERT', '/etc/tls.pem', 'is not supported by this version'],
+  ])('%s=%s is refused: %s', (name, value, problem) => {
+    expect(problemsOf({ ...WORKING, [name]: value })).toContain(`${name}: ${problem}`);
+  });
+
+  it('never repeats a value', () => {
+    const secret = 'hunter2hunter2';
+    const all = Object.fromEntries(
+      [
+        ...Object.keys(WORKING),
+        'SVC_BASE_URL',
+        'SVC_DATABASE_URL',
+        'SVC_ALLOWED_AAGUIDS',
+        'SVC_LOG_FORMAT',
+        'SVC_EXTRA_CA_CERTS',
+        'SVC_SSH_PRINCIPALS',
+        'SVC_TRUSTED_PROXIES',
+      ].map((name) => [name, secret]),
+    );
+    const problems = problemsOf(all);
+    expect(problems.length).toBeGreaterThan(5);
+    expect(problems.join('\n')).not.toContain(secret);
+  });
+
+  it('an address cannot be a relying party id', () => {
+    expect(problemsOf({ ...WORKING, SVC_BASE_URL: 'http://127.0.0.1:3000' })).toEqual([
+      expect.stringMatching(/^SVC_RP_ID: an address/),
+    ]);
+  });
+
+  it('warns of a secret with few distinct bytes, and of a proxy nobody trusts', () => {
+    const { warnings } = loadConfig({
+      ...WORKING,
+      SVC_JWT_SECRET: 'abcabcabcabcabcabcabcabcabcabcabc',
+      SVC_BASE_URL: 'https://keys.example.org',
+    });
+    expect(warnings).toEqual([
+      'SVC_JWT_SECRET: has fewer than 8 distinct bytes',
+      expect.stringMatching(/^SVC_TRUSTED_PROXIES:/),
+    ]);
+  });
+
+  it('reads lists in lower case, and policies by name', () => {
+    const { config } = loadConfig({
+      ...WORKING,
+      SVC_ALLOWED_DOMAINS: 'Example.ORG, b.example',
+      SVC_ALLOWED_AAGUIDS: 'FA2B99DC-9E39-4257-8F92-4A30D23C4118',
+      SVC_SSH_PRINCIPALS: 'email,username',
+    });
+    expect(config.enrollment.allowedDomains).toEqual(new Set(['example.org', 'b.example']));
+    expect(config.enrollment.allowedAaguids).toEqual({
+      kind: 'list',
+      aaguids: new Set(['fa2b99dc-9e39-4257-8f92-4a30d23c4118']),
+    });
+    expect(config.ssh.principals).toEqual(new Set(['email', 'username']));
+  });
+
+  it('the database alone needs nothing else', () => {
+    expect(loadDatabaseConfig({ SVC_DATABASE_URL: 'postgres://db/x' }).url).toBe('postgres://db/x');
+    expect(() => loadDatabaseConfig({ SVC_DB_MAX_CONNECTIONS: '-1' })).toThrow(ConfigProblems);
+  });
+});

@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import { parseLogFilter } from '../../../src/platform/telemetry/log-filter.js';
+
+const [TRACE, DEBUG, INFO, WARN, ERROR] = [10, 20, 30, 40, 50];
+
+describe('RUST_LOG', () => {
+  it('a bare level holds for every target', () => {
+    const filter = parseLogFilter('warn');
+    expect(filter.level).toBe('warn');
+    expect(filter.allows(INFO, 'scim')).toBe(false);
+    expect(filter.allows(WARN, 'scim')).toBe(true);
+  });
+
+  it('info is the default', () => {
+    expect(parseLogFilter('').allows(INFO, 'x')).toBe(true);
+    expect(parseLogFilter('security=error').allows(DEBUG, 'x')).toBe(false);
+  });
+
+  it('the longest matching target wins', () => {
+    const filter = parseLogFilter(
+      'info,security=warn,svc_server::scim=debug,svc_server::scim::users=error',
+    );
+    expect(filter.level).toBe('debug');
+    expect(filter.allows(INFO, 'security')).toBe(false);
+    expect(filter.allows(DEBUG, 'scim')).toBe(true);
+    expect(filter.allows(DEBUG, 'svc_server::scim')).toBe(true);
+    expect(filter.allows(WARN, 'scim::users')).toBe(false);
+    expect(filter.allows(DEBUG, 'scim::groups')).toBe(true);
+    expect(filter.allows(DEBUG, 'scimitar')).toBe(false);
+  });
+
+  it('svc_server alone is every target of ours', () => {
+    expect(parseLogFilter('svc_server=debug').allows(DEBUG, 'anything')).toBe(true);
+  });
+
+  it('a bare target means everything of it', () => {
+    const filter = parseLogFilter('warn,http');
+    expect(filter.allows(TRACE, 'http')).toBe(true);
+    expect(filter.allows(INFO, 'errors')).toBe(false);
+  });
+
+  it('off silences even errors', () => {
+    const filter = parseLogFilter('off');
+    expect(filter.allows(ERROR, 'x')).toBe(false);
+    expect(filter.level).toBe('silent');
+  });
+
+  it('a level that does not exist is refused', () => {
+    expect(() => parseLogFilter('info,scim=loud')).toThrow(/RUST_LOG/);
+  });
+});
