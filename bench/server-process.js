@@ -1,0 +1,92 @@
+import 'reflect-metadata';
+import { generateKeyPairSync } from 'node:crypto';
+import { join } from 'node:path';
+import { DataSource } from 'typeorm';
+import { createApp } from '../dist/create-app.js';
+import { startDemoIdentityProvider } from '../dist/demo/identity-provider.js';
+import { SoftwareKey } from '../dist/demo/software-key.js';
+import { PINNED_ROOTS, trustAnchorFromPem } from '../dist/domain/authenticators/trust-anchors.js';
+import { loadConfig } from '../dist/platform/config/load-config.js';
+import { createLogger } from '../dist/platform/telemetry/pino-options.js';
+
+const PEOPLE = 32;
+const [folder] = process.argv.slice(2);
+const port = 20_000 + (process.pid % 20_000);
+const baseUrl = `http://localhost:${port}`;
+
+const client = { clientId: 'svc', clientSecret: 'the secret of the bench client' };
+const idp = await startDemoIdentityProvider({ ...client, redirectUri: `${baseUrl}/oauth/callback` });
+const key = new SoftwareKey();
+const { config } = loadConfig({
+  SVC_BASE_URL: baseUrl,
+  SVC_DATA_DIR: join(folder, 'data'),
+  SVC_JWT_SECRET: 'a root secret that only the bench knows',
+  SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
+  SVC_IDPS: 'demo',
+  SVC_IDP_DEMO_TYPE: 'oidc',
+  SVC_IDP_DEMO_ISSUER: idp.issuer,
+  SVC_IDP_DEMO_CLIENT_ID: client.clientId,
+  SVC_IDP_DEMO_CLIENT_SECRET: client.clientSecret,
+  SVC_LOG_FORMAT: 'json',
+  ...process.env,
+});
+// Every request is logged, as in production; what is written goes nowhere.
+const logger = createLogger(config.log, { write: () => undefined });
+const app = await createApp(config, logger, {
+  composition: 'test',
+  trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(key.rootPem)],
+  pageScripts: [],
+  modules: [],
+});
+await app.listen(port, 'localhost');
+const tokens = [];
+for (let person = 0; person < PEOPLE; person += 1) tokens.push(await enroll(person));
+
+process.on('message', async ({ count }) => {
+  const [{ n }] = await app.get(DataSource).query(`SELECT count(*)::int AS n FROM ${count}`);
+  process.send({ n });
+});
+process.on('disconnect', async () => {
+  await app.close();
+  await idp.close();
+});
+process.send({ baseUrl, tokens, publicKeyLine: publicKeyLine() });
+
+/** Signs somebody in and enrolls the software key for them; the token of their session. */
+async function enroll(person) {
+  const cookies = new Map();
+  const send = async (path, body) => {
+    const url = new URL(path, baseUrl);
+    const response = await fetch(url, {
+      method: body === undefined ? 'GET' : 'POST',
+      redirect: 'manual',
+      headers: {
+        origin: baseUrl,
+        'x-forwarded-for': `10.0.1.${person + 1}`,
+        cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    for (const cookie of response.headers.getSetCookie()) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie);
+      cookies.set(name, value);
+    }
+    return response;
+  };
+  let next = `/login?provider=demo&login_hint=person-${person}@bench.example`;
+  while (next) next = (await send(next)).headers.get('location');
+  const { state, publicKey } = await (await send('/enroll/webauthn/start', {})).json();
+  const credential = key.create(publicKey, baseUrl);
+  const answer = await send('/enroll/webauthn/complete', { state, credential });
+  if (answer.status !== 200) throw new Error(await answer.text());
+  return cookies.get('svc_session');
+}
+
+/** A fresh Ed25519 key as a line of `authorized_keys` (RFC 8709 §4). */
+function publicKeyLine() {
+  const { x } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
+  const field = (bytes) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
+  const blob = Buffer.concat([field(Buffer.from('ssh-ed25519')), field(Buffer.from(x, 'base64url'))]);
+  return `ssh-ed25519 ${blob.toString('base64')}`;
+}

@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process';
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { writePrivateKey } from '../dist/domain/ssh-certificates/openssh-private-key.js';
+import { cpuSecondsOf, load, percentile, table } from './measure.js';
+import { startBenchServer } from './server.js';
+
+const CLIENTS = 32;
+const SECONDS = 10;
+const WARM_UP_SECONDS = 3;
+
+/**
+ * SSH certificates over HTTP, each with its issuance and audit row durable, beside `ssh-keygen -s` with the same CA key and
+ * the bare Ed25519 signature.
+ */
+export async function run() {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const caFile = join(folder, 'ca');
+  await writeFile(caFile, writePrivateKey(privateKey, 'bench'), { mode: 0o600 });
+  const server = await startBenchServer(folder, { SVC_SSH_CA_KEY_PATH: caFile });
+  try {
+    const issue = issuer(server);
+    await load(CLIENTS, WARM_UP_SECONDS, issue);
+    const cpu = cpuSecondsOf(server.pid);
+    const latencies = await load(CLIENTS, SECONDS, issue);
+    const used = cpuSecondsOf(server.pid) - cpu;
+    const recorded = await server.count('ssh_certificates');
+    const audited = await server.count("audit_events WHERE type = 'ssh_credential'");
+
+    const keygen = await sshKeygen(folder, caFile);
+    const bare = bareSignature(privateKey);
+    const perCpuSecond = latencies.length / used;
+    process.stdout.write(
+      `${table([
+        {
+          what: 'POST /v1/credentials/ssh',
+          'per CPU-second': perCpuSecond.toFixed(0),
+          'per second': (latencies.length / SECONDS).toFixed(0),
+          'p50 ms': percentile(latencies, 0.5).toFixed(1),
+          'p99 ms': percentile(latencies, 0.99).toFixed(1),
+        },
+        { what: 'ssh-keygen -s', ...keygen },
+        {
+          what: 'bare Ed25519 signature',
+          'per CPU-second': bare.toFixed(0),
+          'per second': bare.toFixed(0),
+          'p50 ms': '',
+          'p99 ms': '',
+        },
+      ])}\n\n` +
+        `${CLIENTS} clients, ${SECONDS} s; fsync on; ${recorded} issuance rows and ${audited} audit rows on record\n` +
+        `aim: 1900 per CPU-second of the server process, p99 under 30 ms\n`,
+    );
+  } finally {
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** An act that asks for one certificate, over connections that are kept. */
+function issuer(server) {
+  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+  const body = JSON.stringify({ public_key: server.publicKeyLine });
+  const { hostname, port } = new URL(server.baseUrl);
+  return (client) =>
+    new Promise((resolve, reject) => {
+      const sent = request(
+        {
+          agent,
+          hostname,
+          port,
+          method: 'POST',
+          path: '/v1/credentials/ssh',
+          headers: {
+            authorization: `Bearer ${server.tokens[client]}`,
+            'content-type': 'application/json',
+            'content-length': Buffer.byteLength(body),
+            'x-forwarded-for': `10.0.0.${client + 1}`,
+          },
+        },
+        (response) => {
+          if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`));
+          response.resume().on('end', resolve).on('error', reject);
+        },
+      );
+      sent.on('error', reject);
+      sent.end(body);
+    });
+}
+
+/** The wall clock of a process per certificate: that is what ssh-keygen costs. */
+async function sshKeygen(folder, caFile) {
+  const run = promisify(execFile);
+  const key = join(folder, 'user');
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  const times = [];
+  const before = process.resourceUsage();
+  const start = performance.now();
+  for (let serial = 1; serial <= 100; serial += 1) {
+    const began = performance.now();
+    await run('ssh-keygen', ['-q', '-s', caFile, '-I', 'bench', '-n', 'bench', '-z', `${serial}`, `${key}.pub`]);
+    times.push(performance.now() - began);
+  }
+  const perSecond = times.length / ((performance.now() - start) / 1000);
+  void before;
+  return {
+    'per CPU-second': '',
+    'per second': perSecond.toFixed(0),
+    'p50 ms': percentile(times, 0.5).toFixed(1),
+    'p99 ms': percentile(times, 0.99).toFixed(1),
+  };
+}
+
+/** Signatures per CPU-second over as many bytes as a certificate has. */
+function bareSignature(privateKey) {
+  const message = Buffer.alloc(300, 7);
+  const rounds = 20_000;
+  const start = process.cpuUsage();
+  for (let i = 0; i < rounds; i += 1) sign(null, message, privateKey);
+  const { user, system } = process.cpuUsage(start);
+  return rounds / ((user + system) / 1e6);
+}
