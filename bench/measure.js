@@ -11,7 +11,7 @@ export function cpuSecondsOf(pid) {
 
 /** The value below which a share of the sorted samples lies. */
 export function percentile(samples, share) {
-  const sorted = [...samples].sort((a, b) => a - b);
+  const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 }
 
@@ -41,6 +41,10 @@ export function table(rows) {
   const cells = [columns, ...rows.map((row) => columns.map((column) => String(row[column])))];
   const widths = columns.map((_, i) => Math.max(...cells.map((line) => line[i].length)));
   return cells
-    .map((line) => line.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join('  '))
+    .map((line) =>
+      line
+        .map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])))
+        .join('  '),
+    )
     .join('\n');
 }

@@ -15,7 +15,10 @@ const port = 20_000 + (process.pid % 20_000);
 const baseUrl = `http://localhost:${port}`;
 
 const client = { clientId: 'svc', clientSecret: 'the secret of the bench client' };
-const idp = await startDemoIdentityProvider({ ...client, redirectUri: `${baseUrl}/oauth/callback` });
+const idp = await startDemoIdentityProvider({
+  ...client,
+  redirectUri: `${baseUrl}/oauth/callback`,
+});
 const key = new SoftwareKey();
 const { config } = loadConfig({
   SVC_BASE_URL: baseUrl,
@@ -42,15 +45,19 @@ await app.listen(port, 'localhost');
 const tokens = [];
 for (let person = 0; person < PEOPLE; person += 1) tokens.push(await enroll(person));
 
-process.on('message', async ({ count }) => {
-  const [{ n }] = await app.get(DataSource).query(`SELECT count(*)::int AS n FROM ${count}`);
+process.on('message', ({ count }) => void answerCount(count));
+process.on('disconnect', () => void stop());
+process.send({ baseUrl, tokens, publicKeyLine: publicKeyLine() });
+
+async function answerCount(from) {
+  const [{ n }] = await app.get(DataSource).query(`SELECT count(*)::int AS n FROM ${from}`);
   process.send({ n });
-});
-process.on('disconnect', async () => {
+}
+
+async function stop() {
   await app.close();
   await idp.close();
-});
-process.send({ baseUrl, tokens, publicKeyLine: publicKeyLine() });
+}
 
 /** Signs somebody in and enrolls the software key for them; the token of their session. */
 async function enroll(person) {
@@ -75,7 +82,11 @@ async function enroll(person) {
     return response;
   };
   let next = `/login?provider=demo&login_hint=person-${person}@bench.example`;
-  while (next) next = (await send(next)).headers.get('location');
+  while (next) {
+    const url = new URL(next, baseUrl);
+    next = (await send(url)).headers.get('location');
+    if (next) next = new URL(next, url).href;
+  }
   const { state, publicKey } = await (await send('/enroll/webauthn/start', {})).json();
   const credential = key.create(publicKey, baseUrl);
   const answer = await send('/enroll/webauthn/complete', { state, credential });
@@ -87,6 +98,9 @@ async function enroll(person) {
 function publicKeyLine() {
   const { x } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   const field = (bytes) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
-  const blob = Buffer.concat([field(Buffer.from('ssh-ed25519')), field(Buffer.from(x, 'base64url'))]);
+  const blob = Buffer.concat([
+    field(Buffer.from('ssh-ed25519')),
+    field(Buffer.from(x, 'base64url')),
+  ]);
   return `ssh-ed25519 ${blob.toString('base64')}`;
 }

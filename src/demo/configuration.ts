@@ -65,5 +65,7 @@ export function demoConfiguration(
     SVC_LISTEN_ADDR: `${host}:${port}`,
   });
   if (isLoopbackHost(host)) return loaded;
-  throw new ConfigProblems(['SVC_LISTEN_ADDR: must be a loopback address, the demo serves no other']);
+  throw new ConfigProblems([
+    'SVC_LISTEN_ADDR: must be a loopback address, the demo serves no other',
+  ]);
 }

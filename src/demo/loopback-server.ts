@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import type { Server } from 'node:net';
 
 /**
@@ -26,4 +27,32 @@ export async function stopServer(server: Server & { closeAllConnections(): void 
   server.close();
   server.closeAllConnections();
   await closed;
+}
+
+/**
+ * Finds out whether a port of loopback can be listened on.
+ *
+ * @param wanted 0 for any
+ * @returns the port, free at this moment
+ * @throws Error, in a line for people, when it is taken or not ours to have
+ */
+export async function freePort(wanted: number): Promise<number> {
+  const probe = createServer();
+  try {
+    return await listenOnLoopback(probe, wanted);
+  } catch (cause) {
+    throw new Error(
+      `Port ${wanted} cannot be listened on (${codeOf(cause)}): choose another with --port`,
+      {
+        cause,
+      },
+    );
+  } finally {
+    await stopServer(probe);
+  }
+}
+
+/** The system's name of an error, such as EADDRINUSE. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

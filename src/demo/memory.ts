@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { codeOf } from './loopback-server.js';
+import type { SoftwareKeyMemory } from './software-key.js';
 
 const MEMORY = z.object({
   /** SVC_JWT_SECRET, unless the environment has one. */
@@ -11,13 +13,20 @@ const MEMORY = z.object({
   softwareKey: z.object({
     signCount: z.int(),
     credentials: z.array(
-      z.object({ id: z.string(), rpId: z.string(), userHandle: z.string(), privateKey: z.string() }),
+      z.object({
+        id: z.string(),
+        rpId: z.string(),
+        userHandle: z.string(),
+        privateKey: z.string(),
+      }),
     ),
   }),
 });
 
 /** What the demo keeps beside its database, so that the next run goes on where this one ended. */
-export type Memory = z.output<typeof MEMORY>;
+export interface Memory extends Omit<z.output<typeof MEMORY>, 'softwareKey'> {
+  readonly softwareKey: SoftwareKeyMemory;
+}
 
 const FIRST_RUN = { identityProviderPort: 3001, softwareKey: { signCount: 0, credentials: [] } };
 
@@ -31,7 +40,7 @@ export function recall(dataDir: string): Memory {
   try {
     return MEMORY.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') {
+    if (codeOf(cause) === 'ENOENT') {
       return { rootSecret: randomBytes(32).toString('base64url'), ...FIRST_RUN };
     }
     throw new Error(`${file} cannot be read: remove ${dataDir} to begin anew.`, { cause });
@@ -41,7 +50,7 @@ export function recall(dataDir: string): Memory {
 /** Writes it down, whole or not at all, readable by its owner alone. */
 export function remember(dataDir: string, memory: Memory): void {
   const file = fileIn(dataDir);
-  mkdirSync(dataDir, { recursive: true });
+  mkdirSync(dataDir, { recursive: true, mode: 0o711 });
   writeFileSync(`${file}.new`, JSON.stringify(memory, null, 2), { mode: 0o600, flush: true });
   renameSync(`${file}.new`, file);
 }

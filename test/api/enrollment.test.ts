@@ -4,7 +4,7 @@ import type { Answer } from '../support/client.js';
 import { auditOf, count, rows } from '../support/rows.js';
 
 const outcomes = (answers: readonly Answer[]) =>
-  answers.map(({ status, json }) => `${status} ${json?.code ?? ''}`.trim()).sort();
+  answers.map(({ status, json }) => `${status} ${json?.code ?? ''}`.trim()).toSorted();
 
 describe('enrollment', () => {
   let app: TestApp;

@@ -131,7 +131,9 @@ describe('logging in with a security key', () => {
         return same.post('/login/webauthn/complete', { state, credential });
       }),
     );
-    const codes = answers.map(({ status, json }) => `${status} ${json.code ?? ''}`.trim()).sort();
+    const codes = answers
+      .map(({ status, json }) => `${status} ${json.code ?? ''}`.trim())
+      .toSorted();
     expect(codes).toEqual(['200', ...Array.from({ length: 19 }, () => '400 invalid_state')]);
     expect(
       await count(

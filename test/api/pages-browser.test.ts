@@ -1,9 +1,9 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { parse as uuidBytes } from 'uuid';
 import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { addChromiumKey, giveCredentialTo } from '../support/chromium-key.js';
 import { startBrowser, visit, type Visitor } from '../support/browser.js';
 import { requires } from '../support/programs.js';
 
@@ -237,7 +237,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     const email = `${crypto.randomUUID()}@example.com`;
     await app.enrolled(email);
     await page.addInitScript(script);
-    await addChromiumKey(await giveCredentialTo(email));
+    await addChromiumKey(page, await giveCredentialTo(app, email));
 
     await page.goto('/login');
     await button('Use your security key').click();
@@ -250,7 +250,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     'refuses Chromium’s own key, which is not genuine, through $way',
     async ({ script }) => {
       await page.addInitScript(script);
-      await addChromiumKey();
+      await addChromiumKey(page);
       await signIn(`${crypto.randomUUID()}@example.com`);
       const answer = page.waitForResponse('/enroll/webauthn/complete');
       await button('Enroll this key').click();
@@ -259,51 +259,6 @@ requires('chromium').describe('the pages in Chromium', () => {
       await said(problem.detail).waitFor();
     },
   );
-
-  interface ChromiumCredential {
-    readonly credentialId: string;
-    readonly rpId: string;
-    readonly userHandle: string;
-    readonly privateKey: string;
-    readonly isResidentCredential: true;
-    readonly signCount: number;
-  }
-
-  /** Puts Chromium's virtual security key into the machine: its answers are the browser's, not ours. */
-  async function addChromiumKey(credential?: ChromiumCredential): Promise<void> {
-    const devtools = await page.context().newCDPSession(page);
-    await devtools.send('WebAuthn.enable');
-    const { authenticatorId } = await devtools.send('WebAuthn.addVirtualAuthenticator', {
-      options: {
-        protocol: 'ctap2',
-        transport: 'usb',
-        hasResidentKey: true,
-        hasUserVerification: true,
-        isUserVerified: true,
-      },
-    });
-    if (credential) await devtools.send('WebAuthn.addCredential', { authenticatorId, credential });
-  }
-
-  /** Swaps the key a person has enrolled for one that Chromium can hold. */
-  async function giveCredentialTo(email: string): Promise<ChromiumCredential> {
-    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const credentialId = randomBytes(32);
-    const pem = publicKey.export({ format: 'pem', type: 'spki' });
-    const [rows] = await app.dataSource.query(
-      `UPDATE authenticators SET credential_id = $1, public_key = $2, sign_count = 0
-       FROM users WHERE users.id = user_id AND email = $3 RETURNING user_id`,
-      [credentialId, pem, email],
-    );
-    return {
-      credentialId: credentialId.toString('base64'),
-      rpId: app.config.relyingParty.id,
-      userHandle: Buffer.from(uuidBytes(rows[0].user_id)).toString('base64'),
-      privateKey: privateKey.export({ format: 'der', type: 'pkcs8' }).toString('base64'),
-      isResidentCredential: true,
-      signCount: 1,
-    };
-  }
 
   /** Presses Tab until something of that name has the focus, as a person without a mouse would, then Enter. */
   async function choose(text: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { text as bodyOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Views } from '#platform/http/views.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Answer, Client } from '../support/client.js';
 
@@ -71,6 +72,16 @@ describe('every page', () => {
       expect(text).toContain('href="#content"');
       expect(text).not.toMatch(/undefined|\[object|&amp;lt;/);
     }
+  });
+
+  it('loads the scripts of its composition root before its own', () => {
+    const relyingParty = { id: 'localhost', name: 'svc', organizationName: 'svc' };
+    const views = new Views({ relyingParty }, ['/static/replaces-credentials.js']);
+    const html = views.render('error', { title: 'Title', detail: 'Detail' });
+    const scripts = [...html.matchAll(/<script type="module" src="([^"]+)"/g)].map(
+      ([, src]) => src,
+    );
+    expect(scripts).toEqual(['/static/replaces-credentials.js', '/static/page.js']);
   });
 
   it('never shows the session token', async () => {

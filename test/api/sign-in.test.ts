@@ -75,7 +75,7 @@ describe('who is signing in', () => {
     const claimants = ['real@claim.example', 'false@claim.example'];
     for (const email of claimants) says.set(email, { email: 'wanted@claim.example' });
     const pages = await Promise.all(claimants.map((email) => app.client().signIn(email)));
-    expect(pages.map(({ status }) => status).sort()).toEqual([200, 403]);
+    expect(pages.map(({ status }) => status).toSorted()).toEqual([200, 403]);
     expect(await count(app.dataSource, 'identities WHERE user_id = $1', [id])).toBe(1);
   });
 

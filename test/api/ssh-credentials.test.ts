@@ -191,7 +191,7 @@ describe('/v1/keys', () => {
       aaguid: expect.any(String),
       model: null,
       created_at: expect.stringMatching(/Z$/),
-      last_used_at: null,
+      last_used_at: expect.any(String),
       current: true,
       user_verification: true,
     });

@@ -82,7 +82,7 @@ describe('node dist/main.js', () => {
       }),
     );
     expect(status).toBe(1);
-    expect(lines.map((line) => line.split(':')[0]).sort()).toEqual([
+    expect(lines.map((line) => line.split(':')[0]).toSorted()).toEqual([
       'SVC_ALLOWED_AAGUIDS',
       'SVC_IDP_DEMO_ISSUER',
       'SVC_JWT_SECRET',

@@ -98,7 +98,7 @@ export class Client {
       login_hint: email,
       redirect_to: redirectTo,
     });
-    return this.follow(`/login?${query}`);
+    return this.follow(`/login?${query.toString()}`);
   }
 
   /** Enrolls a first key in the bootstrap session. */

@@ -39,12 +39,9 @@ export function startServerProcess(
     ended,
     signal: (name) => void child.kill(name),
     async printed(pattern) {
-      const over = { is: false };
-      void ended.then(() => {
-        over.is = true;
-      });
       while (!pattern.test(output)) {
-        if (over.is) throw new Error(`ended without printing ${pattern}:\n${output}`);
+        if (child.exitCode !== null)
+          throw new Error(`ended without printing ${pattern}:\n${output}`);
         await new Promise((resolve) => {
           setTimeout(resolve, 20);
         });

@@ -1,8 +1,9 @@
-import { Body, Controller, Get, HttpCode, Post, Res } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { Access, Public } from '#platform/http/access.js';
 import { BodyLimit } from '#platform/http/body-limits.js';
-import { readStaticFiles, type StaticFile } from '../../features/pages/static-files.js';
+import { readStaticFiles } from '../../features/pages/static-files.js';
 import type { CreateOptions, GetOptions } from '../software-key.js';
 import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
@@ -16,14 +17,11 @@ export class BrowserKeyController {
 
   constructor(private readonly key: BrowserKey) {}
 
-  @Get('software-key.js')
-  script(@Res() response: Response): void {
-    this.#send(response, 'software-key.js');
-  }
-
-  @Get('software-key.css')
-  style(@Res() response: Response): void {
-    this.#send(response, 'software-key.css');
+  @Get(':name')
+  read(@Param('name') name: string, @Res() response: Response): void {
+    const file = this.#files.get(name);
+    if (!file) throw new DomainError('not_found', 'There is nothing here.');
+    response.type(file.type).send(file.content);
   }
 
   /** Our own pages alone may use the key, as if it were plugged in. */
@@ -39,10 +37,5 @@ export class BrowserKeyController {
   @HttpCode(200)
   get(@Body({ schema: GET_OPTIONS }) options: GetOptions) {
     return this.key.get(options);
-  }
-
-  #send(response: Response, name: string): void {
-    const { type, content } = this.#files.get(name) as StaticFile; // a file of the build
-    response.type(type).send(content);
   }
 }

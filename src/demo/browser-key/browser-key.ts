@@ -3,12 +3,7 @@ import type {
   RegistrationResponseJSON,
 } from '#domain/authenticators/webauthn-json.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type {
-  CreateOptions,
-  GetOptions,
-  SoftwareKey,
-  SoftwareKeyMemory,
-} from '../software-key.js';
+import type { CreateOptions, GetOptions, SoftwareKey, SoftwareKeyMemory } from '../software-key.js';
 
 /**
  * The software key that the pages of this demo may use, one for all of them. What it has to remember is written down

@@ -1,7 +1,7 @@
 // The demo's software key in the place of `navigator.credentials`, for as long as the choice on the page is on. Served by
 // the demo alone.
 
-import { sendJson } from '/static/api.js';
+import { sendJson } from '../static/api.js';
 
 /** Where this browser keeps the choice; on unless it says `off`. */
 const CHOICE = 'demo-software-key';

@@ -41,7 +41,9 @@ export function readCertificate(line: string): ReadCertificate {
   const authority = fields.string();
   const signedLength = whole.length - fields.rest().length;
   const [, signature] = splitStrings(new SshReader(whole.subarray(signedLength)).string());
-  if (!verify(null, whole.subarray(0, signedLength), publicKey(authority), signature ?? Buffer.of())) {
+  if (
+    !verify(null, whole.subarray(0, signedLength), publicKey(authority), signature ?? Buffer.of())
+  ) {
     throw new Error('the signature is not that of the authority it names');
   }
   return {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseSetCookie, stringifyCookie } from 'cookie';
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** An answer that is no redirect, its body read, and where it came from. */
 export interface Answer {
@@ -106,9 +106,13 @@ export function read<Schema extends z.ZodType>(answer: Answer, schema: Schema): 
   return schema.parse(JSON.parse(answer.body));
 }
 
-/** An answer that was not the one hoped for, with the detail of its problem document (RFC 9457). */
+const PROBLEM = z.object({ detail: z.string() });
+
+/** An answer that was not the one hoped for, with what it says of the reason (RFC 9457, or the page of an error). */
 export function unexpected({ url, status, headers, body }: Answer): Error {
   const isJson = headers.get('content-type')?.includes('json') === true;
-  const detail = isJson ? (JSON.parse(body) as { detail?: string }).detail : undefined;
+  const detail = isJson
+    ? PROBLEM.safeParse(JSON.parse(body)).data?.detail
+    : /<p class="lead">([^<]*)</.exec(body)?.[1];
   return new Error(`${url.origin}${url.pathname} answered ${status}${detail ? `: ${detail}` : ''}`);
 }

@@ -42,7 +42,7 @@ interface Row {
 @Injectable()
 export class AuthenticatorsRepository {
   /**
-   * Adds a user's first key, or nothing when there is one. The caller holds the user's row lock, so that of two
+   * Adds a user's first key, or nothing when there is one. Enrollment with user verification is its first use. The caller holds the user's row lock, so that of two
    * enrollments the second sees the first's key.
    *
    * @returns undefined when the user has a key
@@ -56,10 +56,11 @@ export class AuthenticatorsRepository {
   ): Promise<Authenticator | undefined> {
     const [row] = await sql<Row>(tx)`
       INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid,
-                                  user_verification, transports, name)
+                                  user_verification, transports, name, last_used_at)
       SELECT ${uuidv7()}::uuid, ${userId}::uuid, ${key.credentialId}::bytea, ${key.publicKey}::text,
              ${key.signCount}::bigint, ${key.attestation}::text, ${key.aaguid}::uuid, ${key.canVerifyUser}::boolean,
-             ${key.transports}::text[], ${name}::text
+             ${key.transports}::text[], ${name}::text,
+             CASE WHEN ${key.userVerified}::boolean THEN now() END
       WHERE NOT EXISTS (SELECT 1 FROM authenticators WHERE user_id = ${userId})
       RETURNING id, name, aaguid, created_at, last_used_at, user_verification`;
     return row && authenticator(row);

@@ -41,6 +41,6 @@ export class CallbackController {
     const { session, next } = await this.people.signIn(identity, origin, previous?.id);
     this.cookies.set(response, session);
     const query = new URLSearchParams({ redirect_to: redirectTo });
-    response.redirect(303, `${this.#baseUrl}/${next}?${query}`);
+    response.redirect(303, `${this.#baseUrl}/${next}?${query.toString()}`);
   }
 }

@@ -92,6 +92,6 @@ export class EnrollmentCeremony {
     const { baseUrl } = this.config.http;
     const target = sameOriginTarget(redirectTo ?? undefined, baseUrl);
     if (level === 'verified') return target;
-    return `${baseUrl}/login?${new URLSearchParams({ redirect_to: target })}`;
+    return `${baseUrl}/login?redirect_to=${encodeURIComponent(target)}`;
   }
 }

@@ -182,8 +182,8 @@ function loadCertificates(value: string | undefined, problems: string[]): string
   try {
     const pem = value.includes('-----BEGIN') ? value : readFileSync(value, 'utf8');
     const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-    for (const block of blocks) new X509Certificate(block);
-    if (blocks.length > 0) return blocks;
+    if (blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0))
+      return blocks;
   } catch {
     // Said below: the reason may quote what was set.
   }

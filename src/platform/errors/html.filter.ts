@@ -3,6 +3,7 @@ import type { Response } from 'express';
 import { Views } from '#platform/http/views.service.js';
 import { asDomainError } from './as-domain-error.js';
 import { CATALOGUE } from './catalogue.js';
+import type { DomainError } from './domain-error.js';
 import { logError } from './error-log.js';
 import { setErrorHeaders } from './problem-json.js';
 
@@ -13,8 +14,11 @@ export class HtmlErrors implements ExceptionFilter {
   constructor(private readonly views: Views) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
-    const response = host.switchToHttp().getResponse<Response>();
-    const error = asDomainError(thrown);
+    this.answer(asDomainError(thrown), host.switchToHttp().getResponse<Response>());
+  }
+
+  /** Answers an error with its page. */
+  answer(error: DomainError, response: Response): void {
     logError(error);
     if (response.headersSent) return;
     setErrorHeaders(response, error);

@@ -22,7 +22,7 @@ export class ProblemJsonFilter implements ExceptionFilter {
     const response = http.getResponse<Response>();
     const error = asDomainError(thrown);
     if (!API_PATH.test(request.path) && request.accepts(['json', 'html']) === 'html') {
-      this.html.catch(error, host);
+      this.html.answer(error, response);
       return;
     }
     logError(error);

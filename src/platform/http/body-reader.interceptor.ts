@@ -71,7 +71,7 @@ async function readBody(
   }
   const parse = form ? PARSERS[kind].form : PARSERS[kind].json;
   const error = await new Promise<unknown>((resolve) => {
-    void parse(request, response, resolve);
+    parse(request, response, resolve);
   });
   if (error !== undefined && error !== null) throw bodyError(error, kind);
 }

@@ -16,5 +16,5 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
 
 /** Browsers drop tabs and line feeds from addresses, and parsers differ on the rest: none is honest. */
 function hasControlCharacter(text: string): boolean {
-  return [...text].some((char) => char < ' ' || char === '\u007f');
+  return Array.from(text).some((char) => char < ' ' || char === '\u007f');
 }
