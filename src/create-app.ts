@@ -37,7 +37,7 @@ export async function createApp(
 
   app.set(CLIENT_ADDRESS, clientAddressResolver(config.http.trustedProxies));
   app.use(responseHeaders(app.get(IdentityProviders).authorizationEndpointOrigins()));
-  app.use(interactionId, ...requestLog);
+  app.use(interactionId, requestLog);
   app.useGlobalPipes(validationPipe);
   app.enableShutdownHooks([], { useProcessExit: true });
   return app;

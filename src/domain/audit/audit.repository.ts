@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { v7 as uuidv7 } from 'uuid';
+import { newUuid } from '#platform/crypto/random.js';
 import { sql } from '#platform/database/sql.js';
 import { AUDIT_CLASS, type AuditEvent } from './audit-event.js';
 
@@ -11,7 +11,7 @@ export class AuditLog {
     const { type, actorId, subjectId, orgId, origin, details = {} } = event;
     await sql(tx)`
       INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details)
-      VALUES (${uuidv7()}, ${type}, ${AUDIT_CLASS[type]}, ${actorId}, ${subjectId}, ${orgId}, ${origin.requestId},
+      VALUES (${newUuid()}, ${type}, ${AUDIT_CLASS[type]}, ${actorId}, ${subjectId}, ${orgId}, ${origin.requestId},
               ${origin.ip ?? null}, ${origin.userAgent ?? null}, ${JSON.stringify(details)})`;
   }
 }

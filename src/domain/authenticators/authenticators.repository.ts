@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { v7 as uuidv7 } from 'uuid';
+import { newUuid } from '#platform/crypto/random.js';
 import { sql } from '#platform/database/sql.js';
 import type { VerifiedRegistration } from './webauthn-ceremonies.service.js';
 
@@ -57,7 +57,7 @@ export class AuthenticatorsRepository {
     const [row] = await sql<Row>(tx)`
       INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid,
                                   user_verification, transports, name, last_used_at)
-      SELECT ${uuidv7()}::uuid, ${userId}::uuid, ${key.credentialId}::bytea, ${key.publicKey}::text,
+      SELECT ${newUuid()}::uuid, ${userId}::uuid, ${key.credentialId}::bytea, ${key.publicKey}::text,
              ${key.signCount}::bigint, ${key.attestation}::text, ${key.aaguid}::uuid, ${key.canVerifyUser}::boolean,
              ${key.transports}::text[], ${name}::text,
              CASE WHEN ${key.userVerified}::boolean THEN now() END

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { v7 as uuidv7 } from 'uuid';
+import { newUuid } from '#platform/crypto/random.js';
 import { sql } from '#platform/database/sql.js';
 
 /** An organization as a sign-in needs to know it. */
@@ -46,7 +46,7 @@ export class OrganizationsRepository {
 
   /** Makes the organization of a domain; it belongs to the provider and tenant its first person came through. */
   async create(tx: EntityManager, domain: string, made: ProviderTenant): Promise<string> {
-    const id = uuidv7();
+    const id = newUuid();
     await sql(tx)`
       WITH organization AS (INSERT INTO organizations (id, name) VALUES (${id}, ${domain}) RETURNING id),
            provider AS (INSERT INTO organization_providers (org_id, issuer, tenant)

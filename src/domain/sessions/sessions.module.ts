@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { CryptoModule } from '#platform/crypto/crypto.module.js';
 import { AccessPolicy } from '#platform/http/access-policy.js';
 import { SessionAccessPolicy } from './session-access-policy.service.js';
+import { SessionLookUps } from './session-look-ups.service.js';
 import { SessionsRepository } from './sessions.repository.js';
 import { Sessions } from './sessions.service.js';
 import { SingleUseStates } from './single-use-states.service.js';
@@ -16,6 +17,7 @@ import { SpentTokensRepository } from './spent-tokens.repository.js';
   imports: [CryptoModule],
   providers: [
     Sessions,
+    SessionLookUps,
     SessionsRepository,
     SingleUseStates,
     SpentTokensRepository,

@@ -17,6 +17,7 @@ export type NewSession =
 
 interface Row {
   id: string;
+  token_hash: Buffer;
   level: 'bootstrap' | 'verified';
   expires_at: Date;
   pending_identity: UpstreamIdentity | null;
@@ -58,17 +59,22 @@ export class SessionsRepository {
     return row.expires_at;
   }
 
-  /** The session of a token, if it is alive and its user may sign in: the one look-up of a request. */
-  async findLive(tx: EntityManager, tokenHash: Buffer): Promise<LiveSession | undefined> {
-    const [row] = await sql<Row>(tx)`
-      SELECT s.id, s.level, s.expires_at, s.pending_identity, s.authenticator_id, s.amr, s.acr, s.auth_time,
+  /**
+   * The sessions of some tokens, by the base64url of their hashes: those that are alive and whose users may sign in.
+   */
+  async findLive(
+    tx: EntityManager,
+    tokenHashes: readonly Buffer[],
+  ): Promise<Map<string, LiveSession>> {
+    const rows = await sql<Row>(tx)`
+      SELECT s.id, s.token_hash, s.level, s.expires_at, s.pending_identity, s.authenticator_id, s.amr, s.acr, s.auth_time,
              s.user_id, u.org_id, u.email, u.name, u.is_org_admin, a.aaguid,
              EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled
       FROM sessions s
       LEFT JOIN users u ON u.id = s.user_id
       LEFT JOIN authenticators a ON a.id = s.authenticator_id
-      WHERE s.token_hash = ${tokenHash} AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)`;
-    return row && liveSession(row);
+      WHERE s.token_hash = ANY (${tokenHashes}) AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)`;
+    return new Map(rows.map((row) => [row.token_hash.toString('base64url'), liveSession(row)]));
   }
 
   /** Ends a session; false when it had ended already. */

@@ -1,8 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
-import { v7 as uuidv7 } from 'uuid';
+import type { EntityManager } from 'typeorm';
+import { newUuid } from '#platform/crypto/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.js';
+import { SessionLookUps } from './session-look-ups.service.js';
 import type { LiveSession } from './session.js';
 import { SessionsRepository, type NewSession } from './sessions.repository.js';
 
@@ -20,7 +21,7 @@ export class Sessions {
 
   constructor(
     @Inject(CONFIG) config: Config,
-    private readonly manager: EntityManager,
+    private readonly lookUps: SessionLookUps,
     private readonly repository: SessionsRepository,
   ) {
     this.#hours = config.session.hours;
@@ -28,7 +29,7 @@ export class Sessions {
 
   /** Opens a session of SVC_SESSION_HOURS, never renewed, and mints its token. */
   async open(tx: EntityManager, session: NewSession): Promise<OpenedSession> {
-    const id = uuidv7();
+    const id = newUuid();
     const { token, hash } = mintOpaqueToken();
     const expiresAt = await this.repository.insert(tx, id, hash, this.#hours, session);
     return { id, token, expiresAt };
@@ -46,6 +47,6 @@ export class Sessions {
 
   /** The live session of a token, or undefined for a token that is unknown, ended, expired or of an inactive user. */
   find(token: string): Promise<LiveSession | undefined> {
-    return this.repository.findLive(this.manager, hashOpaqueToken(token));
+    return this.lookUps.find(hashOpaqueToken(token));
   }
 }

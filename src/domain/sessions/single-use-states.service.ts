@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import { v7 as uuidv7 } from 'uuid';
+import { newUuid } from '#platform/crypto/random.js';
 import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { SpentTokensRepository } from './spent-tokens.repository.js';
@@ -29,7 +29,7 @@ export class SingleUseStates {
     payload: object,
     options: StateBinding & { readonly ttlSeconds: number },
   ): Promise<string> {
-    const claims = { payload, jti: uuidv7(), for: fingerprint(options.binding) };
+    const claims = { payload, jti: newUuid(), for: fingerprint(options.binding) };
     return this.tokens.seal(purpose, claims, options.ttlSeconds);
   }
 

@@ -1,9 +1,10 @@
-import { type KeyObject, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { type KeyObject, generateKeyPairSync } from 'node:crypto';
 
 import type { DataSource } from 'typeorm';
 
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
+import { nonceBytes } from '#platform/crypto/random.js';
 
 import { createKeyFile, readKeyFile } from './ca-key-file.js';
 import {
@@ -73,7 +74,7 @@ export class CertificateAuthority {
   /** Signs a certificate that is on record already; see {@link signUserCertificate} for the line it returns. */
   sign(certificate: Omit<UserCertificate, 'nonce'>): string {
     return signUserCertificate(
-      { ...certificate, nonce: randomBytes(32) },
+      { ...certificate, nonce: nonceBytes(32) },
       { privateKey: this.#privateKey, publicBlob: this.#publicBlob },
     );
   }

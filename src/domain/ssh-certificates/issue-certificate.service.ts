@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { v7 as uuidv7 } from 'uuid';
+import { newUuid } from '#platform/crypto/random.js';
 
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -87,7 +87,7 @@ export class IssueCertificate {
       caFingerprint: authority.fingerprint,
       ...this.#choosePrincipals(session.email, request.principals),
       ttlSeconds: readTtl(request.ttl_seconds),
-      auditId: uuidv7(),
+      auditId: newUuid(),
       origin,
     });
     if (typeof recorded === 'string') throw new DomainError(...REFUSALS[recorded]);

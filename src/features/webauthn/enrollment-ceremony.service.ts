@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
-import { parse as uuidBytes, v7 as uuidv7 } from 'uuid';
+import { parse as uuidBytes } from 'uuid';
+import { newUuid } from '#platform/crypto/random.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { modelName } from '#domain/authenticators/model-policy.js';
 import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
@@ -41,7 +42,7 @@ export class EnrollmentCeremony {
   ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
     this.policy.assertMayEnroll(session);
     const { email, name } = session.user ?? session.pendingIdentity;
-    const userId = session.user?.id ?? uuidv7();
+    const userId = session.user?.id ?? newUuid();
     const challenge = randomBytes(CHALLENGE_BYTES);
     const publicKey = this.ceremonies.creationOptions({
       challenge,

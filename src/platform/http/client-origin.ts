@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { ClientAddressResolver } from './client-address.js';
-import type { IdentifiedRequest } from './interaction-id.js';
+import { interactionIdOf } from './interaction-id.js';
 
 /** The name under which the application keeps its address resolver. */
 export const CLIENT_ADDRESS = 'svc client address resolver';
@@ -11,7 +11,7 @@ export const ClientOrigin = createParamDecorator((_: unknown, context: Execution
   const request = context.switchToHttp().getRequest<Request>();
   const resolve = request.app.get(CLIENT_ADDRESS) as ClientAddressResolver;
   return {
-    requestId: (request as IdentifiedRequest).id,
+    requestId: interactionIdOf(request),
     ip: resolve(request),
     userAgent: request.headers['user-agent']?.slice(0, 512),
   };

@@ -1,8 +1,8 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
+import { APP_FILTER, APP_GUARD } from '@nestjs/core';
 import { ProblemJsonFilter } from '#platform/errors/problem-json.filter.js';
 import { AccessGuard } from './access.guard.js';
-import { BodyReader } from './body-reader.interceptor.js';
+import { BodyGuard } from './body.guard.js';
 import { HttpModule } from './http.module.js';
 import { OriginRule } from './origin-rule.service.js';
 
@@ -20,7 +20,7 @@ export class EdgeModule {
       providers: [
         OriginRule,
         { provide: APP_GUARD, useClass: AccessGuard },
-        { provide: APP_INTERCEPTOR, useClass: BodyReader },
+        { provide: APP_GUARD, useClass: BodyGuard },
         { provide: APP_FILTER, useClass: ProblemJsonFilter },
       ],
     };

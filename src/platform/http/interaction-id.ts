@@ -1,11 +1,17 @@
+import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
-import { v7 as uuidv7, validate } from 'uuid';
+import { validate } from 'uuid';
+import { newUuid } from '#platform/crypto/random.js';
 
 /** FAPI's correlation header: accepted from the client, returned, and on every log line and audit row. */
 export const INTERACTION_ID = 'x-fapi-interaction-id';
 
-/** A request that has its correlation id. */
-export type IdentifiedRequest = Request & { id: string };
+const ids = new WeakMap<IncomingMessage, string>();
+
+/** The correlation id of a request that passed {@link interactionId}. */
+export function interactionIdOf(request: IncomingMessage): string {
+  return ids.get(request) ?? '';
+}
 
 /**
  * Gives the request its correlation id: the client's where it sent a UUID (FAPI 2.0 §5.6.1 asks for RFC 4122), a new
@@ -13,8 +19,8 @@ export type IdentifiedRequest = Request & { id: string };
  */
 export function interactionId(request: Request, response: Response, next: NextFunction): void {
   const sent = request.get(INTERACTION_ID);
-  const id = sent !== undefined && validate(sent) ? sent.toLowerCase() : uuidv7();
-  (request as IdentifiedRequest).id = id;
+  const id = sent !== undefined && validate(sent) ? sent.toLowerCase() : newUuid();
+  ids.set(request, id);
   response.setHeader(INTERACTION_ID, id);
   next();
 }

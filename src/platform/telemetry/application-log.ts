@@ -1,11 +1,11 @@
 import type { LoggerService } from '@nestjs/common';
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { Logger as NestPinoLogger, PinoLogger } from 'nestjs-pino';
 import type { Logger } from 'pino';
-import { pinoHttp } from 'pino-http';
-import type { IdentifiedRequest } from '#platform/http/interaction-id.js';
-import { httpLogOptions } from './pino-options.js';
+import { interactionIdOf } from '#platform/http/interaction-id.js';
 
+/** The target of the lines about requests. */
+const HTTP_TARGET = 'http';
 /** Told once, by the entry point, and not by Nest as well: what keeps an application from starting. */
 const STARTUP_ERRORS = 'ExceptionHandler';
 /** Worth a line only to whoever looks for it: how Nest puts the application together. */
@@ -26,18 +26,33 @@ class ApplicationLogger extends NestPinoLogger {
 export interface ApplicationLog {
   readonly nest: LoggerService;
   /** A line per request, and the interaction id on every line written while it is served. */
-  readonly requestLog: readonly RequestHandler[];
+  readonly requestLog: RequestHandler;
 }
 
 /** Makes an application's log on the logger of the process. */
 export function applicationLog(logger: Logger): ApplicationLog {
-  const params = { pinoHttp: httpLogOptions(logger) };
+  const params = { pinoHttp: { logger } };
   const root = new PinoLogger(params);
-  const bind = (request: Request, _response: Response, next: NextFunction): void => {
-    root.runInContext(next, { bindings: { interactionId: (request as IdentifiedRequest).id } });
+  const requestLog: RequestHandler = (request, response, next) => {
+    const interactionId = interactionIdOf(request);
+    const start = performance.now();
+    response.once('close', () => {
+      const ms = Math.round(performance.now() - start);
+      const line = requestLine(request, response);
+      if (response.statusCode < 500) logger.info({ context: HTTP_TARGET, interactionId, ms }, line);
+      else logger.error({ context: HTTP_TARGET, interactionId, ms }, line);
+    });
+    root.runInContext(next, { bindings: { interactionId } });
   };
-  return {
-    nest: new ApplicationLogger(root, params),
-    requestLog: [pinoHttp(params.pinoHttp), bind],
-  };
+  return { nest: new ApplicationLogger(root, params), requestLog };
+}
+
+/**
+ * What is logged of a request: method, path and status. Headers, cookies, bodies and queries never are: they carry the
+ * secrets.
+ */
+function requestLine(request: Request, response: Response): string {
+  const [path = ''] = request.originalUrl.split('?', 1);
+  const outcome = response.writableFinished ? response.statusCode : 'aborted';
+  return `${request.method} ${path} ${outcome}`;
 }

@@ -1,14 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isatty } from 'node:tty';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import pretty from 'pino-pretty';
-import type { Options as HttpOptions } from 'pino-http';
 import type { Config } from '#platform/config/config.js';
-import type { IdentifiedRequest } from '#platform/http/interaction-id.js';
 import { parseLogFilter } from './log-filter.js';
-
-/** The target of the lines nestjs-pino writes for each request. */
-const HTTP_TARGET = 'http';
 
 /**
  * The logger of the process: filtered by target (RUST_LOG), in the format the operator chose.
@@ -30,7 +24,7 @@ export function createLogger(
       logMethod(args, method, level) {
         const [first] = args as unknown[];
         const context = (first as { context?: unknown } | undefined)?.context;
-        const target = typeof context === 'string' ? context : HTTP_TARGET;
+        const target = typeof context === 'string' ? context : '';
         if (filter.allows(level, target)) method.apply(this, args);
       },
     },
@@ -63,34 +57,4 @@ function textStream(destination: 1 | 2) {
     ignore: 'context',
     messageFormat: '{if context}{context}: {end}{msg}',
   });
-}
-
-/**
- * What is logged of a request: method, path, status and time. Headers, cookies, bodies and queries never are: they carry
- * the secrets.
- */
-export function httpLogOptions(logger: Logger): HttpOptions {
-  return {
-    logger,
-    genReqId: (request) => (request as unknown as IdentifiedRequest).id,
-    quietReqLogger: true,
-    quietResLogger: true,
-    customAttributeKeys: { reqId: 'interactionId', responseTime: 'ms' },
-    customLogLevel: (_request, response, error) =>
-      error !== undefined || response.statusCode >= 500 ? 'error' : 'info',
-    customSuccessMessage: requestLine,
-    customErrorMessage: requestLine,
-    customSuccessObject: (_request, _response, value: Timed) => ({ ms: value.ms }),
-    // The error itself was logged where it was answered.
-    customErrorObject: (_request, _response, _error, value: Timed) => ({ ms: value.ms }),
-  };
-}
-
-interface Timed {
-  readonly ms: number;
-}
-
-function requestLine(request: IncomingMessage, response: ServerResponse): string {
-  const url = (request as IncomingMessage & { originalUrl?: string }).originalUrl ?? request.url;
-  return `${request.method ?? ''} ${(url ?? '').split('?', 1)[0] ?? ''} ${response.statusCode}`;
 }

@@ -1,13 +1,7 @@
-import {
-  Injectable,
-  type CallHandler,
-  type ExecutionContext,
-  type NestInterceptor,
-} from '@nestjs/common';
+import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import bodyParser from 'body-parser';
 import type { Request, Response } from 'express';
-import type { Observable } from 'rxjs';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { BODY_LIMITS, BodyLimit, FormBody, type BodyKind } from './body-limits.js';
 
@@ -33,23 +27,22 @@ function parsersFor(limit: number) {
 }
 
 /**
- * Reads the body of a request after the guards let it in, so that whoever is refused costs no memory, and before the
- * handler's parameters are made. Nest's own parser is off.
+ * Global, and the last guard: refuses a body that is too large, of another type than the route reads, or malformed, and
+ * reads it. Whoever an earlier guard refused has cost no memory. Nest's own parser is off. A guard and not an
+ * interceptor: those wrap every request in streams, even where there is nothing to read.
  */
 @Injectable()
-export class BodyReader implements NestInterceptor {
+export class BodyGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
-  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<Request>();
-    if (METHODS_WITH_BODY.has(request.method) && hasBody(request)) {
-      const targets = [context.getHandler(), context.getClass()] as const;
-      const kind = this.reflector.getAllAndOverride(BodyLimit, [...targets]) ?? 'default';
-      const form = this.reflector.getAllAndOverride(FormBody, [...targets]) ?? false;
-      await readBody(request, http.getResponse<Response>(), kind, form);
-    }
-    return next.handle();
+    if (!METHODS_WITH_BODY.has(request.method) || !hasBody(request)) return true;
+    const targets = [context.getHandler(), context.getClass()];
+    const kind = this.reflector.getAllAndOverride(BodyLimit, targets) ?? 'default';
+    const form = this.reflector.getAllAndOverride(FormBody, targets) ?? false;
+    return readBody(request, http.getResponse<Response>(), kind, form);
   }
 }
 
@@ -63,7 +56,7 @@ async function readBody(
   response: Response,
   kind: BodyKind,
   form: boolean,
-): Promise<void> {
+): Promise<true> {
   const type = (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim() ?? '';
   if (!(form ? isForm(type) : isJson(type))) {
     const expected = form ? 'application/x-www-form-urlencoded' : 'application/json';
@@ -74,6 +67,7 @@ async function readBody(
     parse(request, response, resolve);
   });
   if (error !== undefined && error !== null) throw bodyError(error, kind);
+  return true;
 }
 
 function bodyError(error: unknown, kind: BodyKind): DomainError {
