@@ -31,7 +31,7 @@ export async function startDemo(argv: readonly string[]): Promise<void> {
     voice.report(outcomes, context);
     held = outcomes.every(({ ok }) => ok);
     if (options.exit) await demo.close();
-    else voice.serving(demo.baseUrl, demo.dataDir);
+    else voice.serving(demo);
   });
 }
 

@@ -1,3 +1,4 @@
+import type { RunningDemo } from './serve.js';
 import type { StepOutcome } from './walk/take-steps.js';
 import type { WalkContext } from './walk/walk.js';
 
@@ -8,8 +9,12 @@ export interface Voice {
   /** After the walk. */
   report(outcomes: readonly StepOutcome[], context: WalkContext): void;
   /** When it goes on serving. */
-  serving(baseUrl: string, dataDir: string): void;
+  serving(demo: Pick<RunningDemo, 'baseUrl' | 'dataDir' | 'provider'>): void;
 }
+
+const HERE =
+  'Sign in, and continue with the demo identity provider. It believes any address: take you@example.com.';
+const ELSEWHERE = 'Sign in with an identity provider of the environment (SVC_IDPS).';
 
 const say = (text: string) => void process.stdout.write(text);
 
@@ -27,13 +32,13 @@ export const PROSE: Voice = {
     const held = outcomes.filter(({ ok }) => ok).length;
     say(`\n${held} of ${outcomes.length} steps held.\n`);
   },
-  serving: (baseUrl, dataDir) =>
+  serving: ({ baseUrl, dataDir, provider }) =>
     say(`
 Now walk the same way in a browser:
 
   ${baseUrl}
 
-  1. Sign in, and continue with the demo identity provider. It believes any address: take you@example.com.
+  1. ${provider === undefined ? ELSEWHERE : HERE}
   2. Enroll this key. The demo’s software key answers; untick it above the page to use a real FIDO2 key.
   3. Log out, then log in again with the key alone.
 

@@ -1,6 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
+import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
 import type { CreateOptions, GetOptions, SoftwareKey } from '../software-key.js';
 import { readCertificate } from './ssh-certificate.js';
 import { read, unexpected, Walker } from './walker.js';
@@ -149,7 +150,8 @@ async function checkSshCertificate({ walker, email, ssh }: WalkContext): Promise
   if (!ssh) throw new Error('there is no certificate to check');
   const answer = await walker.go('/v1/credentials/ssh/ca');
   if (answer.status !== 200) throw unexpected(answer);
-  const [type = '', authority = ''] = answer.body.trim().split(' ');
+  const [, authority = ''] = answer.body.trim().split(' ');
+  const fingerprint = sshFingerprint(Buffer.from(authority, 'base64'));
   const certificate = readCertificate(ssh.certificate);
   const { keyId, principals, extensions, validAfter, validBefore } = certificate;
   const claims: Record<string, boolean> = {
@@ -161,9 +163,10 @@ async function checkSshCertificate({ walker, email, ssh }: WalkContext): Promise
   const broken = Object.keys(claims).filter((claim) => !claims[claim]);
   if (broken.length > 0) throw new Error(`the certificate is not ${broken.join(', not ')}`);
   return {
-    line: `signed by ${type} ${authority.slice(-12)}, for ${principals.join()}, ${extensions.length} extensions`,
+    line: `signed by ${fingerprint}, for ${principals.join()} alone, not beyond the session`,
     result: {
       ca_public_key: answer.body.trim(),
+      ca_fingerprint: fingerprint,
       type: certificate.type,
       key_id: keyId,
       principals,

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { readArguments, UsageError } from '../../../src/demo/arguments.js';
+
+describe('the arguments of the demo', () => {
+  it('are all optional', () => {
+    expect(readArguments([])).toEqual({
+      json: false,
+      exit: false,
+      help: false,
+      port: undefined,
+      attestationRoot: undefined,
+    });
+  });
+
+  it('say what they say', () => {
+    const argv = ['--json', '--exit', '--port', '0', '--attestation-root', 'root.pem'];
+    expect(readArguments(argv)).toEqual({
+      json: true,
+      exit: true,
+      help: false,
+      port: 0,
+      attestationRoot: 'root.pem',
+    });
+  });
+
+  it.each([
+    { argv: ['--production'], names: '--production' },
+    { argv: ['walk'], names: 'walk' },
+    { argv: ['--json=yes'], names: '--json' },
+    { argv: ['--attestation-root'], names: '--attestation-root' },
+    { argv: ['--port', 'http'], names: '--port' },
+    { argv: ['--port', '70000'], names: '--port' },
+    { argv: ['--port', ''], names: '--port' },
+  ])('refuses $argv', ({ argv, names }) => {
+    expect(() => readArguments(argv)).toThrow(UsageError);
+    expect(() => readArguments(argv)).toThrow(names);
+  });
+});

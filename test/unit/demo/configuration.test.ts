@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import type { Environment } from '#platform/config/environment.js';
+import { demoConfiguration, portOf } from '../../../src/demo/configuration.js';
+
+const PROVIDER = { issuer: 'http://127.0.0.1:3001', clientId: 'svc-demo', clientSecret: 'secret' };
+const SECRET = 'a root secret of this run and no other';
+
+/** The configuration of an environment on port 3000. */
+const configure = (environment: Environment) =>
+  demoConfiguration(environment, 3000, SECRET, PROVIDER).config;
+
+describe('the configuration of the demo', () => {
+  it('needs nothing set', () => {
+    expect(configure({})).toMatchObject({
+      http: {
+        baseUrl: 'http://localhost:3000',
+        listen: { host: '127.0.0.1', port: 3000 },
+        trustedProxies: ['127.0.0.0/8', '::1/128'],
+      },
+      database: { url: undefined, dataDir: './data-demo' },
+      secrets: { root: SECRET },
+      upstream: { providers: [{ slug: 'demo', issuer: PROVIDER.issuer }] },
+      log: { filter: 'warn' },
+    });
+  });
+
+  it('gives way to the environment, identity providers included', () => {
+    const config = configure({
+      SVC_BASE_URL: 'https://demo.example.com',
+      SVC_DATA_DIR: '/elsewhere',
+      SVC_IDPS: 'corp',
+      SVC_IDP_CORP_TYPE: 'oidc',
+      SVC_IDP_CORP_ISSUER: 'https://idp.example.com',
+      SVC_IDP_CORP_CLIENT_ID: 'id',
+      SVC_IDP_CORP_CLIENT_SECRET: 'secret',
+      RUST_LOG: 'debug',
+    });
+    expect(config).toMatchObject({
+      http: { baseUrl: 'https://demo.example.com' },
+      database: { dataDir: '/elsewhere' },
+      ssh: { caKeyPath: '/elsewhere/ssh_ca_key' },
+      log: { filter: 'debug' },
+    });
+    expect(config.upstream.providers.map(({ slug }) => slug)).toEqual(['corp']);
+  });
+
+  it.each(['[::]:3000', '0.0.0.0:3000', '192.0.2.1:3000', ':3000'])(
+    'refuses to listen on %s',
+    (address) => {
+      expect(() => configure({ SVC_LISTEN_ADDR: address })).toThrow(
+        'SVC_LISTEN_ADDR: must be a loopback address',
+      );
+    },
+  );
+
+  it.each([
+    { asked: undefined, environment: {}, port: 3000 },
+    { asked: 0, environment: { SVC_LISTEN_ADDR: '127.0.0.1:4000' }, port: 0 },
+    { asked: undefined, environment: { SVC_LISTEN_ADDR: '[::1]:4000' }, port: 4000 },
+    { asked: undefined, environment: { SVC_BASE_URL: 'http://localhost:4000' }, port: 4000 },
+    {
+      asked: undefined,
+      environment: { SVC_LISTEN_ADDR: 'localhost:5000', SVC_BASE_URL: 'http://localhost:4000' },
+      port: 5000,
+    },
+    { asked: undefined, environment: { SVC_BASE_URL: 'https://demo.example.com' }, port: 3000 },
+    { asked: undefined, environment: { SVC_BASE_URL: 'nonsense' }, port: 3000 },
+  ])('listens on $port for --port $asked and $environment', ({ asked, environment, port }) => {
+    expect(portOf(environment, asked)).toBe(port);
+  });
+});

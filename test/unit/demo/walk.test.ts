@@ -1,0 +1,126 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createServer, type RequestListener } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
+import { parseSshPublicKey } from '#domain/ssh-certificates/ssh-public-key.js';
+import { signUserCertificate } from '#domain/ssh-certificates/user-certificate.js';
+import { listenOnLoopback, stopServer } from '../../../src/demo/loopback-server.js';
+import { SoftwareKey } from '../../../src/demo/software-key.js';
+import { readCertificate } from '../../../src/demo/walk/ssh-certificate.js';
+import { takeSteps, type StepOutcome } from '../../../src/demo/walk/take-steps.js';
+import { newWalk, type Step } from '../../../src/demo/walk/walk.js';
+import { Walker } from '../../../src/demo/walk/walker.js';
+
+describe('the steps of a walk', () => {
+  const holds: Step = { name: 'holds', run: async () => ({ line: 'well', result: { n: 1 } }) };
+  const fails: Step = {
+    name: 'fails',
+    run: async () => {
+      throw new Error('fetch failed', { cause: new Error('connection refused') });
+    },
+  };
+
+  it('are told as they end, and none is tried after one that fails', async () => {
+    const context = newWalk('http://localhost:1', new SoftwareKey(), 'demo');
+    const told: StepOutcome[] = [];
+    const outcomes = await takeSteps([holds, fails, holds], context, (o) => told.push(o));
+    expect(outcomes).toEqual(told);
+    expect(outcomes).toMatchObject([
+      { name: 'holds', ok: true, line: 'well', result: { n: 1 } },
+      { name: 'fails', ok: false, error: 'fetch failed: connection refused' },
+      { name: 'holds', ok: false, error: 'not tried, since a step before it failed' },
+    ]);
+  });
+});
+
+describe('the walker', () => {
+  /** Runs a test against a server of its own. */
+  async function withServer(
+    requests: RequestListener,
+    test: (walker: Walker) => Promise<void>,
+  ): Promise<void> {
+    const server = createServer(requests);
+    const port = await listenOnLoopback(server);
+    try {
+      await test(new Walker(`http://127.0.0.1:${port}`));
+    } finally {
+      await stopServer(server);
+    }
+  }
+
+  it('waits as long as a 429 asks for, and tries again', async () => {
+    const arrivals: number[] = [];
+    await withServer(
+      (_, response) => {
+        arrivals.push(performance.now());
+        response.writeHead(arrivals.length === 1 ? 429 : 200, { 'retry-after': '1' }).end();
+      },
+      async (walker) => {
+        expect((await walker.go('/')).status).toBe(200);
+        expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThan(990);
+      },
+    );
+  });
+
+  it('does not follow redirects for ever', async () => {
+    await withServer(
+      (_, response) => response.writeHead(303, { location: '/' }).end(),
+      async (walker) => {
+        await expect(walker.go('/')).rejects.toThrow('leads in a circle');
+      },
+    );
+  });
+
+  it('sends back the cookies it was given, and drops those that are taken away', async () => {
+    const seen: (string | undefined)[] = [];
+    await withServer(
+      (request, response) => {
+        seen.push(request.headers.cookie);
+        const maxAge = request.url === '/out' ? 0 : 60;
+        response.setHeader('set-cookie', `svc_session=x; Path=/; Max-Age=${maxAge}`).end();
+      },
+      async (walker) => {
+        for (const path of ['/in', '/out', '/']) await walker.go(path);
+        expect(seen).toEqual([undefined, 'svc_session=x', undefined]);
+      },
+    );
+  });
+});
+
+describe('the check of a certificate', () => {
+  const authority = generateKeyPairSync('ed25519').privateKey;
+  const subject = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
+  const line = signUserCertificate(
+    {
+      subject: parseSshPublicKey(publicKeyLine(subject, 'ada')),
+      nonce: randomBytes(32),
+      serial: 7n,
+      keyId: 'ada@example.com@localhost',
+      principals: ['ada@example.com', 'ada'],
+      validAfter: new Date('2026-01-15T12:00:00Z'),
+      validBefore: new Date('2026-01-15T20:00:00Z'),
+    },
+    { privateKey: authority, publicBlob: publicKeyBlob(authority) },
+  );
+
+  it('reads what the authority wrote', () => {
+    expect(readCertificate(line)).toMatchObject({
+      type: 'ssh-ed25519-cert-v01@openssh.com',
+      serial: '7',
+      keyId: 'ada@example.com@localhost',
+      principals: ['ada@example.com', 'ada'],
+      validAfter: new Date('2026-01-15T12:00:00Z'),
+      validBefore: new Date('2026-01-15T20:00:00Z'),
+      authority: publicKeyBlob(authority).toString('base64'),
+    });
+  });
+
+  it('notices one changed letter of a principal', () => {
+    const [type = '', encoded = ''] = line.split(' ');
+    const forged = Buffer.from(encoded, 'base64');
+    forged[forged.indexOf('ada@example.com', forged.indexOf('@localhost'))] = 0x65;
+    expect(() => readCertificate(`${type} ${forged.toString('base64')}`)).toThrow(
+      'the signature is not that of the authority it names',
+    );
+  });
+});
