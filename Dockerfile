@@ -1,0 +1,27 @@
+# The service as an image: the build, the packages it needs, its migrations and its tables. The demo, the tests, the
+# tools and the embedded PostgreSQL stay out, so SVC_DATABASE_URL is required. test/architecture/image.test.ts holds it
+# to that.
+
+FROM node:24-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY nest-cli.json tsconfig.json tsconfig.build.json ./
+COPY src ./src
+RUN npm run build && rm -r dist/demo
+
+FROM node:24-slim
+ENV NODE_ENV=production SVC_DATA_DIR=/data
+WORKDIR /app
+COPY package.json package-lock.json .npmrc LICENSE ./
+RUN npm ci --omit=dev --omit=optional \
+  && npm cache clean --force \
+  && install -d -m 0700 -o node -g node /data
+COPY --from=build /app/dist ./dist
+COPY migrations ./migrations
+COPY config ./config
+USER node
+EXPOSE 3000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=40s \
+  CMD ["node", "-e", "const port = (process.env.SVC_LISTEN_ADDR || ':3000').split(':').at(-1); fetch('http://localhost:' + port + '/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+CMD ["node", "dist/main.js"]

@@ -1,0 +1,116 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { reachableFrom, readSource, sourceFiles } from './import-graph.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const read = (path: string) => readFileSync(resolve(ROOT, path), 'utf8');
+
+/** One instruction of a Dockerfile, its lines joined. */
+interface Instruction {
+  readonly keyword: string;
+  readonly rest: string;
+}
+
+/** The stages of a Dockerfile, each from its FROM on. */
+function stagesOf(dockerfile: string): Instruction[][] {
+  const stages: Instruction[][] = [];
+  const lines = dockerfile
+    .replaceAll(/^#.*\n/gm, '')
+    .replaceAll(/\\\n/g, ' ')
+    .split('\n');
+  for (const line of lines) {
+    const [, keyword, rest] = /^([A-Z]+)\s+(.*)$/.exec(line) ?? [];
+    if (keyword === undefined || rest === undefined) continue;
+    if (keyword === 'FROM') stages.push([]);
+    stages.at(-1)?.push({ keyword, rest });
+  }
+  return stages;
+}
+
+/** What the instructions of one keyword say, in their order. */
+function said(stage: readonly Instruction[], keyword: string): string[] {
+  return stage.filter((one) => one.keyword === keyword).map(({ rest }) => rest);
+}
+
+/** What a stage copies, without where to; `build:` before what comes out of that stage. */
+function copiedBy(stage: readonly Instruction[]): string[] {
+  return said(stage, 'COPY').flatMap((rest) => {
+    const [, from, paths] = /^(?:--from=(\S+)\s+)?(.*)$/.exec(rest) ?? [];
+    const sources = (paths ?? '').split(/\s+/).slice(0, -1);
+    return sources.map((source) => (from === undefined ? source : `${from}:${source}`));
+  });
+}
+
+const stages = stagesOf(read('Dockerfile'));
+const [build = [], image = []] = stages;
+
+describe('the production image', () => {
+  it('is made in two stages, both on the Node this service needs', () => {
+    expect(stages).toHaveLength(2);
+    expect([...said(build, 'FROM'), ...said(image, 'FROM')]).toEqual([
+      'node:24-slim AS build',
+      'node:24-slim',
+    ]);
+  });
+
+  it('never holds the demo: its build is removed in the layer that makes it', () => {
+    expect(sourceFiles('src/demo').length).toBeGreaterThan(5); // which the build puts into dist/demo
+    const builds = said(build, 'RUN').filter((command) => command.includes('npm run build'));
+    expect(builds).toEqual(['npm run build && rm -r dist/demo']);
+  });
+
+  it('copies what is named and nothing else: neither sources nor tests nor the whole folder', () => {
+    expect(copiedBy(image).toSorted()).toEqual([
+      '.npmrc',
+      'LICENSE',
+      'build:/app/dist',
+      'config',
+      'migrations',
+      'package-lock.json',
+      'package.json',
+    ]);
+    expect(copiedBy([{ keyword: 'COPY', rest: '. .' }])).toEqual(['.']);
+  });
+
+  it('leaves out the tools and the embedded PostgreSQL', () => {
+    const installs = said(image, 'RUN').filter((command) => command.includes('npm ci'));
+    expect(installs).toHaveLength(1);
+    expect(installs[0]).toMatch(/^npm ci --omit=dev --omit=optional(?=\s)/);
+  });
+
+  it('runs as an unprivileged user, and signals reach the process', () => {
+    const last = image.map(({ keyword }) => keyword);
+    expect(said(image, 'USER')).toEqual(['node']);
+    expect(last.lastIndexOf('USER')).toBeGreaterThan(last.lastIndexOf('COPY'));
+    expect(last.lastIndexOf('USER')).toBeGreaterThan(last.lastIndexOf('RUN'));
+    expect(JSON.parse(said(image, 'CMD').join())).toEqual(['node', 'dist/main.js']);
+    expect(said(image, 'HEALTHCHECK').join()).toMatch(/ CMD \["node", .*\/health.*\]$/);
+  });
+
+  it('is built from a context in which no secret and no data can be', () => {
+    const rules = read('.dockerignore')
+      .split('\n')
+      .filter((line) => /^[^#\s]/.test(line));
+    expect(rules[0]).toBe('*');
+    const admitted = rules.slice(1).map((rule) => rule.replace(/^!/, ''));
+    expect(rules.slice(1).every((rule) => rule.startsWith('!'))).toBe(true);
+    const fromContext = [...copiedBy(build), ...copiedBy(image)].filter(
+      (source) => !source.startsWith('build:'),
+    );
+    expect(admitted.toSorted()).toEqual([...new Set(fromContext)].toSorted());
+  });
+
+  it('has every package that production imports', () => {
+    const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
+      read('package.json'),
+    );
+    const imported = [...reachableFrom('src/main.ts'), ...reachableFrom('src/migrate.ts')]
+      .flatMap((path) => readSource(path).imports)
+      .filter((target) => !/^(?:node:|src\/)/.test(target))
+      .map((target) => /^(?:@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target);
+    const packages = new Set(imported);
+    expect(packages).toContain('fido2-lib');
+    expect([...packages].filter((name) => !Object.hasOwn(dependencies, name))).toEqual([]);
+  });
+});
