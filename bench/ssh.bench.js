@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { writePrivateKey } from '../dist/domain/ssh-certificates/openssh-private-key.js';
 import { cpuSecondsOf, load, percentile, table } from './measure.js';
+import { RawClient } from './raw-client.js';
 import { startBenchServer } from './server.js';
 
 const CLIENTS = 32;
@@ -24,11 +24,13 @@ export async function run() {
   await writeFile(caFile, writePrivateKey(privateKey, 'bench'), { mode: 0o600 });
   const server = await startBenchServer(folder, { SVC_SSH_CA_KEY_PATH: caFile });
   try {
-    const issue = issuer(server);
+    const clients = clientsOf(server);
+    const issue = (client) => clients[client].send();
     await load(CLIENTS, WARM_UP_SECONDS, issue);
     const cpu = cpuSecondsOf(server.pid);
     const latencies = await load(CLIENTS, SECONDS, issue);
     const used = cpuSecondsOf(server.pid) - cpu;
+    for (const client of clients) client.close();
     const recorded = await server.count('ssh_certificates');
     const audited = await server.count("audit_events WHERE type = 'ssh_credential'");
 
@@ -62,35 +64,20 @@ export async function run() {
   }
 }
 
-/** An act that asks for one certificate, over connections that are kept. */
-function issuer(server) {
-  const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-  const body = JSON.stringify({ public_key: server.publicKeyLine });
-  const { hostname, port } = new URL(server.baseUrl);
-  return (client) =>
-    new Promise((resolve, reject) => {
-      const sent = request(
-        {
-          agent,
-          hostname,
-          port,
-          method: 'POST',
-          path: '/v1/credentials/ssh',
-          headers: {
-            authorization: `Bearer ${server.tokens[client]}`,
-            'content-type': 'application/json',
-            'content-length': Buffer.byteLength(body),
-            'x-forwarded-for': `10.0.0.${client + 1}`,
-          },
+/** One client a person, each asking with the token of its own session and from an address of its own. */
+function clientsOf(server) {
+  return server.tokens.map(
+    (token, index) =>
+      new RawClient(`${server.baseUrl}/v1/credentials/ssh`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': 'application/json',
+          'x-forwarded-for': `10.0.0.${index + 1}`,
         },
-        (response) => {
-          if (response.statusCode !== 200) reject(new Error(`status ${response.statusCode}`));
-          response.resume().on('end', resolve).on('error', reject);
-        },
-      );
-      sent.on('error', reject);
-      sent.end(body);
-    });
+        body: JSON.stringify({ public_key: server.publicKeyLine }),
+      }),
+  );
 }
 
 /** The wall clock of a process per certificate: that is what ssh-keygen costs. */

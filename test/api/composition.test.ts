@@ -39,6 +39,17 @@ describe('a database belongs to the composition that made it', () => {
     await expect(claimDatabase(dataSource, maker)).resolves.toBeUndefined();
   });
 
+  it('refuses before it migrates: the other composition finds its database as it was', async () => {
+    await claimDatabase(dataSource, 'production');
+    await dataSource.query("DELETE FROM schema_migrations WHERE name LIKE '%audit%'");
+    await dataSource.query('DROP TABLE audit_events');
+    await expect(openDatabase(database.config, 'demo', new RecordingLog())).rejects.toThrow(
+      'refuses',
+    );
+    const [table] = await dataSource.query("SELECT to_regclass('audit_events') AS name");
+    expect(table).toEqual({ name: null });
+  });
+
   it('has one maker when 20 claims of two compositions race', async () => {
     const claims = await Promise.allSettled(
       Array.from({ length: 20 }, (_, i) =>

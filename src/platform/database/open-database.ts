@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import type { Config } from '#platform/config/config.js';
-import { claimDatabase, type Composition } from './composition.js';
+import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import { openMigrationConnection, openPool, type DatabaseAddress } from './connection.js';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { isDatabaseAway, reasonOf } from './faults.js';
@@ -73,6 +73,7 @@ async function prepare(
   const dataSource = await connectPatiently(address, log);
   try {
     await checkVersion(dataSource);
+    await refuseForeignDatabase(dataSource, composition);
     await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
   } finally {
