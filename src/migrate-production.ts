@@ -10,6 +10,7 @@ import { runOrExit } from './start.js';
  */
 export function migrateProduction(): Promise<void> {
   return runOrExit(async () => {
+    Logger.overrideLogger(['log', 'warn', 'error']);
     const log = new Logger('migrate');
     const database = await openDatabase(loadDatabaseConfig(readEnvironment()), 'production', log);
     await database.close();

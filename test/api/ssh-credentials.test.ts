@@ -71,6 +71,10 @@ describe('POST /v1/credentials/ssh', () => {
       .post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     expect([nobody.status, nobody.json.code]).toEqual([401, 'unauthenticated']);
     expect(nobody.headers.get('www-authenticate')).toBe('Bearer');
+    const tool = await app
+      .client()
+      .post('/v1/credentials/ssh', { public_key: newPublicKeyLine() }, { headers: { origin: '' } });
+    expect(tool.status).toBe(401);
     const bootstrap = app.client();
     await bootstrap.signIn('ada@ssh.example');
     const answer = await bootstrap.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });

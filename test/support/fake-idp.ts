@@ -70,7 +70,8 @@ export async function startFakeIdp(
 ): Promise<FakeIdp> {
   const [own, foreign] = await Promise.all([generateKeyPair('ES256'), generateKeyPair('ES256')]);
   const jwk = { ...(await exportJWK(own.publicKey)), alg: 'ES256', use: 'sig', kid: 'fake' };
-  const answer: RequestListener = (req, res) => void serve(req, res);
+  // A client that hung up while we were slow is not our trouble.
+  const answer: RequestListener = (req, res) => void serve(req, res).catch(() => res.destroy());
   const server = options.tls ? createHttpsServer(options.tls, answer) : createHttpServer(answer);
   const port = await listenOnLoopback(server);
   const origin = options.tls ? `https://localhost:${port}` : `http://127.0.0.1:${port}`;

@@ -46,14 +46,18 @@ export function openMigrationConnection(
 }
 
 function connect(address: DatabaseAddress, log: Logger, pool: PoolConfig): Promise<DataSource> {
-  return new DataSource({
+  const dataSource: DataSource = new DataSource({
     type: 'postgres',
     synchronize: false,
     installExtensions: false,
     applicationName: 'svc-server',
-    poolErrorHandler: (error: Error) => log.warn(`Lost an idle connection: ${error.message}`),
+    poolErrorHandler: (error: Error) => {
+      // Connections that end because we are leaving are not lost.
+      if (!poolOf(dataSource).ending) log.warn(`Lost an idle connection: ${error.message}`);
+    },
     extra: { ...address, keepAlive: true, ...pool },
-  }).initialize();
+  });
+  return dataSource.initialize();
 }
 
 function poolOf({ driver }: DataSource): Pool {

@@ -25,7 +25,9 @@ export class OriginRule {
   check(request: Request, rule: AccessRequirement['origin']): void {
     if (rule === 'any' || SAFE_METHODS.has(request.method)) return;
     const { origin, authorization } = request.headers;
-    if (authorization !== undefined && readCookie(request, SESSION_COOKIE) === undefined) return;
+    // Without the cookie nothing of a browser's is at stake; the pages' own calls come from our pages even so.
+    const hasCookie = readCookie(request, SESSION_COOKIE) !== undefined;
+    if (!hasCookie && (rule === 'own' || authorization !== undefined)) return;
     const allowed =
       origin !== undefined && (rule === 'ui' ? this.#ui.has(origin) : origin === this.#own);
     if (!allowed) {

@@ -12,12 +12,9 @@ export class Refusal extends Error {}
 export async function sendJson(method, path, body) {
   let response;
   try {
-    response = await fetch(path, {
-      method,
-      headers: { 'content-type': 'application/json', accept: 'application/json' },
-      credentials: 'same-origin',
-      body: JSON.stringify(body),
-    });
+    const headers = { 'content-type': 'application/json', accept: 'application/json' };
+    const request = { method, headers, credentials: 'same-origin', body: JSON.stringify(body) };
+    response = await fetch(path, request);
   } catch {
     throw new Refusal('The service cannot be reached. Check your connection and try again.');
   }
