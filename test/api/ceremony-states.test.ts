@@ -148,6 +148,18 @@ describe('redirect_to', () => {
     expect(new URL(next, app.baseUrl).origin).toBe(app.baseUrl);
   });
 
+  it.each(hostile)('%j never leaves our origin after an enrollment', async (target) => {
+    const client = app.client();
+    await client.signIn(`enrolls-${hostile.indexOf(target)}@acme.example`);
+    const { state, publicKey } = (
+      await client.post('/enroll/webauthn/start', { redirect_to: target })
+    ).json;
+    const credential = app.newKey().create(publicKey, app.baseUrl);
+    const answer = await client.post('/enroll/webauthn/complete', { state, credential });
+    expect(answer.status).toBe(200);
+    expect(new URL(answer.json.redirect_to, app.baseUrl).origin).toBe(app.baseUrl);
+  });
+
   it('/keys is where the browser ends up', async () => {
     const page = await app.client().signIn('redirected@acme.example', '/keys');
     expect(page.url.searchParams.get('redirect_to')).toBe(`${app.baseUrl}/keys`);

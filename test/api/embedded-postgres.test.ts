@@ -77,13 +77,15 @@ describe('the embedded PostgreSQL', () => {
     expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
   });
 
-  it('starts as an ordinary user', async () => {
-    const uid = process.getuid?.() === 0 ? NOBODY : process.getuid?.();
-    await removeCluster();
-    await chownIfRoot(dataDir, uid);
-    const [server] = await startInChild(process.getuid?.() === 0 ? NOBODY : undefined);
-    expect(ownerOf(postmasterPid())).toBe(uid);
-    expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  requires('reachable').describe('for people', () => {
+    it('starts as an ordinary user', async () => {
+      const uid = process.getuid?.() === 0 ? NOBODY : process.getuid?.();
+      await removeCluster();
+      await chownIfRoot(dataDir, uid);
+      const [server] = await startInChild(process.getuid?.() === 0 ? NOBODY : undefined);
+      expect(ownerOf(postmasterPid())).toBe(uid);
+      expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    });
   });
 
   it('inherits nothing of the environment, where the secrets are', async () => {
@@ -245,7 +247,7 @@ describe('the embedded PostgreSQL', () => {
     }
   });
 
-  requires('root').describe('as root', () => {
+  requires('root', 'reachable').describe('as root', () => {
     it('runs under another user', async () => {
       await start();
       expect(ownerOf(postmasterPid())).toBe(NOBODY);

@@ -70,6 +70,7 @@ describe('enrollment', () => {
   it('20 parallel completions with one state: one key, 19 the same 400', async () => {
     const client = app.client();
     await client.signIn('parallel@acme.example');
+    const bootstrap = client.cookie('svc_session') ?? '';
     const { state, publicKey } = (await client.post('/enroll/webauthn/start', {})).json;
     const credential = app.newKey().create(publicKey, app.baseUrl);
     const answers = await Promise.all(
@@ -82,6 +83,9 @@ describe('enrollment', () => {
     expect(lost).toHaveLength(19);
     expect(new Set(lost)).toEqual(new Set(['400 invalid_state']));
     expect(await keysOf('parallel@acme.example')).toBe(1);
+    const old = app.client();
+    old.setCookie('svc_session', bootstrap);
+    expect((await old.get('/v1/keys')).status).toBe(401);
   });
 
   it('two states of one bootstrap session: one key', async () => {

@@ -2,14 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-
 import type {
   IssueCertificate,
   IssuedCertificate,
   IssuingSession,
 } from '#domain/ssh-certificates/issue-certificate.service.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
-
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
 /** What a de-provisioning ends with, after the steps that concern us. */

@@ -1,8 +1,6 @@
 import { beforeAll, beforeEach, afterAll, describe, expect, it } from 'vitest';
-
 import type { IssuingSession } from '#domain/ssh-certificates/issue-certificate.service.js';
 import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
-
 import { FINGERPRINT, ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
 const BOTH = ['email', 'username'] as const;
@@ -160,7 +158,7 @@ describe('issuing an SSH certificate', () => {
     });
 
     it('are never none: an e-mail that makes no account name gets no certificate', async () => {
-      session = await world.signIn('root@example.com', null);
+      session = await world.signIn('root@nobodys.example', null);
       await expect(world.issue(session, {}, ['username'])).rejects.toMatchObject({
         code: 'principal_not_allowed',
       });

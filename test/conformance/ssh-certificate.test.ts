@@ -4,7 +4,6 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-
 import {
   publicKeyBlob,
   readPrivateKey,
@@ -13,7 +12,6 @@ import {
 import { parseSshPublicKey, sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
 import { SshReader } from '#domain/ssh-certificates/ssh-wire.js';
 import { signUserCertificate } from '#domain/ssh-certificates/user-certificate.js';
-
 import { requires } from '../support/programs.js';
 
 interface Vectors {

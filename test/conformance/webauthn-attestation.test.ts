@@ -407,21 +407,46 @@ describe('the attestation certificate (WebAuthn §8.2.1)', () => {
 });
 
 describe('the model of the key', () => {
-  it('refuses an AAGUID in authData that disagrees with the certificate', async () => {
-    const reason = 'The AAGUID of the certificate and that of the authenticator data disagree.';
-    await expect(register({ aaguid: Buffer.alloc(16, 1) })).rejects.toMatchObject(refusal(reason));
-    await expect(
-      register({ format: 'fido-u2f', aaguid: Buffer.alloc(16, 1) }),
-    ).rejects.toMatchObject(refusal(reason));
-    await expect(register({ aaguid: Buffer.alloc(16) })).rejects.toMatchObject(refusal(reason));
+  const disagreement = 'The AAGUID of the certificate and that of the authenticator data disagree.';
+
+  it('refuses an AAGUID in authData that disagrees with the certificate, under packed', async () => {
+    const attempt = register({ aaguid: Buffer.alloc(16, 1) });
+    await expect(attempt).rejects.toMatchObject(refusal(disagreement));
   });
 
-  it('takes the model from the certificate alone: without the extension it is unknown', async () => {
-    const leaf = { extensions: [basicConstraints(false)] };
-    await expect(register({ leaf })).resolves.toMatchObject({ aaguid: null });
-    await expect(
-      register({ leaf }, { policy: { kind: 'list', aaguids: new Set([AAGUID]) } }),
-    ).rejects.toMatchObject(refusal("The key's certificate does not name its model."));
+  it('refuses an AAGUID in authData that disagrees with the certificate, under fido-u2f', async () => {
+    const attempt = register({ format: 'fido-u2f', aaguid: Buffer.alloc(16, 1) });
+    await expect(attempt).rejects.toMatchObject(refusal(disagreement));
+  });
+
+  it('refuses a zero AAGUID in authData under packed against a certificate with the extension', async () => {
+    const attempt = register({ aaguid: Buffer.alloc(16) });
+    await expect(attempt).rejects.toMatchObject(refusal(disagreement));
+  });
+
+  const unnamed = { extensions: [basicConstraints(false)] };
+
+  it('accepts a certificate without the AAGUID extension where no policy is set: no model is known', async () => {
+    await expect(register({ leaf: unnamed })).resolves.toMatchObject({ aaguid: null });
+  });
+
+  it('refuses a certificate without the AAGUID extension where a policy is set', async () => {
+    const policy = { kind: 'list', aaguids: new Set([AAGUID]) } as const;
+    const attempt = register({ leaf: unnamed }, { policy });
+    const reason = "The key's certificate does not name its model.";
+    await expect(attempt).rejects.toMatchObject(refusal(reason));
+  });
+
+  it('refuses a model outside the list', async () => {
+    const aaguids = new Set(['00000000-0000-4000-8000-000000000000']);
+    const attempt = register({}, { policy: { kind: 'list', aaguids } });
+    const reason = `This model of key (${AAGUID}) is not allowed here.`;
+    await expect(attempt).rejects.toMatchObject(refusal(reason));
+  });
+
+  it('accepts a model on the list', async () => {
+    const attempt = register({}, { policy: { kind: 'list', aaguids: new Set([AAGUID]) } });
+    await expect(attempt).resolves.toMatchObject({ aaguid: AAGUID });
   });
 
   it('applies the model policy to the enrollment', async () => {

@@ -42,7 +42,7 @@ export class Client {
     const headers = new Headers({ 'x-forwarded-for': this.#address });
     const cookies = this.#jar(url);
     if (cookies.size > 0) headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
-    if (method !== 'GET') headers.set('origin', this.baseUrl);
+    if (method !== 'GET' && method !== 'HEAD') headers.set('origin', this.baseUrl);
     let body: string | undefined;
     if (options.body !== undefined) {
       headers.set('content-type', 'application/json');

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'vitest';
@@ -23,21 +24,32 @@ export interface Requirement {
  *
  *     requires('sshd', 'ssh').describe('a real sshd', () => { … });
  *
- * @param programs names on the PATH; `root` stands for being root
+ * @param needs names on the PATH; `root` stands for being root, `reachable` for a checkout that the user nobody can reach
  */
-export function requires(...programs: string[]): Requirement {
-  const missing = programs.filter((name) =>
-    name === 'root' ? process.getuid?.() !== 0 : findProgram(name) === undefined,
-  );
-  const needs = missing.length === 0 ? '' : ` (skipped: this needs ${missing.join(' and ')})`;
+export function requires(...needs: string[]): Requirement {
+  const missing = needs.filter((need) => !isMet(need));
+  const why = missing.length === 0 ? '' : ` (skipped: this needs ${missing.join(' and ')})`;
   return {
     missing,
     describe: (title, tests) => {
-      suite.skipIf(missing.length > 0)(`${title}${needs}`, () => {
+      suite.skipIf(missing.length > 0)(`${title}${why}`, () => {
         tests();
       });
     },
   };
+}
+
+function isMet(need: string): boolean {
+  if (need === 'root') return process.getuid?.() === 0;
+  if (need === 'reachable') return nobodyReaches(import.meta.filename);
+  return findProgram(need) !== undefined;
+}
+
+/** Whether the user nobody may read a file: every folder above it must let others through. */
+function nobodyReaches(file: string): boolean {
+  if (process.getuid?.() !== 0) return true;
+  const nobody = { uid: 65_534, gid: 65_534, cwd: '/' };
+  return spawnSync('test', ['-r', file], nobody).status === 0;
 }
 
 function isExecutable(path: string): boolean {

@@ -1,6 +1,5 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { DataSource, type Logger } from 'typeorm';
-
 import { CertificateAuthority } from '#domain/ssh-certificates/certificate-authority.service.js';
 import {
   type CertificateRequest,
@@ -17,7 +16,6 @@ import type { PrincipalKind } from '#domain/ssh-certificates/principals.js';
 import { SshAuthorityRepository } from '#domain/ssh-certificates/ssh-authority.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
-
 import { createTestDatabase } from './database.js';
 
 const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);

@@ -4,7 +4,6 @@ import { createServer } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-
 import { findProgram } from './programs.js';
 
 /** The programs that {@link startSshd} needs. */

@@ -26,14 +26,14 @@ export class BrowserKeyController {
 
   /** Our own pages alone may use the key, as if it were plugged in. */
   @Post('software-key/create')
-  @Access({ session: 'none', origin: 'own' })
+  @Access({ session: 'none', origin: 'strict' })
   @HttpCode(200)
   create(@Body({ schema: CREATE_OPTIONS }) options: CreateOptions) {
     return this.key.create(options);
   }
 
   @Post('software-key/get')
-  @Access({ session: 'none', origin: 'own' })
+  @Access({ session: 'none', origin: 'strict' })
   @HttpCode(200)
   get(@Body({ schema: GET_OPTIONS }) options: GetOptions) {
     return this.key.get(options);

@@ -97,13 +97,21 @@ export class AuthenticatorsRepository {
   /**
    * Moves the signature counter, if it may (WebAuthn §7.2 step 22): it grows, or stays at zero for a key that does not
    * count. One conditional statement, so that of two clones asserting the same count one loses.
+   *
+   * @returns stuck for a counter that did not grow, gone for a key that was removed meanwhile
    */
-  async advanceCounter(tx: EntityManager, id: string, signCount: number): Promise<boolean> {
+  async advanceCounter(
+    tx: EntityManager,
+    id: string,
+    signCount: number,
+  ): Promise<'advanced' | 'stuck' | 'gone'> {
     const advanced = await sql<{ id: string }>(tx)`
       UPDATE authenticators SET sign_count = ${signCount}, last_used_at = now()
       WHERE id = ${id} AND (sign_count < ${signCount} OR (sign_count = 0 AND ${signCount} = 0))
       RETURNING id`;
-    return advanced.length === 1;
+    if (advanced.length === 1) return 'advanced';
+    const left = await sql<{ id: string }>(tx)`SELECT id FROM authenticators WHERE id = ${id}`;
+    return left.length === 1 ? 'stuck' : 'gone';
   }
 
   /** Names a key of a user; undefined when the user has no such key. */

@@ -181,7 +181,7 @@ export class WebAuthnCeremonies {
   }): Promise<VerifiedAssertion> {
     return refusedAs('assertion_rejected', async () => {
       const { id, response } = read(AUTHENTICATION_RESPONSE, ceremony.credential);
-      if (ceremony.requireUserHandle && !response.userHandle) {
+      if (ceremony.requireUserHandle && !response.userHandle?.length) {
         throw new Refusal('The key did not say whose it is: the user handle is missing.');
       }
       refuseCrossOrigin(response.clientDataJSON);

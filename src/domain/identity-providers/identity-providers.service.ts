@@ -14,7 +14,7 @@ const PURPOSE = 'upstream-sign-in';
 const STATE_TTL = 600;
 
 /** What the state holds: which provider it names, what the sign-in needs, and where the browser ends up. */
-interface SignIn {
+interface SignInUnderWay {
   readonly slug: string;
   readonly remembered: Remembered;
   readonly redirectTo: string;
@@ -78,7 +78,7 @@ export class IdentityProviders implements OnModuleDestroy {
   ): Promise<URL> {
     const provider = this.#find(slug);
     const remembered = provider.remember();
-    const signIn: SignIn = { slug, remembered, redirectTo: options.redirectTo };
+    const signIn: SignInUnderWay = { slug, remembered, redirectTo: options.redirectTo };
     const state = await this.states.seal(PURPOSE, signIn, {
       binding: options.browser,
       ttlSeconds: STATE_TTL,
@@ -97,9 +97,13 @@ export class IdentityProviders implements OnModuleDestroy {
   }): Promise<{ identity: UpstreamIdentity; redirectTo: string }> {
     const parameters = callback.url.searchParams;
     const state = parameters.get('state') ?? '';
-    const { slug, remembered, redirectTo } = await this.states.redeem<SignIn>(PURPOSE, state, {
-      binding: callback.browser,
-    });
+    const { slug, remembered, redirectTo } = await this.states.redeem<SignInUnderWay>(
+      PURPOSE,
+      state,
+      {
+        binding: callback.browser,
+      },
+    );
     const identity = await this.#find(slug).arrive({ parameters, state, remembered });
     return { identity, redirectTo };
   }

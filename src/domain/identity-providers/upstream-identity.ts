@@ -1,5 +1,7 @@
 import { domainOfEmail, parseEmailAddress } from '#domain/users/email-address.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { asciiLowerCase } from '#platform/config/ascii.js';
+import { isSingleLine, toSingleLine } from '#platform/http/single-line.js';
 import { isMicrosoftIssuer } from './microsoft-issuer.js';
 import { organizationDomain } from './organization-domain.js';
 
@@ -35,10 +37,12 @@ export function identityFromClaims(
   claims: Claims,
 ): UpstreamIdentity {
   const subject = text(claims['sub']);
-  if (!subject) throw refused('The identity provider did not say who you are: `sub` is missing.');
+  if (!subject || !isSingleLine(subject))
+    throw refused('The identity provider did not say who you are: `sub` is missing or malformed.');
   const issuer = text(claims['iss']) ?? provider.issuer;
   const email = verifiedEmail(provider.issuer, claims);
-  const hostedDomain = text(claims['hd'])?.toLowerCase();
+  const hd = text(claims['hd']);
+  const hostedDomain = hd === undefined ? undefined : asciiLowerCase(hd);
   const isGoogle = issuer === GOOGLE;
   const domain = isGoogle ? hostedDomain : domainOfEmail(email);
   return {
@@ -47,7 +51,7 @@ export function identityFromClaims(
     subject,
     tenant: (isGoogle ? hostedDomain : microsoftTenant(provider.issuer, claims)) ?? '',
     email,
-    name: text(claims['name'])?.trim().slice(0, NAME_LIMIT) || null,
+    name: toSingleLine(text(claims['name']) ?? '', NAME_LIMIT),
     organizationDomain: domain === undefined ? null : organizationDomain(domain),
   };
 }

@@ -80,7 +80,7 @@ export class OrganizationsRepository {
    * turns, and the second statement sees what the first committed.
    */
   async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
-    await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR UPDATE`;
+    await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
     const claimed = await sql<{ id: string }>(tx)`
       UPDATE organizations o SET admin_claimed_at = now()
       WHERE o.id = ${orgId}

@@ -24,7 +24,8 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession> {
     const session = usable && (await this.sessions.find(usable.token));
     if (session === undefined) {
       // A stale cookie is as good as none; a token in a header was meant, and is answered.
-      if (requirement === 'optional' && presented?.scheme !== 'Bearer') return undefined;
+      const isMeant = presented !== undefined && presented.scheme !== 'cookie';
+      if (requirement === 'optional' && !isMeant) return undefined;
       throw new DomainError(
         'unauthenticated',
         presented ? 'The access token is invalid or has expired.' : 'Sign in first.',

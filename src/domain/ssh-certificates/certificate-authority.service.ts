@@ -1,11 +1,8 @@
 import { type KeyObject, generateKeyPairSync } from 'node:crypto';
-
 import type { DataSource } from 'typeorm';
-
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { nonceBytes } from '#platform/crypto/random.js';
-
 import { createKeyFile, readKeyFile } from './ca-key-file.js';
 import {
   publicKeyBlob,

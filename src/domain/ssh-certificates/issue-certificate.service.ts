@@ -1,12 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
-
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { principalsOf } from './principals.js';
 import { type IssueRefusal, SshCertificatesRepository } from './ssh-certificates.repository.js';
@@ -48,7 +46,7 @@ const REFUSALS: Record<IssueRefusal, readonly [ErrorCode, string]> = {
   account_inactive: ['account_inactive', 'This account is deactivated.'],
   domain_not_owned: [
     'issuance_refused',
-    'Your organization has not proven that it owns the domain of your e-mail address.',
+    'The domain of your e-mail address is not one that your organization has proven to own.',
   ],
   no_principal: ['principal_not_allowed', 'No SSH principal can be given to this account here.'],
 };

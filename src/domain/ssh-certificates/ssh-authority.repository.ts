@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-
 import { ADVISORY_LOCKS } from '#platform/database/advisory-locks.js';
 import { sql } from '#platform/database/sql.js';
 

@@ -1,8 +1,6 @@
 import { Module } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-
 import { CONFIG, type Config } from '#platform/config/config.js';
-
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { IssueCertificate } from './issue-certificate.service.js';
 import { SshAuthorityRepository } from './ssh-authority.repository.js';

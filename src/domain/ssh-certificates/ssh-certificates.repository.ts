@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { sql } from '#platform/database/sql.js';
 
@@ -66,10 +65,9 @@ export class SshCertificatesRepository {
         FOR SHARE OF s
       ), permit AS MATERIALIZED (
         SELECT a.id AS user_id, a.org_id, a.active, l.id AS session_id,
-          a.org_id IS NULL OR EXISTS (
-            SELECT FROM organization_domains d WHERE d.org_id = a.org_id
-              AND d.domain = split_part(a.email, '@', -1) AND d.verified_at IS NOT NULL
-          ) AS domain_owned,
+          (SELECT d.org_id FROM organization_domains d
+           WHERE d.domain = split_part(a.email, '@', -1) AND d.verified_at IS NOT NULL
+          ) IS NOT DISTINCT FROM a.org_id AS domain_owned, -- their organization's, or nobody's for who has none
           CASE WHEN a.org_id IS NOT NULL
               AND (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
             THEN ${issue.principals}::text[] ELSE ${issue.principalsElsewhere}::text[]

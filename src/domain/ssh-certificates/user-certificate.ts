@@ -1,5 +1,4 @@
 import { type KeyObject, sign } from 'node:crypto';
-
 import type { SshKeyType, SshPublicKey } from './ssh-public-key.js';
 import { SshReader, sshString, sshStrings, uint32, uint64 } from './ssh-wire.js';
 

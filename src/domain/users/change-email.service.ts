@@ -5,8 +5,9 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+import { violatedConstraint } from '#platform/database/faults.js';
 import { domainOfEmail } from './email-address.js';
-import { UsersRepository } from './users.repository.js';
+import { UsersRepository, type User } from './users.repository.js';
 
 /** What a change of e-mail entails: whatever was issued under the old one ends with it, in the same transaction. */
 @Injectable()
@@ -22,17 +23,19 @@ export class ChangeEmail {
   /**
    * Follows the e-mail an identity provider now vouches for: only within the domains of the user's organization, never
    * for a user whom SCIM manages, and not to an address somebody else has. Otherwise the old one stays.
+   *
+   * @param user their row locked by the caller
    */
   async followUpstream(
     tx: EntityManager,
-    userId: string,
+    user: User,
     email: string,
     origin: AuditOrigin,
   ): Promise<void> {
-    const user = await this.users.lock(tx, userId);
-    if (!user || user.email === email || user.scimManaged || user.orgId === null) return;
+    const { id: userId } = user;
+    if (user.email === email || user.scimManaged || user.orgId === null) return;
     if (!(await this.organizations.ownsDomain(tx, user.orgId, domainOfEmail(email)))) return;
-    if (!(await this.users.changeEmail(tx, userId, email))) return;
+    if (!(await this.#change(tx, userId, email))) return;
     await this.sessions.deleteOfUser(tx, userId);
     await this.certificates.revokeOfUser(tx, userId, 'e-mail changed', 'upstream');
     await this.audit.record(tx, {
@@ -43,5 +46,15 @@ export class ChangeEmail {
       origin,
       details: { from: user.email, to: email },
     });
+  }
+
+  /** Under a savepoint: somebody may be taking the same address in this very moment. */
+  async #change(tx: EntityManager, userId: string, email: string): Promise<boolean> {
+    try {
+      return await tx.transaction((inner) => this.users.changeEmail(inner, userId, email));
+    } catch (error) {
+      if (violatedConstraint(error) === 'users_email') return false;
+      throw error;
+    }
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asciiLowerCase } from '#platform/config/ascii.js';
 
 /** The address every mail form accepts (HTML Living Standard §4.10.5.1.5), within the lengths of RFC 5321 §4.5.3.1. */
 const ADDRESS = z
@@ -8,11 +9,11 @@ const ADDRESS = z
   .refine((address) => address.indexOf('@') <= 64);
 
 /**
- * The one spelling under which an e-mail address is stored and compared: trimmed, ASCII lower-cased. Letters beyond
- * ASCII stay as they are: Unicode lower-casing would turn the Kelvin sign into `k`, one person into another.
+ * The one spelling under which an e-mail address is stored and compared: trimmed, ASCII lower-cased.
+ * Letters beyond ASCII stay as they are.
  */
 export function normalizeEmail(text: string): string {
-  return text.trim().replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+  return asciiLowerCase(text.trim());
 }
 
 /** The normalized address; undefined when the text is none, or one that only quoting or non-ASCII could write. */

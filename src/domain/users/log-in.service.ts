@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
@@ -23,6 +23,8 @@ export interface Login {
 /** Logging in with a security key: the second level of session, which may be issued credentials. */
 @Injectable()
 export class LogIn {
+  readonly #security = new Logger('security');
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly users: UsersRepository,
@@ -40,29 +42,39 @@ export class LogIn {
    * @throws DomainError assertion_rejected (a counter that does not grow, audited), account_inactive
    */
   async logIn(login: Login, origin: AuditOrigin): Promise<OpenedSession | undefined> {
-    const { key, assertion } = login;
+    const { key, assertion, session: present } = login;
+    // A key that was enrolled as one that cannot verify its user asserts presence, whatever it says of itself.
+    const userVerified = assertion.userVerified && key.userVerification;
     const outcome = await this.dataSource.transaction(async (tx) => {
       const user = await this.users.lock(tx, key.userId);
       if (!user?.active) {
         throw new DomainError('account_inactive', 'This account is deactivated.');
       }
       const about = { actorId: user.id, subjectId: user.id, orgId: user.orgId, origin };
-      if (!(await this.keys.advanceCounter(tx, key.id, assertion.signCount))) {
+      const counter = await this.keys.advanceCounter(tx, key.id, assertion.signCount);
+      if (counter === 'gone') {
+        throw new DomainError(
+          'assertion_rejected',
+          'This security key is not registered any more.',
+        );
+      }
+      if (counter === 'stuck') {
         const details = { key_id: key.id, reason: 'signature counter did not grow' };
         await this.audit.record(tx, { type: 'login_failed', ...about, details });
-        return 'counter' as const;
+        return counter;
       }
       const { orgId, email } = user;
       if (orgId !== null && email !== null) {
         await this.claimAdmin.forMember(tx, { id: user.id, orgId, email }, origin);
       }
-      const session = await this.#raise(tx, login);
-      const details = { key_id: key.id, user_verified: assertion.userVerified };
+      const session = await this.#raise(tx, key, userVerified, present);
+      const details = { key_id: key.id, user_verified: userVerified };
       await this.audit.record(tx, { type: 'login_success', ...about, details });
       return session;
     });
     // Thrown outside the transaction, which keeps the audit row.
-    if (outcome === 'counter') {
+    if (outcome === 'stuck') {
+      this.#security.warn({ keyId: key.id, userId: key.userId }, 'signature counter did not grow');
       throw new DomainError(
         'assertion_rejected',
         'The signature counter of this key did not grow: it may have been copied.',
@@ -85,11 +97,12 @@ export class LogIn {
 
   async #raise(
     tx: EntityManager,
-    { key, assertion, session }: Login,
+    key: AssertingKey,
+    userVerified: boolean,
+    session: LiveSession | undefined,
   ): Promise<OpenedSession | undefined> {
     const authTime = new Date();
-    const raisesLevel =
-      session?.level !== 'verified' || (assertion.userVerified && session.acr !== AAL3);
+    const raisesLevel = session?.level !== 'verified' || (userVerified && session.acr !== AAL3);
     if (!raisesLevel) {
       if (await this.sessions.renewAuthTime(tx, session.id, authTime)) return undefined;
       throw ended();
@@ -100,7 +113,7 @@ export class LogIn {
       userId: key.userId,
       authenticatorId: key.id,
       authTime,
-      ...assuranceOf(assertion.userVerified),
+      ...assuranceOf(userVerified),
     });
   }
 }

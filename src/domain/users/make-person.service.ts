@@ -83,7 +83,7 @@ export class MakePerson {
     const { email, name, organizationDomain } = identity;
     const organization =
       organizationDomain === null
-        ? undefined
+        ? await this.#stayOutside(tx, identity)
         : await this.#joinOrFound(tx, organizationDomain, identity);
     const orgId = organization?.id ?? null;
     const made = await this.users.create(tx, { id, orgId, email, name });
@@ -102,6 +102,20 @@ export class MakePerson {
       await this.claimAdmin.forFounder(tx, { id, orgId: organization.id, email }, origin);
     }
     return { id, orgId, email };
+  }
+
+  /**
+   * Nobody stands beside an organization with an address in its domain: a consumer account on a corporate address is
+   * not one of its people, and two people must never be one principal.
+   */
+  async #stayOutside(tx: EntityManager, identity: UpstreamIdentity): Promise<undefined> {
+    const domain = domainOfEmail(identity.email);
+    await this.organizations.lockDomain(tx, domain);
+    if (await this.organizations.findByDomain(tx, domain, identity)) {
+      throw refused(
+        "Sign in as one of your organization's people: it owns the domain of your e-mail.",
+      );
+    }
   }
 
   async #joinOrFound(

@@ -37,9 +37,12 @@ export class ResolvePerson {
   ): Promise<Person> {
     const bound = await this.users.findByIdentity(tx, identity.issuer, identity.subject);
     if (!bound) return this.#unbound(tx, identity, origin);
-    if (!bound.active) return { kind: 'refused', reason: DEACTIVATED, user: bound };
-    await this.changeEmail.followUpstream(tx, bound.id, identity.email, origin);
-    return { kind: 'known', user: bound };
+    // Judged under the row's lock: a de-provisioning that was a moment faster has ended this account.
+    const user = await this.users.lock(tx, bound.id);
+    if (!user) return { kind: 'refused', reason: 'This account was removed.' };
+    if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user };
+    await this.changeEmail.followUpstream(tx, user, identity.email, origin);
+    return { kind: 'known', user };
   }
 
   async #unbound(

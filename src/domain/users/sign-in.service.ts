@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
@@ -16,6 +16,8 @@ export interface SignedIn {
 /** Signing in upstream: the first level of session, which sees pages and may enroll a first key. */
 @Injectable()
 export class SignIn {
+  readonly #security = new Logger('security');
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly people: ResolvePerson,
@@ -59,7 +61,11 @@ export class SignIn {
       return { kind: 'signed in' as const, session, next };
     });
     // Thrown outside the transaction, which keeps the audit row of the refusal.
-    if (outcome.kind === 'refused') throw new DomainError('sign_in_refused', outcome.reason);
+    if (outcome.kind === 'refused') {
+      const { reason, user } = outcome;
+      this.#security.warn({ userId: user?.id, provider: identity.provider }, `refused: ${reason}`);
+      throw new DomainError('sign_in_refused', reason);
+    }
     return outcome;
   }
 }

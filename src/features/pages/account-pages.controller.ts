@@ -39,7 +39,7 @@ export class AccountPagesController {
 
   @Get()
   home(@CurrentSession() session: LiveSession | undefined, @Res() response: Response): void {
-    this.#show(response, 'home', { person: person(session), baseUrl: this.#baseUrl });
+    this.#show(response, 'home', { person: person(session) });
   }
 
   /** @throws DomainError already_enrolled (403) for whoever has a key */

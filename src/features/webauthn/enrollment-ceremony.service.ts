@@ -21,7 +21,7 @@ interface State {
   readonly challenge: string;
   /** The user handle the key is given: the id of the person, who may not exist yet. */
   readonly userId: string;
-  readonly redirectTo: string | null;
+  readonly redirectTo: string;
 }
 
 /** The registration ceremony of a person's first key (WebAuthn §7.1). */
@@ -56,7 +56,7 @@ export class EnrollmentCeremony {
     const payload: State = {
       challenge: challenge.toString('base64url'),
       userId,
-      redirectTo: redirect_to ?? null,
+      redirectTo: sameOriginTarget(redirect_to, this.config.http.baseUrl),
     };
     const state = await this.states.seal(PURPOSE, payload, {
       binding: sessionBinding(session.id),
@@ -89,10 +89,8 @@ export class EnrollmentCeremony {
   }
 
   /** With the key's user verified, on; without, the login step follows. */
-  #whereNext(level: Enrolled['level'], redirectTo: string | null): string {
-    const { baseUrl } = this.config.http;
-    const target = sameOriginTarget(redirectTo ?? undefined, baseUrl);
-    if (level === 'verified') return target;
-    return `${baseUrl}/login?redirect_to=${encodeURIComponent(target)}`;
+  #whereNext(level: Enrolled['level'], redirectTo: string): string {
+    if (level === 'verified') return redirectTo;
+    return `${this.config.http.baseUrl}/login?redirect_to=${encodeURIComponent(redirectTo)}`;
   }
 }

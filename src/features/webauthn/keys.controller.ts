@@ -3,7 +3,6 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageKeys } from '#domain/users/manage-keys.service.js';
 import { Access, CurrentSession } from '#platform/http/access.js';
-import { BodyLimit } from '#platform/http/body-limits.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
@@ -11,7 +10,6 @@ import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 /** One's own security keys. Another person's key is not there at all: 404. */
 @Controller('v1/keys')
 @Access({ session: 'verified', origin: 'own' })
-@BodyLimit('webauthn')
 export class KeysController {
   constructor(private readonly keys: ManageKeys) {}
 

@@ -32,7 +32,7 @@ const PURPOSE = 'webauthn-login';
 
 interface State {
   readonly challenge: string;
-  readonly redirectTo: string | null;
+  readonly redirectTo: string;
 }
 
 /** Who asks for a login: somebody in a session of theirs, or a browser without one. */
@@ -73,7 +73,7 @@ export class LoginCeremony {
     });
     const payload: State = {
       challenge: challenge.toString('base64url'),
-      redirectTo: redirect_to ?? null,
+      redirectTo: sameOriginTarget(redirect_to, this.config.http.baseUrl),
     };
     const state = await this.states.seal(PURPOSE, payload, {
       binding: bindingOf(asker),
@@ -116,8 +116,7 @@ export class LoginCeremony {
       throw error;
     }
     const opened = await this.logins.logIn({ key, assertion, session: asker.session }, origin);
-    const redirectTo = sameOriginTarget(state.redirectTo ?? undefined, this.config.http.baseUrl);
-    return { opened, redirectTo };
+    return { opened, redirectTo: state.redirectTo };
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isSingleLine } from '#platform/http/single-line.js';
 
 /** Where the browser should end up; held to our own origin when it is used. */
 const redirectTo = z.string().max(2048).optional();
@@ -17,7 +18,8 @@ const keyName = z
   .string()
   .trim()
   .min(1, 'must not be empty')
-  .max(64, 'must have at most 64 characters');
+  .max(64, 'must have at most 64 characters')
+  .refine(isSingleLine, 'must be one line of text');
 
 /** `POST /login/webauthn/complete`. */
 export const COMPLETE_LOGIN = z.object(completion);

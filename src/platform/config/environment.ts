@@ -1,8 +1,11 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/http/loopback.js';
+import { parseLogFilter } from '#platform/telemetry/log-filter.js';
+import { asciiLowerCase } from './ascii.js';
 import type { AaguidPolicy } from './config.js';
 
 /** The environment as plain strings; an empty string counts as unset. */
@@ -14,7 +17,7 @@ const list = z.string().transform((text) =>
     .map((item) => item.trim())
     .filter((item) => item !== ''),
 );
-const lowerCasedSet = list.transform((items) => new Set(items.map((item) => item.toLowerCase())));
+const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLowerCase)));
 const wholeNumber = (minimum: number, maximum: number) =>
   z
     .string()
@@ -66,6 +69,31 @@ const aaguidPolicy = list.transform((items, context): AaguidPolicy => {
   return aaguids.length === 0 ? { kind: 'any' } : { kind: 'list', aaguids: new Set(aaguids) };
 });
 
+const certificates = z.string().transform((text, context): string[] => {
+  try {
+    const pem = text.includes('-----BEGIN') ? text : readFileSync(text, 'utf8');
+    const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+    if (blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0)) {
+      return blocks;
+    }
+  } catch {
+    // Said below: the reason may quote what was set.
+  }
+  return refuse(context, 'must be PEM certificates, or a readable file of them');
+});
+
+const logDirectives = z.string().transform((text, context) => {
+  try {
+    parseLogFilter(text);
+    return text;
+  } catch {
+    return refuse(
+      context,
+      'must be directives such as info,security=warn; levels are trace to off',
+    );
+  }
+});
+
 const rootSecret = z
   .string()
   .min(32, 'must have at least 32 characters')
@@ -110,7 +138,7 @@ export const ENVIRONMENT = z.object({
     .pipe(z.array(z.string().regex(/^(?!-)[a-z0-9-]{1,32}(?<!-)$/, 'has a malformed slug')))
     .refine((slugs) => slugs.length > 0, 'at least one upstream identity provider is required')
     .refine((slugs) => new Set(slugs).size === slugs.length, 'names a slug twice'),
-  SVC_EXTRA_CA_CERTS: z.string().optional(), // PEM, or the path of a PEM file
+  SVC_EXTRA_CA_CERTS: certificates.default([]), // PEM, or the path of a PEM file
 
   SVC_ALLOWED_DOMAINS: lowerCasedSet.optional(), // unset: any domain may enroll
   SVC_BOOTSTRAP_ADMINS: lowerCasedSet.optional(), // unset: whoever comes first
@@ -118,7 +146,11 @@ export const ENVIRONMENT = z.object({
   SVC_SESSION_HOURS: wholeNumber(1, 24).default(8),
 
   SVC_LOG_FORMAT: z.enum(['text', 'json'], 'must be text or json').default('text'),
-  RUST_LOG: z.string().default('info'),
+  RUST_LOG: logDirectives.default('info'),
+
+  // Of features to come, but what is wrong is wrong already.
+  SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).optional(),
+  SVC_OAUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).optional(),
 });
 
 /** What {@link ENVIRONMENT} makes of an environment. */

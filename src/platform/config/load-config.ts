@@ -1,5 +1,3 @@
-import { X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -43,12 +41,21 @@ const NOT_BUILT_YET = [
   'SVC_CERTIFICATION_TEST_TOKEN',
 ];
 
-/** Settings of features that do not exist yet: without effect, and said so. */
+/** Settings of features that do not exist yet: without effect, and said so. A trailing `_` stands for all that begin so. */
 const WITHOUT_EFFECT_YET = [
   'SVC_METRICS_BEARER_TOKEN',
   'SVC_OIDC_SIGNING_KEY',
   'SVC_OIDC_RSA_SIGNING_KEY',
+  'SVC_DEVICE_CODE_EXPIRES',
+  'SVC_DEVICE_POLL_INTERVAL',
+  'SVC_CLEANUP_INTERVAL',
+  'SVC_AUTH_EVENTS_RETENTION_DAYS',
+  'SVC_OAUTH_EVENTS_RETENTION_DAYS',
+  'SVC_AWS_AUDIENCE',
+  'SVC_GITHUB_',
+  'SVC_S3_CONFIG_',
   'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_SERVICE_NAME',
 ];
 
 /**
@@ -65,15 +72,10 @@ export function loadConfig(raw: Environment): LoadedConfig {
   const parsed = ENVIRONMENT.safeParse(environment);
   if (!parsed.success) problems.push(...problemLines(parsed.error));
   const providers = loadProviders(environment, problems);
-  if (!parsed.success) throw new ConfigProblems(problems);
+  problems.push(...originProblems(environment));
+  if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
 
   const settings = parsed.data;
-  const baseHost = new URL(settings.SVC_BASE_URL).hostname;
-  const rpId = settings.SVC_RP_ID ?? baseHost;
-  problems.push(...originProblems(settings.SVC_BASE_URL, rpId));
-  const extraCaCerts = loadCertificates(settings.SVC_EXTRA_CA_CERTS, problems);
-  if (problems.length > 0) throw new ConfigProblems(problems);
-
   const config: Config = {
     http: {
       baseUrl: settings.SVC_BASE_URL,
@@ -82,13 +84,13 @@ export function loadConfig(raw: Environment): LoadedConfig {
       corsOrigins: settings.SVC_CORS_ORIGINS,
     },
     relyingParty: {
-      id: rpId,
+      id: settings.SVC_RP_ID ?? new URL(settings.SVC_BASE_URL).hostname,
       name: settings.SVC_RP_NAME,
       organizationName: settings.SVC_ORG_NAME ?? settings.SVC_RP_NAME,
     },
     database: databaseSettings(settings),
     secrets: { root: settings.SVC_JWT_SECRET, previousRoot: settings.SVC_JWT_SECRET_PREVIOUS },
-    upstream: { providers, extraCaCerts },
+    upstream: { providers, extraCaCerts: settings.SVC_EXTRA_CA_CERTS },
     enrollment: {
       allowedDomains: settings.SVC_ALLOWED_DOMAINS,
       bootstrapAdmins: settings.SVC_BOOTSTRAP_ADMINS,
@@ -159,8 +161,12 @@ function loadProviders(environment: Environment, problems: string[]): OidcProvid
   });
 }
 
-function originProblems(baseUrl: string, rpId: string): string[] {
-  const { protocol, hostname } = new URL(baseUrl);
+/** What the public origin and the relying party must be to each other, where each is well-formed on its own. */
+function originProblems(environment: Environment): string[] {
+  const baseUrl = ENVIRONMENT.shape.SVC_BASE_URL.safeParse(environment['SVC_BASE_URL']);
+  if (!baseUrl.success) return [];
+  const { protocol, hostname } = new URL(baseUrl.data);
+  const rpId = environment['SVC_RP_ID']?.toLowerCase() ?? hostname;
   const problems: string[] = [];
   if (protocol === 'http:' && !isLoopbackHost(hostname)) {
     problems.push('SVC_BASE_URL: must be https (http only for a loopback host)');
@@ -177,24 +183,10 @@ function originProblems(baseUrl: string, rpId: string): string[] {
   return problems;
 }
 
-function loadCertificates(value: string | undefined, problems: string[]): string[] {
-  if (value === undefined) return [];
-  try {
-    const pem = value.includes('-----BEGIN') ? value : readFileSync(value, 'utf8');
-    const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-    if (blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0))
-      return blocks;
-  } catch {
-    // Said below: the reason may quote what was set.
-  }
-  problems.push('SVC_EXTRA_CA_CERTS: must be PEM certificates, or a readable file of them');
-  return [];
-}
-
 function warningsOf(environment: Environment, config: Config): string[] {
-  const warnings = WITHOUT_EFFECT_YET.filter((name) => environment[name] !== undefined).map(
-    (name) => `${name}: has no effect in this version`,
-  );
+  const warnings = Object.keys(environment)
+    .filter((name) => !NOT_BUILT_YET.includes(name) && hasNoEffectYet(name))
+    .map((name) => `${name}: has no effect in this version`);
   if (new Set(Buffer.from(config.secrets.root)).size < 8) {
     warnings.push('SVC_JWT_SECRET: has fewer than 8 distinct bytes');
   }
@@ -204,6 +196,12 @@ function warningsOf(environment: Environment, config: Config): string[] {
     );
   }
   return warnings;
+}
+
+function hasNoEffectYet(name: string): boolean {
+  return WITHOUT_EFFECT_YET.some((known) =>
+    known.endsWith('_') ? name.startsWith(known) : name === known,
+  );
 }
 
 function problemLines(error: z.ZodError, prefix = ''): string[] {

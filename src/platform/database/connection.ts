@@ -32,7 +32,7 @@ export async function openPool(
 ): Promise<DataSource> {
   const dataSource = await connect(address, log, { ...timeouts, max: maxConnections });
   const pool = poolOf(dataSource);
-  pool.on('release', (_error, client) => discardUnlessIdle(client));
+  pool?.on('release', (_error, client) => discardUnlessIdle(client));
   return dataSource;
 }
 
@@ -53,16 +53,17 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolConfig): Promi
     applicationName: 'svc-server',
     poolErrorHandler: (error: Error) => {
       // Connections that end because we are leaving are not lost.
-      if (!poolOf(dataSource).ending) log.warn(`Lost an idle connection: ${error.message}`);
+      if (poolOf(dataSource)?.ending === false)
+        log.warn(`Lost an idle connection: ${error.message}`);
     },
     extra: { ...address, keepAlive: true, ...pool },
   });
   return dataSource.initialize();
 }
 
-function poolOf({ driver }: DataSource): Pool {
-  if ('master' in driver && driver.master instanceof Pool) return driver.master;
-  throw new TypeError('The driver of the data source has no pool');
+/** The driver's pool; none before it connects and after it is destroyed. */
+function poolOf({ driver }: DataSource): Pool | undefined {
+  return 'master' in driver && driver.master instanceof Pool ? driver.master : undefined;
 }
 
 /**

@@ -47,6 +47,12 @@ export function isDatabaseAway(error: unknown): boolean {
   return AWAY_MESSAGES.has(fault.message);
 }
 
+/** Whether the statement lost against another one (deadlock, serialization) and the same request may well succeed. */
+export function isLostRace(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state === '40P01' || state === '40001';
+}
+
 /** The five-character SQLSTATE PostgreSQL reported, or undefined for any other error. */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = codeOf(reportedBy(error));

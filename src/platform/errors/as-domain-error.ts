@@ -1,5 +1,5 @@
 import { HttpException } from '@nestjs/common';
-import { isDatabaseAway } from '#platform/database/faults.js';
+import { isDatabaseAway, isLostRace } from '#platform/database/faults.js';
 import type { ErrorCode } from './catalogue.js';
 import { DomainError } from './domain-error.js';
 
@@ -24,9 +24,15 @@ export function asDomainError(thrown: unknown): DomainError {
       retryAfter: 1,
     });
   }
+  if (isLostRace(thrown)) {
+    return new DomainError('unavailable', 'Another request was faster. Try again.', {
+      cause: thrown,
+      retryAfter: 1,
+    });
+  }
   const status = thrown instanceof HttpException ? thrown.getStatus() : statusOf(thrown);
   const code = status === undefined ? undefined : FRAMEWORK_CODES[status];
-  if (code !== undefined) return new DomainError(code, DETAILS[code] ?? '', { cause: thrown });
+  if (code !== undefined) return new DomainError(code, DETAILS[code] ?? '');
   return new DomainError('internal', 'Something went wrong on our side.', { cause: thrown });
 }
 

@@ -6,10 +6,10 @@ export interface AccessRequirement {
    */
   readonly session: 'none' | 'optional' | 'any' | 'verified';
   /**
-   * Whose pages may send a write here: `own` our own origin; `ui` those of SVC_CORS_ORIGINS too; `any` does not ask
-   * (nothing on such a route is decided by a cookie).
+   * Whose pages may send a write here: `own` our own origin, where a cookie decides; `strict` our own origin, whatever
+   * decides; `ui` those of SVC_CORS_ORIGINS too; `any` does not ask (no cookie means anything on such a route).
    */
-  readonly origin: 'own' | 'ui' | 'any';
+  readonly origin: 'own' | 'strict' | 'ui' | 'any';
 }
 
 /** An access token as a request presented it. */

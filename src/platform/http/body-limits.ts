@@ -14,6 +14,3 @@ export type BodyKind = keyof typeof BODY_LIMITS;
 
 /** States which of {@link BODY_LIMITS} holds for a route or a controller. */
 export const BodyLimit = Reflector.createDecorator<BodyKind>();
-
-/** Marks a route that reads an HTML form instead of JSON. */
-export const FormBody = Reflector.createDecorator<true>();

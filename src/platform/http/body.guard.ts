@@ -3,27 +3,22 @@ import { Reflector } from '@nestjs/core';
 import bodyParser from 'body-parser';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { BODY_LIMITS, BodyLimit, FormBody, type BodyKind } from './body-limits.js';
+import { BODY_LIMITS, BodyLimit, type BodyKind } from './body-limits.js';
 
 /** Methods whose content means something (RFC 9110 §9.3). */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
 const isJson = (type: string) => /^application\/(?:[\w.-]+\+)?json$/i.test(type);
-const isForm = (type: string) => /^application\/x-www-form-urlencoded$/i.test(type);
 
 /** The parsers of each kind of route, made once. Compressed bodies are refused: nobody needs them, bombs do. */
 const PARSERS = {
-  default: parsersFor(BODY_LIMITS.default),
-  credentials: parsersFor(BODY_LIMITS.credentials),
-  webauthn: parsersFor(BODY_LIMITS.webauthn),
+  default: parserFor(BODY_LIMITS.default),
+  credentials: parserFor(BODY_LIMITS.credentials),
+  webauthn: parserFor(BODY_LIMITS.webauthn),
 } satisfies Record<BodyKind, unknown>;
 
-function parsersFor(limit: number) {
-  const options = { limit, inflate: false, type: () => true };
-  return {
-    json: bodyParser.json(options),
-    form: bodyParser.urlencoded({ ...options, extended: false }),
-  };
+function parserFor(limit: number) {
+  return bodyParser.json({ limit, inflate: false, type: () => true });
 }
 
 /**
@@ -41,8 +36,7 @@ export class BodyGuard implements CanActivate {
     if (!METHODS_WITH_BODY.has(request.method) || !hasBody(request)) return true;
     const targets = [context.getHandler(), context.getClass()];
     const kind = this.reflector.getAllAndOverride(BodyLimit, targets) ?? 'default';
-    const form = this.reflector.getAllAndOverride(FormBody, targets) ?? false;
-    return readBody(request, http.getResponse<Response>(), kind, form);
+    return readBody(request, http.getResponse<Response>(), kind);
   }
 }
 
@@ -51,18 +45,12 @@ function hasBody({ headers }: Request): boolean {
 }
 
 /** @throws DomainError body_too_large, unsupported_media_type or malformed_body */
-async function readBody(
-  request: Request,
-  response: Response,
-  kind: BodyKind,
-  form: boolean,
-): Promise<true> {
+async function readBody(request: Request, response: Response, kind: BodyKind): Promise<true> {
   const type = (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim() ?? '';
-  if (!(form ? isForm(type) : isJson(type))) {
-    const expected = form ? 'application/x-www-form-urlencoded' : 'application/json';
-    throw new DomainError('unsupported_media_type', `The body must be ${expected}.`);
+  if (!isJson(type)) {
+    throw new DomainError('unsupported_media_type', 'The body must be application/json.');
   }
-  const parse = form ? PARSERS[kind].form : PARSERS[kind].json;
+  const parse = PARSERS[kind];
   const error = await new Promise<unknown>((resolve) => {
     parse(request, response, resolve);
   });
@@ -85,9 +73,8 @@ function bodyError(error: unknown, kind: BodyKind): DomainError {
     );
   }
   if (status !== undefined && status < 500) {
-    return new DomainError('malformed_body', 'The body cannot be read as what it says it is.', {
-      cause: error,
-    });
+    // Without its cause: a parser quotes what it stumbled over, and bodies carry secrets.
+    return new DomainError('malformed_body', 'The body cannot be read as what it says it is.');
   }
   return new DomainError('internal', 'The body could not be read.', { cause: error });
 }

@@ -6,7 +6,10 @@ export const SESSION_COOKIE = 'svc_session';
 
 /** The value of a cookie of the request; undefined when absent, or sent twice with different values. */
 export function readCookie(request: Request, name: string): string | undefined {
-  return parseCookie(request.headers.cookie ?? '')[name];
+  const pairs = (request.headers.cookie ?? '').split(';');
+  const values = new Set(pairs.map((pair) => parseCookie(pair)[name]));
+  values.delete(undefined);
+  return values.size === 1 ? values.values().next().value : undefined;
 }
 
 /** Sets a cookie that scripts cannot read and other sites' writes do not carry: HttpOnly, SameSite=Lax, Path=/. */

@@ -27,7 +27,8 @@ export class OriginRule {
     const { origin, authorization } = request.headers;
     // Without the cookie nothing of a browser's is at stake; the pages' own calls come from our pages even so.
     const hasCookie = readCookie(request, SESSION_COOKIE) !== undefined;
-    if (!hasCookie && (rule === 'own' || authorization !== undefined)) return;
+    const isBrowsers = hasCookie || (rule === 'ui' && authorization === undefined);
+    if (rule !== 'strict' && !isBrowsers) return;
     const allowed =
       origin !== undefined && (rule === 'ui' ? this.#ui.has(origin) : origin === this.#own);
     if (!allowed) {

@@ -1,3 +1,6 @@
+/** In characters: what goes on in queries and headers must fit into them. */
+const LONGEST = 2048;
+
 /**
  * Where a browser ends up after a ceremony: the address asked for, if a browser would resolve it to our own origin,
  * else the start page. The answer is absolute, since a path such as `//evil` is another origin to a browser.
@@ -11,7 +14,8 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
     return home;
   }
   const { origin, href, username, password } = new URL(target, home);
-  return origin === baseUrl && username === '' && password === '' ? href : home;
+  const isOurs = origin === baseUrl && href.startsWith(home); // a blob: of our origin is no page of ours
+  return isOurs && username === '' && password === '' && href.length <= LONGEST ? href : home;
 }
 
 /** Browsers drop tabs and line feeds from addresses, and parsers differ on the rest: none is honest. */

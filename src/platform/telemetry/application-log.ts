@@ -3,6 +3,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import { Logger as NestPinoLogger, PinoLogger } from 'nestjs-pino';
 import type { Logger } from 'pino';
 import { interactionIdOf } from '#platform/http/interaction-id.js';
+import { nestPinoParams } from './pino-options.js';
 
 /** The target of the lines about requests. */
 const HTTP_TARGET = 'http';
@@ -31,7 +32,7 @@ export interface ApplicationLog {
 
 /** Makes an application's log on the logger of the process. */
 export function applicationLog(logger: Logger): ApplicationLog {
-  const params = { pinoHttp: { logger } };
+  const params = nestPinoParams(logger);
   const root = new PinoLogger(params);
   const requestLog: RequestHandler = (request, response, next) => {
     const interactionId = interactionIdOf(request);

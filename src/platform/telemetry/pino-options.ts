@@ -40,7 +40,7 @@ export function createLogger(
  * What is logged of an error: nothing but what says where it comes from. Libraries hang the rest of the world on theirs,
  * such as the parameters of a failed query.
  */
-function describeError(error: unknown): unknown {
+export function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return typeof error;
   const code = 'code' in error ? String(error.code) : undefined;
   const { name, message, stack, cause } = error;
@@ -57,4 +57,9 @@ function textStream(destination: 1 | 2) {
     ignore: 'context',
     messageFormat: '{if context}{context}: {end}{msg}',
   });
+}
+
+/** What nestjs-pino needs to write through the process's logger, with our reading of errors instead of its own. */
+export function nestPinoParams(logger: Logger) {
+  return { pinoHttp: { logger, serializers: { err: describeError }, wrapSerializers: false } };
 }

@@ -1,6 +1,7 @@
 import { Module, type DynamicModule } from '@nestjs/common';
 import { LoggerModule } from 'nestjs-pino';
 import type { Logger } from 'pino';
+import { nestPinoParams } from './pino-options.js';
 
 /** Structured logs by nestjs-pino. What binds lines to their request is the middleware of
  * application-log.ts, before any routing. */
@@ -10,7 +11,7 @@ export class TelemetryModule {
     return {
       module: TelemetryModule,
       global: true,
-      imports: [LoggerModule.forRoot({ pinoHttp: { logger }, forRoutes: [] })],
+      imports: [LoggerModule.forRoot({ ...nestPinoParams(logger), forRoutes: [] })],
       exports: [LoggerModule],
     };
   }

@@ -123,9 +123,48 @@ describe('loadConfig', () => {
       '/nowhere/ca.pem',
       'must be PEM certificates, or a readable file of them',
     ],
+    [
+      'RUST_LOG',
+      'info,scim=loud',
+      'must be directives such as info,security=warn; levels are trace to off',
+    ],
+    ['SVC_AUTH_EVENTS_RETENTION_DAYS', '-4', 'must be a whole number'],
     ['SVC_TLS_CERT', '/etc/tls.pem', 'is not supported by this version'],
   ])('%s=%s is refused: %s', (name, value, problem) => {
     expect(problemsOf({ ...WORKING, [name]: value })).toContain(`${name}: ${problem}`);
+  });
+
+  it('tells problems of every kind at once, each by its own rule', () => {
+    const problems = problemsOf({
+      SVC_BASE_URL: 'http://keys.example.org',
+      SVC_EXTRA_CA_CERTS: '/nowhere/ca.pem',
+      RUST_LOG: 'x=loud',
+      SVC_LOG_FORMAT: 'xml',
+      SVC_TLS_KEY: 'x',
+    });
+    expect(problems.map((line) => line.split(':')[0]).toSorted()).toEqual([
+      'RUST_LOG',
+      'SVC_BASE_URL',
+      'SVC_EXTRA_CA_CERTS',
+      'SVC_IDPS',
+      'SVC_JWT_SECRET',
+      'SVC_LOG_FORMAT',
+      'SVC_TLS_KEY',
+    ]);
+  });
+
+  it('says of settings without effect that they have none', () => {
+    const { warnings } = loadConfig({
+      ...WORKING,
+      SVC_GITHUB_APP_ID: '1',
+      SVC_S3_CONFIG_REGION: 'x',
+      OTEL_SERVICE_NAME: 'x',
+    });
+    expect(warnings).toEqual([
+      'SVC_GITHUB_APP_ID: has no effect in this version',
+      'SVC_S3_CONFIG_REGION: has no effect in this version',
+      'OTEL_SERVICE_NAME: has no effect in this version',
+    ]);
   });
 
   it('never repeats a value', () => {

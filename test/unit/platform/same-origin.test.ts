@@ -27,6 +27,8 @@ describe('sameOriginTarget', () => {
     'https://keys.example.org@evil.example/',
     'https://user:password@keys.example.org/',
     'javascript:alert(1)',
+    'blob:https://keys.example.org/x',
+    `/${'x'.repeat(2048)}`,
     'data:text/html,x',
     ' //evil.example',
     'https://evil.example',

@@ -1,6 +1,5 @@
 import { type KeyObject, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-
 import {
   publicKeyBlob,
   publicKeyLine,

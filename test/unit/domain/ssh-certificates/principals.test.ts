@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-
 import { principalsOf } from '#domain/ssh-certificates/principals.js';
 
 const BOTH = new Set(['email', 'username'] as const);

@@ -1,6 +1,5 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-
 import { parseSshPublicKey } from '#domain/ssh-certificates/ssh-public-key.js';
 import { sshString, sshStrings } from '#domain/ssh-certificates/ssh-wire.js';
 import { DomainError } from '#platform/errors/domain-error.js';

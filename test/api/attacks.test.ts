@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { count, rows } from '../support/rows.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+
+describe('attacks', () => {
+  let app: TestApp;
+  const says = new Map<string, object>();
+  beforeAll(async () => {
+    app = await startTestApp({ claims: (email) => says.get(email) ?? {} });
+  });
+  afterAll(() => app.close());
+
+  /** A consumer account: its provider vouches for the address, and for no organization. */
+  const consumer = async (email: string) => {
+    const client = app.client();
+    await client.signIn(email);
+    await app.dataSource.query(
+      `UPDATE sessions SET pending_identity = pending_identity || '{"organizationDomain": null}'
+       WHERE pending_identity->>'email' = $1`,
+      [email],
+    );
+    return client;
+  };
+
+  it('a consumer account with a corporate address does not enroll beside its organization', async () => {
+    const stranger = await consumer('ceo@twin.example');
+    await app.enrolled('founder@twin.example');
+    const answer = await stranger.enroll(app.newKey());
+    expect([answer.status, answer.json.code]).toEqual([403, 'enrollment_refused']);
+  });
+
+  it('a consumer account that was faster is issued nothing once an organization owns the domain', async () => {
+    const stranger = await consumer('cto@later.example');
+    expect((await stranger.enroll(app.newKey())).status).toBe(200);
+    const ask = () => stranger.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    expect((await ask()).status).toBe(200);
+    await app.enrolled('founder@later.example');
+    const answer = await ask();
+    expect([answer.status, answer.json.code]).toEqual([403, 'issuance_refused']);
+  });
+
+  it('a key enrolled without user verification reaches no AAL3, whatever flag it sets', async () => {
+    const { key } = await app.enrolled('liar@acme.example');
+    await app.dataSource.query(
+      `UPDATE authenticators a SET user_verification = false, attestation = 'fido-u2f'
+       FROM users u WHERE u.id = a.user_id AND u.email = 'liar@acme.example'`,
+    );
+    const client = app.client();
+    await client.signIn('liar@acme.example');
+    const { state, publicKey } = (await client.post('/login/webauthn/start', {})).json;
+    const credential = key.get({ ...publicKey, userVerification: 'required' }, app.baseUrl);
+    expect((await client.post('/login/webauthn/complete', { state, credential })).status).toBe(200);
+    const [session] = await rows(
+      app.dataSource,
+      `SELECT s.amr, s.acr FROM sessions s JOIN users u ON u.id = s.user_id
+       WHERE u.email = 'liar@acme.example' ORDER BY s.id DESC LIMIT 1`,
+    );
+    expect(session).toEqual({ amr: ['hwk', 'user'], acr: null });
+  });
+
+  it.each(['a\u0000b', 'a\ud800b', 'a\u202eb', 'a\nb', 'a\u2028b'])(
+    'a key cannot be named %j',
+    async (name) => {
+      const { client } = await app.enrolled(`names-${name.charCodeAt(1)}@acme.example`);
+      const [key] = (await client.get('/v1/keys')).json.keys;
+      const answer = await client.send('PATCH', `/v1/keys/${key.id}`, { body: { name } });
+      expect([answer.status, answer.json.detail]).toEqual([400, 'name: must be one line of text']);
+    },
+  );
+
+  it.each([`${'x'.repeat(199)}\u{1f600}tail`, 'nul\u0000name', 'half \ud83d pair', '\u202eeman'])(
+    'a person whom the provider calls %j can sign in',
+    async (name) => {
+      const email = `named-${name.length}@acme.example`;
+      says.set(email, { name });
+      const { client } = await app.enrolled(email);
+      expect((await client.get('/keys')).status).toBe(200);
+    },
+  );
+
+  it('an Authorization header of an unknown scheme lifts no origin rule and hides no session', async () => {
+    const { client, key } = await app.enrolled('dpop@acme.example');
+    const evil = { origin: 'https://evil.example', authorization: 'DPoP abc' };
+    const browser = app.client();
+    const start = await browser.post('/login/webauthn/start', {}, { headers: evil });
+    expect([start.status, start.json.code]).toEqual([401, 'unauthenticated']);
+    const { state, publicKey } = (await browser.post('/login/webauthn/start', {})).json;
+    const completed = await browser.post(
+      '/login/webauthn/complete',
+      { state, credential: key.get(publicKey, app.baseUrl) },
+      { headers: evil },
+    );
+    expect(completed.status).toBe(401);
+    expect(browser.cookie('svc_session')).toBeUndefined();
+
+    const left = await client.post('/logout', undefined, {
+      headers: { authorization: 'DPoP abc' },
+    });
+    expect(left.status).toBe(401);
+    expect((await client.get('/v1/keys')).status).toBe(200);
+  });
+
+  it('a sign-in that waits for a deactivation opens no session', async () => {
+    await app.enrolled('slow@acme.example');
+    const runner = app.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await runner.query("SELECT id FROM users WHERE email = 'slow@acme.example' FOR UPDATE");
+    const signingIn = app.client().signIn('slow@acme.example');
+    await expect
+      .poll(() =>
+        count(
+          app.dataSource,
+          "pg_locks WHERE NOT granted AND locktype IN ('tuple', 'transactionid')",
+        ),
+      )
+      .toBeGreaterThan(0);
+    await runner.query("UPDATE users SET active = false WHERE email = 'slow@acme.example'");
+    await runner.query(
+      "DELETE FROM sessions s USING users u WHERE u.id = s.user_id AND u.email = 'slow@acme.example'",
+    );
+    await runner.commitTransaction();
+    await runner.release();
+    expect((await signingIn).status).toBe(403);
+    expect(
+      await count(
+        app.dataSource,
+        "sessions s JOIN users u ON u.id = s.user_id WHERE u.email = 'slow@acme.example'",
+      ),
+    ).toBe(0);
+  });
+
+  it('a key that was removed during its login is unknown, not a copy', async () => {
+    const { key } = await app.enrolled('removed@acme.example');
+    const runner = app.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await runner.query("SELECT id FROM users WHERE email = 'removed@acme.example' FOR UPDATE");
+    const loggingIn = app.client().logIn(key);
+    await expect
+      .poll(() =>
+        count(
+          app.dataSource,
+          "pg_locks WHERE NOT granted AND locktype IN ('tuple', 'transactionid')",
+        ),
+      )
+      .toBeGreaterThan(0);
+    await runner.query(
+      "DELETE FROM authenticators a USING users u WHERE u.id = a.user_id AND u.email = 'removed@acme.example'",
+    );
+    await runner.commitTransaction();
+    await runner.release();
+    const answer = await loggingIn;
+    expect([answer.status, answer.json.code]).toEqual([400, 'assertion_rejected']);
+    expect(answer.json.detail).toContain('not registered');
+  });
+
+  it('two session cookies are none', async () => {
+    const { client } = await app.enrolled('tossed@acme.example');
+    const own = client.cookie('svc_session') ?? '';
+    const { client: other } = await app.enrolled('tosser@acme.example');
+    const tossed = other.cookie('svc_session') ?? '';
+    const answer = await app.client().get('/v1/keys', {
+      headers: { cookie: `svc_session=${tossed}; svc_session=${own}` },
+    });
+    expect(answer.status).toBe(401);
+  });
+
+  it('HEAD spends no state', async () => {
+    const client = app.client();
+    const away = await client.get('/login?provider=demo&login_hint=head@acme.example');
+    let url = new URL(away.headers.get('location') ?? '');
+    while (url.origin !== app.baseUrl) {
+      const hop = await client.get(url.href);
+      url = new URL(hop.headers.get('location') ?? '', url);
+    }
+    expect((await client.send('HEAD', url.href)).status).toBe(405);
+    expect((await client.get(url.href)).status).toBe(303);
+  });
+
+  it('a long target breaks nothing: it leads to the start page', async () => {
+    const { key } = await app.enrolled('long@acme.example');
+    for (const target of [`/${'€'.repeat(1500)}`, '\u0001'.repeat(2000)]) {
+      const page = await app.client().signIn('long@acme.example', target);
+      expect(page.status).toBe(200);
+      const client = app.client();
+      const { state, publicKey } = (
+        await client.post('/login/webauthn/start', { redirect_to: target })
+      ).json;
+      const credential = key.get(publicKey, app.baseUrl);
+      const answer = await client.post('/login/webauthn/complete', { state, credential });
+      expect(answer.json).toEqual({ redirect_to: `${app.baseUrl}/` });
+    }
+  });
+});
+
+describe('listed admins who enroll at once', () => {
+  let app: TestApp;
+  const boss = (n: number) => `boss-${n}@two.example`;
+  beforeAll(async () => {
+    app = await startTestApp({
+      environment: {
+        SVC_BOOTSTRAP_ADMINS: Array.from({ length: 10 }, (_, n) => boss(n)).join(','),
+      },
+    });
+  });
+  afterAll(() => app.close());
+
+  it('do not deadlock: one becomes admin', async () => {
+    await app.enrolled('plain@two.example');
+    const enrolled = await Promise.all(Array.from({ length: 10 }, (_, n) => app.enrolled(boss(n))));
+    expect(enrolled).toHaveLength(10);
+    expect(await count(app.dataSource, 'users WHERE is_org_admin')).toBe(1);
+  });
+});

@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { requires } from '../support/programs.js';
+import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
+
+/** The whole way: what the service publishes is what sshd trusts, what it issues is what ssh presents. */
+requires(...SSHD_PROGRAMS).describe('a real sshd that trusts /v1/credentials/ssh/ca', () => {
+  let app: TestApp;
+  let sshd: Sshd;
+  beforeAll(async () => {
+    app = await startTestApp();
+    const authority = await app.client().get('/v1/credentials/ssh/ca');
+    sshd = await startSshd({
+      authorities: [authority.text.trim()],
+      principals: ['ada@acme.example'],
+    });
+  });
+  afterAll(async () => {
+    await sshd.stop();
+    await app.close();
+  });
+
+  const newKey = (name: string) => {
+    const file = join(sshd.folder, name);
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+    return file;
+  };
+  /** Enrolls somebody, has a new key of theirs certified, and says how to log in with it. */
+  const certify = async (email: string, ask: object = {}) => {
+    const { client } = await app.enrolled(email);
+    const file = newKey(email);
+    const public_key = readFileSync(`${file}.pub`, 'utf8').trim();
+    const { json } = await client.post('/v1/credentials/ssh', { public_key, ...ask });
+    writeFileSync(`${file}-cert.pub`, `${json.certificate}\n`);
+    return () => sshd.login(file, `${file}-cert.pub`);
+  };
+
+  it('lets the person in whose address the host names, until the certificate expires', async () => {
+    const logIn = await certify('ada@acme.example', { ttl_seconds: 3 });
+    expect(await logIn()).toMatchObject({ accepted: true });
+    await setTimeout(3_500);
+    expect(await logIn()).toMatchObject({ accepted: false });
+  });
+
+  it('lets another principal not in', async () => {
+    const logIn = await certify('eve@acme.example');
+    expect(await logIn()).toMatchObject({ accepted: false });
+  });
+
+  it('lets a plain key not in', async () => {
+    expect(await sshd.login(newKey('plain'))).toMatchObject({ accepted: false });
+  });
+});
