@@ -89,7 +89,7 @@ async function sshKeygen(folder, caFile) {
   const exec = promisify(execFile);
   const key = join(folder, 'user');
   await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
-  const sign = (serial) => [
+  const argumentsFor = (serial) => [
     '-q',
     '-s',
     caFile,
@@ -104,11 +104,11 @@ async function sshKeygen(folder, caFile) {
   const times = [];
   for (let serial = 1; serial <= KEYGEN_ROUNDS; serial += 1) {
     const began = performance.now();
-    await exec('ssh-keygen', sign(`${serial}`));
+    await exec('ssh-keygen', argumentsFor(`${serial}`));
     times.push(performance.now() - began);
   }
   const loop = `for i in $(seq ${KEYGEN_ROUNDS}); do ssh-keygen "$@"; done; times`;
-  const { stdout } = await exec('sh', ['-c', loop, 'sh', ...sign('1')]);
+  const { stdout } = await exec('sh', ['-c', loop, 'sh', ...argumentsFor('1')]);
   const cpu = [...(stdout.trim().split('\n').at(-1) ?? '').matchAll(/(\d+)m([\d.]+)s/g)]
     .map(([, minutes, seconds]) => Number(minutes) * 60 + Number(seconds))
     .reduce((sum, seconds) => sum + seconds, 0);
