@@ -6,11 +6,13 @@ import { newUuid } from '#platform/crypto/random.js';
 /** FAPI's correlation header: accepted from the client, returned, and on every log line and audit row. */
 export const INTERACTION_ID = 'x-fapi-interaction-id';
 
-const ids = new WeakMap<IncomingMessage, string>();
+/** Kept on the request itself: a WeakMap of every request in flight is work for the garbage collector. */
+const ID = Symbol('interaction id');
+type Identified = IncomingMessage & { [ID]?: string };
 
 /** The correlation id of a request that passed {@link interactionId}. */
-export function interactionIdOf(request: IncomingMessage): string {
-  return ids.get(request) ?? '';
+export function interactionIdOf(request: Identified): string {
+  return request[ID] ?? '';
 }
 
 /**
@@ -20,7 +22,7 @@ export function interactionIdOf(request: IncomingMessage): string {
 export function interactionId(request: Request, response: Response, next: NextFunction): void {
   const sent = request.get(INTERACTION_ID);
   const id = sent !== undefined && validate(sent) ? sent.toLowerCase() : newUuid();
-  ids.set(request, id);
+  (request as Identified)[ID] = id;
   response.setHeader(INTERACTION_ID, id);
   next();
 }
