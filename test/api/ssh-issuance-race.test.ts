@@ -56,7 +56,7 @@ describe('issuing an SSH certificate against a de-provisioning', () => {
   }
 
   function issueWith(service: IssueCertificate): Promise<IssuedCertificate> {
-    return service.issue({ session, request: { public_key: PUBLIC_KEY }, origin: ORIGIN });
+    return service.issue({ session, request: { publicKey: PUBLIC_KEY }, origin: ORIGIN });
   }
 
   async function revokedSerials(): Promise<unknown[]> {
@@ -118,7 +118,7 @@ describe('issuing an SSH certificate against a de-provisioning', () => {
       const storm = Array.from({ length: 8 }, async () => {
         for (;;) {
           const { serial } = await issueWith(service); // until it is refused
-          if (issued.push(serial) === 20) underWay.resolve();
+          if (issued.push(serial.toString()) === 20) underWay.resolve();
         }
       });
       const refusals = Promise.allSettled(storm);

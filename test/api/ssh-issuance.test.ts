@@ -29,7 +29,7 @@ describe('issuing an SSH certificate', () => {
       const [user] = await world.rows('users');
       expect(await world.rows('ssh_certificates')).toMatchObject([
         {
-          serial: issued.serial,
+          serial: issued.serial.toString(),
           user_id: session.userId,
           org_id: user?.['org_id'],
           session_id: session.sessionId,
@@ -37,10 +37,10 @@ describe('issuing an SSH certificate', () => {
           principals: ['alice@example.com'],
           public_key: FINGERPRINT,
           ca_fingerprint: sshFingerprint(
-            Buffer.from(issued.ca_public_key.split(' ')[1] ?? '', 'base64'),
+            Buffer.from(issued.caPublicKey.split(' ')[1] ?? '', 'base64'),
           ),
-          valid_after: new Date(issued.valid_after),
-          valid_before: new Date(issued.valid_before),
+          valid_after: issued.validAfter,
+          valid_before: issued.validBefore,
           revoked_at: null,
         },
       ]);
@@ -54,8 +54,8 @@ describe('issuing an SSH certificate', () => {
         ip: '192.0.2.7',
         user_agent: 'test',
         details: {
-          serial: issued.serial,
-          key_id: issued.key_id,
+          serial: issued.serial.toString(),
+          key_id: issued.keyId,
           principals: issued.principals,
           public_key: FINGERPRINT,
         },
@@ -65,35 +65,35 @@ describe('issuing an SSH certificate', () => {
     it('costs one statement', async () => {
       const service = await world.service('email');
       world.statements.length = 0;
-      await service.issue({ session, request: { public_key: PUBLIC_KEY }, origin: ORIGIN });
+      await service.issue({ session, request: { publicKey: PUBLIC_KEY }, origin: ORIGIN });
       expect(world.statements).toHaveLength(1);
     });
 
     it('is valid from a minute ago to the end of the session, in whole seconds', async () => {
       const now = Date.now();
       const issued = await world.issue(session);
-      expect(issued.valid_after).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-      expect(Math.abs(Date.parse(issued.valid_after) - (now - 60_000))).toBeLessThan(5000);
-      expect(Date.parse(issued.valid_before)).toBe(await sessionEnd());
+      expect(issued.validAfter.getMilliseconds()).toBe(0);
+      expect(Math.abs(issued.validAfter.getTime() - (now - 60_000))).toBeLessThan(5000);
+      expect(issued.validBefore.getTime()).toBe(await sessionEnd());
     });
 
     it('ends earlier when asked', async () => {
-      const issued = await world.issue(session, { ttl_seconds: 300 });
-      const seconds = (Date.parse(issued.valid_before) - Date.parse(issued.valid_after)) / 1000;
+      const issued = await world.issue(session, { ttlSeconds: 300 });
+      const seconds = (issued.validBefore.getTime() - issued.validAfter.getTime()) / 1000;
       expect(seconds).toBe(360);
     });
 
     it.each([9 * 3600, Number.MAX_SAFE_INTEGER])(
       'never outlives the session, asked for %d seconds',
       async (ttl) => {
-        const issued = await world.issue(session, { ttl_seconds: ttl });
-        expect(Date.parse(issued.valid_before)).toBe(await sessionEnd());
+        const issued = await world.issue(session, { ttlSeconds: ttl });
+        expect(issued.validBefore.getTime()).toBe(await sessionEnd());
       },
     );
 
     it('has twenty serials for twenty issues at once', async () => {
       const service = await world.service('email');
-      const request = { public_key: PUBLIC_KEY };
+      const request = { publicKey: PUBLIC_KEY };
       const issued = await Promise.all(
         Array.from({ length: 20 }, () => service.issue({ session, request, origin: ORIGIN })),
       );
@@ -106,7 +106,7 @@ describe('issuing an SSH certificate', () => {
       const service = await world.service('email');
       const origin = { ...ORIGIN, ip: 'no address' };
       await expect(
-        service.issue({ session, request: { public_key: PUBLIC_KEY }, origin }),
+        service.issue({ session, request: { publicKey: PUBLIC_KEY }, origin }),
       ).rejects.toThrow('inet');
       expect(await world.rows('ssh_certificates')).toEqual([]);
     });
@@ -217,14 +217,8 @@ describe('issuing an SSH certificate', () => {
       await expect(world.issue(session)).rejects.toMatchObject({ code: 'issuance_refused' });
     });
 
-    it.each([0, -1, 1.5, Number.NaN])('a request for %d seconds', async (ttl) => {
-      await expect(world.issue(session, { ttl_seconds: ttl })).rejects.toMatchObject({
-        code: 'invalid_request',
-      });
-    });
-
     it('a key that is none', async () => {
-      await expect(world.issue(session, { public_key: 'garbage' })).rejects.toMatchObject({
+      await expect(world.issue(session, { publicKey: 'garbage' })).rejects.toMatchObject({
         code: 'invalid_public_key',
       });
     });

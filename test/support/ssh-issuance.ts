@@ -89,7 +89,7 @@ export class SshIssuance {
     const service = await this.service(...kinds);
     return service.issue({
       session,
-      request: { public_key: PUBLIC_KEY, ...request },
+      request: { publicKey: PUBLIC_KEY, ...request },
       origin: ORIGIN,
     });
   }

@@ -42,8 +42,8 @@ interface Row {
 @Injectable()
 export class AuthenticatorsRepository {
   /**
-   * Adds a user's first key, or nothing when there is one. Enrollment with user verification is its first use. The caller holds the user's row lock, so that of two
-   * enrollments the second sees the first's key.
+   * Adds a user's first key, or nothing when there is one. The caller holds the user's row lock, so that of two
+   * enrollments the second sees the first's key. Enrollment with user verification is its first use.
    *
    * @returns undefined when the user has a key
    * @throws QueryFailedError 23505 when the credential is registered already, to anybody

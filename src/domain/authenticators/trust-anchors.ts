@@ -10,7 +10,7 @@ export interface TrustAnchor {
 }
 
 /**
- * The injection token of the list of {@link TrustAnchor}s. The composition root provides it: `main.ts` gives
+ * The injection token of the list of {@link TrustAnchor}s. The composition root provides it: production gives
  * {@link PINNED_ROOTS} and nothing can add to them; the demo and the tests add a root of their own run.
  */
 export const TRUST_ANCHORS = Symbol('TrustAnchors');

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { newUuid } from '#platform/crypto/random.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { newUuid } from '#platform/crypto/random.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
@@ -17,26 +17,27 @@ export interface IssuingSession {
   readonly email: string;
 }
 
-/** The body of `POST /v1/credentials/ssh`. */
+/** What is asked for. */
 export interface CertificateRequest {
-  readonly public_key: string;
+  /** A line as in a `.pub` file. */
+  readonly publicKey: string;
   /** A subset of what the person may hold; all of it when absent. */
   readonly principals?: readonly string[] | undefined;
   /** A positive whole number; the certificate never outlives the session. */
-  readonly ttl_seconds?: number | undefined;
+  readonly ttlSeconds?: number | undefined;
 }
 
-/** The answer of `POST /v1/credentials/ssh`. */
+/** A certificate on record, and what it says. */
 export interface IssuedCertificate {
+  /** A line as in a `-cert.pub` file. */
   readonly certificate: string;
-  /** Decimal: JSON numbers are not safe for what clients may do with 64 bits. */
-  readonly serial: string;
-  readonly key_id: string;
+  readonly serial: bigint;
+  readonly keyId: string;
   readonly principals: readonly string[];
-  /** RFC 3339. */
-  readonly valid_after: string;
-  readonly valid_before: string;
-  readonly ca_public_key: string;
+  /** Whole seconds, as certificates count them. */
+  readonly validAfter: Date;
+  readonly validBefore: Date;
+  readonly caPublicKey: string;
 }
 
 const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
@@ -76,7 +77,8 @@ export class IssueCertificate {
     readonly origin: AuditOrigin;
   }): Promise<IssuedCertificate> {
     const { authority } = this;
-    const subject = parseSshPublicKey(request.public_key);
+    const { ttlSeconds } = request;
+    const subject = parseSshPublicKey(request.publicKey);
     const keyId = `${session.email}@${this.config.relyingParty.id}`;
     const recorded = await this.certificates.recordIssue(this.dataSource.manager, {
       ...session,
@@ -84,22 +86,14 @@ export class IssueCertificate {
       publicKey: subject.fingerprint,
       caFingerprint: authority.fingerprint,
       ...this.#choosePrincipals(session.email, request.principals),
-      ttlSeconds: readTtl(request.ttl_seconds),
+      ttlSeconds: ttlSeconds === undefined ? undefined : Math.min(ttlSeconds, LONGEST_TTL),
       auditId: newUuid(),
       origin,
     });
     if (typeof recorded === 'string') throw new DomainError(...REFUSALS[recorded]);
 
     const certificate = authority.sign({ ...recorded, subject, keyId });
-    return {
-      certificate,
-      serial: recorded.serial.toString(),
-      key_id: keyId,
-      principals: recorded.principals,
-      valid_after: rfc3339(recorded.validAfter),
-      valid_before: rfc3339(recorded.validBefore),
-      ca_public_key: authority.publicKeyLine(),
-    };
+    return { certificate, keyId, ...recorded, caPublicKey: authority.publicKeyLine() };
   }
 
   /** Whether account names are given is decided by the statement that records; both outcomes are prepared here. */
@@ -129,17 +123,4 @@ export class IssueCertificate {
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return { principals: named, principalsElsewhere: allElsewhere ? named : [] };
   }
-}
-
-function readTtl(ttl: number | undefined): number | undefined {
-  if (ttl === undefined) return undefined;
-  if (!Number.isInteger(ttl) || ttl < 1) {
-    throw new DomainError('invalid_request', '`ttl_seconds` must be a positive whole number.');
-  }
-  return Math.min(ttl, LONGEST_TTL);
-}
-
-/** Certificates count whole seconds, so no fraction is lost. */
-function rfc3339(time: Date): string {
-  return time.toISOString().replace('.000Z', 'Z');
 }

@@ -41,7 +41,7 @@ const NOT_BUILT_YET = [
   'SVC_CERTIFICATION_TEST_TOKEN',
 ];
 
-/** Settings of features that do not exist yet: without effect, and said so. A trailing `_` stands for all that begin so. */
+/** Settings of features that do not exist yet: without effect, and said so. A trailing `_` stands for what follows. */
 const WITHOUT_EFFECT_YET = [
   'SVC_METRICS_BEARER_TOKEN',
   'SVC_OIDC_SIGNING_KEY',

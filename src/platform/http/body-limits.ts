@@ -2,7 +2,7 @@ import { Reflector } from '@nestjs/core';
 
 const KIB = 1024;
 
-/** The largest body of each kind of route, in bytes (requirements, "Request limits"). */
+/** The largest body of each kind of route, in bytes. */
 export const BODY_LIMITS = {
   default: 256 * KIB,
   credentials: 8 * KIB,

@@ -1,6 +1,6 @@
 import type { NextFunction, Request, Response } from 'express';
 
-/** Sent with every response (requirements, "Response headers on every response"). */
+/** Sent with every response. */
 const HEADERS = {
   'X-Frame-Options': 'DENY',
   'X-Content-Type-Options': 'nosniff',
@@ -11,7 +11,7 @@ const HEADERS = {
   'X-DNS-Prefetch-Control': 'off',
 };
 
-/** The directives of the Content-Security-Policy that are `'self'`: no inline script, no nonce, nobody else's anything. */
+/** The directives of the Content-Security-Policy that are `'self'`: no inline script, no nonce. */
 const OWN_ORIGIN_ONLY = [
   'default-src',
   'script-src',
@@ -25,7 +25,7 @@ const OWN_ORIGIN_ONLY = [
 const UI_CACHE = 'no-cache';
 const API_CACHE = 'no-cache, no-store, must-revalidate';
 
-/** The UI routes: the pages and what they call; everything else is an API route (contract 7). */
+/** The UI routes: the pages and what they call; everything else is an API route. */
 const UI_PATH = /^\/(?:$|(?:login|enroll|logout|keys|static)(?:\/|$))/i;
 
 /** Whether a path belongs to the pages rather than to the API. */

@@ -3,8 +3,7 @@ import { LoggerModule } from 'nestjs-pino';
 import type { Logger } from 'pino';
 import { nestPinoParams } from './pino-options.js';
 
-/** Structured logs by nestjs-pino. What binds lines to their request is the middleware of
- * application-log.ts, before any routing. */
+/** Structured logs by nestjs-pino. The middleware of application-log.ts binds lines to their request, before routing. */
 @Module({})
 export class TelemetryModule {
   static forRoot(logger: Logger): DynamicModule {
