@@ -275,13 +275,31 @@ describe('hostile registrations', () => {
     ['transports that are no list', withResponse({ transports: 'usb' })],
     ['client data that is JSON null', withResponse({ clientDataJSON: 'bnVsbA' })],
     ['client data that is not UTF-8', withResponse({ clientDataJSON: '_w' })],
-    ['padded base64', withResponse({ clientDataJSON: 'e30=' })],
+    ['base64url padded too much', withResponse({ clientDataJSON: 'e30==' })],
+    ['base64 of the other alphabet', withResponse({ clientDataJSON: '+w==' })],
     ['a megabyte', withResponse({ attestationObject: 'A'.repeat(1_000_000) })],
   ])('refuses %s and does not crash', async (_, credential) => {
     const attempt = ceremonies().verifyRegistration({ credential, challenge: CHALLENGE, now: NOW });
     await expect(attempt).rejects.toMatchObject(
       refusal(expect.stringMatching(/malformed|client data/)),
     );
+  });
+
+  it('reads base64url with the padding that older clients send', async () => {
+    const { credential, rootPem } = registration();
+    const padded = (text: string) => text + '='.repeat((4 - (text.length % 4)) % 4);
+    const id = padded(credential.id);
+    const response = {
+      ...credential.response,
+      clientDataJSON: padded(credential.response.clientDataJSON),
+      attestationObject: padded(credential.response.attestationObject),
+    };
+    const attempt = ceremonies({ roots: [rootPem] }).verifyRegistration({
+      credential: { ...credential, id, rawId: id, response },
+      challenge: CHALLENGE,
+      now: NOW,
+    });
+    await expect(attempt).resolves.toMatchObject({ attestation: 'packed' });
   });
 
   it('keeps of the transports what WebAuthn knows', async () => {

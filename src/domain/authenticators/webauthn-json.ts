@@ -6,7 +6,7 @@ const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as 
 /** How long a client may take over a ceremony: as long as its state lives. */
 export const CEREMONY_TIMEOUT_MS = 5 * 60_000;
 
-/** Unpadded base64url, in its one canonical spelling, of `minimum` to `maximum` bytes. */
+/** base64url of `minimum` to `maximum` bytes, in its one canonical spelling but for the padding older clients send. */
 const base64url = (minimum: number, maximum: number) =>
   z
     .string()
@@ -19,7 +19,9 @@ const base64url = (minimum: number, maximum: number) =>
 function isCanonicalBase64url(text: string, minimum: number, maximum: number): boolean {
   const bytes = Buffer.from(text, 'base64url');
   const fits = bytes.length >= minimum && bytes.length <= maximum;
-  return fits && bytes.toString('base64url') === text;
+  const unpadded = text.replace(/={1,2}$/, '');
+  const isPaddedRight = unpadded === text || text.length % 4 === 0;
+  return fits && isPaddedRight && bytes.toString('base64url') === unpadded;
 }
 
 /** A credential id has 1 to 1023 bytes (WebAuthn §4). */
