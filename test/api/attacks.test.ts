@@ -38,6 +38,12 @@ describe('attacks', () => {
     await app.enrolled('founder@later.example');
     const answer = await ask();
     expect([answer.status, answer.json.code]).toEqual([403, 'issuance_refused']);
+    expect(
+      await rows(
+        app.dataSource,
+        "SELECT revoked_by, revoke_reason FROM ssh_certificates WHERE key_id LIKE 'cto@later.example@%'",
+      ),
+    ).toEqual([{ revoked_by: 'organization', revoke_reason: 'domain claimed' }]);
   });
 
   it('a key enrolled without user verification reaches no AAL3, whatever flag it sets', async () => {
@@ -165,6 +171,44 @@ describe('attacks', () => {
       headers: { cookie: `svc_session=${tossed}; svc_session=${own}` },
     });
     expect(answer.status).toBe(401);
+  });
+
+  it('logging out with a planted cookie beside ours ends our session all the same', async () => {
+    const { client } = await app.enrolled('planted@acme.example');
+    const own = client.cookie('svc_session') ?? '';
+    const left = await app.client().post('/logout', undefined, {
+      headers: { cookie: `svc_session=planted; svc_session=${own}` },
+    });
+    expect(left.status).toBe(303);
+    expect((await client.get('/v1/keys')).status).toBe(401);
+  });
+
+  it('a sign-in that waits for an enrollment goes on to the login, not to a second enrollment', async () => {
+    const email = 'waits@acme.example';
+    await app.enrolled(email);
+    await app.enrolled('donor@acme.example');
+    await app.dataSource.query(
+      'DELETE FROM authenticators a USING users u WHERE u.id = a.user_id AND u.email = $1',
+      [email],
+    );
+    const page = await heldUp(email, () => app.client().signIn(email), [
+      `UPDATE authenticators SET user_id = (SELECT id FROM users WHERE email = $1)
+       WHERE user_id = (SELECT id FROM users WHERE email = 'donor@acme.example')`,
+    ]);
+    expect(page.url.pathname).toBe('/login');
+  });
+
+  it('two browsers that swap their people at once deadlock nobody', async () => {
+    const people = ['swap-a@acme.example', 'swap-b@acme.example'] as const;
+    const browsers = [];
+    for (const email of people) browsers.push((await app.enrolled(email)).client);
+    for (const [n, email] of people.entries())
+      says.set(email, { email: `swapped-${n}@acme.example` });
+    const pages = await Promise.all([
+      browsers[0]?.signIn(people[1]),
+      browsers[1]?.signIn(people[0]),
+    ]);
+    expect(pages.map((page) => page?.status)).toEqual([200, 200]);
   });
 
   it('HEAD spends no state', async () => {

@@ -97,6 +97,26 @@ export class SshCertificatesRepository {
     return row ? outcome(row) : 'session_gone';
   }
 
+  /**
+   * Marks as revoked what people without an organization still hold under a domain that an organization now owns;
+   * returns how many.
+   */
+  async revokeOfOutsiders(
+    tx: EntityManager,
+    domain: string,
+    reason: string,
+    revokedBy: string,
+  ): Promise<number> {
+    const revoked = await sql<{ serial: string }>(tx)`
+      UPDATE ssh_certificates c
+      SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
+      FROM users u
+      WHERE u.id = c.user_id AND u.org_id IS NULL AND split_part(u.email, '@', -1) = ${domain}
+        AND c.revoked_at IS NULL AND c.valid_before > now()
+      RETURNING c.serial`;
+    return revoked.length;
+  }
+
   /** Marks every certificate of a user that is still valid and not revoked as revoked; returns how many. */
   async revokeOfUser(
     tx: EntityManager,

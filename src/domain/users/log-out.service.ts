@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 
 /** Ending one's own session. */
@@ -14,8 +13,10 @@ export class LogOut {
     private readonly audit: AuditLog,
   ) {}
 
-  /** Ends the session; its token is refused from now on, on every replica. */
-  async logOut(session: LiveSession, origin: AuditOrigin): Promise<void> {
+  /** Ends the session of a token, if it has one; the token is refused from now on, on every replica. */
+  async logOut(token: string, origin: AuditOrigin): Promise<void> {
+    const session = await this.sessions.find(token);
+    if (!session) return;
     await this.dataSource.transaction(async (tx) => {
       if (!(await this.sessions.end(tx, session.id))) return;
       await this.audit.record(tx, {

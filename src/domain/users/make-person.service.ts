@@ -6,6 +6,7 @@ import type { UpstreamIdentity } from '#domain/identity-providers/upstream-ident
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import type { BootstrapSession, PendingSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
+import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClaimAdmin } from './claim-admin.service.js';
 import { domainOfEmail } from './email-address.js';
@@ -26,6 +27,7 @@ export class MakePerson {
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
     private readonly claimAdmin: ClaimAdmin,
+    private readonly certificates: SshCertificatesRepository,
     private readonly audit: AuditLog,
   ) {}
 
@@ -126,7 +128,9 @@ export class MakePerson {
     await this.organizations.lockDomain(tx, domain);
     const existing = await this.organizations.findByDomain(tx, domain, identity);
     if (!existing) {
-      return { id: await this.organizations.create(tx, domain, identity), founded: true };
+      const id = await this.organizations.create(tx, domain, identity);
+      await this.certificates.revokeOfOutsiders(tx, domain, 'domain claimed', 'organization');
+      return { id, founded: true };
     }
     // Judged again: the organization may have been made, or SCIM begun, since this person signed in.
     if (!existing.acceptsProvider) {

@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -21,6 +22,7 @@ export class SignIn {
   constructor(
     private readonly dataSource: DataSource,
     private readonly people: ResolvePerson,
+    private readonly keys: AuthenticatorsRepository,
     private readonly sessions: Sessions,
     private readonly audit: AuditLog,
   ) {}
@@ -49,7 +51,6 @@ export class SignIn {
         });
         return person;
       }
-      if (replaces !== undefined) await this.sessions.end(tx, replaces);
       const known = person.kind === 'known' ? person.user : undefined;
       const session = await this.sessions.open(
         tx,
@@ -57,7 +58,8 @@ export class SignIn {
           ? { level: 'bootstrap', userId: known.id }
           : { level: 'bootstrap', pendingIdentity: identity },
       );
-      const next = known?.enrolled ? ('login' as const) : ('enroll' as const);
+      const enrolled = known !== undefined && (await this.keys.hasAny(tx, known.id));
+      const next = enrolled ? ('login' as const) : ('enroll' as const);
       return { kind: 'signed in' as const, session, next };
     });
     // Thrown outside the transaction, which keeps the audit row of the refusal.
@@ -66,6 +68,8 @@ export class SignIn {
       this.#security.warn({ userId: user?.id, provider: identity.provider }, `refused: ${reason}`);
       throw new DomainError('sign_in_refused', reason);
     }
+    // Not inside: it may be somebody else's row, and locking two people's is how deadlocks begin.
+    if (replaces !== undefined) await this.sessions.end(this.dataSource.manager, replaces);
     return outcome;
   }
 }

@@ -11,8 +11,6 @@ export interface User {
   readonly isOrgAdmin: boolean;
   readonly active: boolean;
   readonly scimManaged: boolean;
-  /** Whether the user has a security key. */
-  readonly enrolled: boolean;
 }
 
 /** A person about to be made. */
@@ -31,7 +29,6 @@ interface Row {
   is_org_admin: boolean;
   active: boolean;
   scim_managed: boolean;
-  enrolled: boolean;
 }
 
 /** Users and the upstream identities bound to them. */
@@ -44,8 +41,7 @@ export class UsersRepository {
     subject: string,
   ): Promise<User | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed,
-             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
       FROM identities i JOIN users u ON u.id = i.user_id
       WHERE i.issuer = ${issuer} AND i.subject = ${subject}`;
     return row && user(row);
@@ -54,8 +50,7 @@ export class UsersRepository {
   /** The member of an organization with an e-mail, locked until the transaction ends. */
   async lockMember(tx: EntityManager, orgId: string, email: string): Promise<User | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed,
-             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
       FROM users u
       WHERE u.org_id = ${orgId} AND u.email = ${email}
       FOR UPDATE OF u`;
@@ -65,8 +60,7 @@ export class UsersRepository {
   /** A user, locked until the transaction ends: whoever else changes, issues to or removes them waits. */
   async lock(tx: EntityManager, id: string): Promise<User | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed,
-             EXISTS (SELECT 1 FROM authenticators a WHERE a.user_id = u.id) AS enrolled
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
       FROM users u
       WHERE u.id = ${id}
       FOR UPDATE OF u`;
@@ -126,6 +120,5 @@ function user(row: Row): User {
     isOrgAdmin: row.is_org_admin,
     active: row.active,
     scimManaged: row.scim_managed,
-    enrolled: row.enrolled,
   };
 }

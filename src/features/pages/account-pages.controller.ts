@@ -1,5 +1,5 @@
-import { Controller, Get, Inject, Post, Query, Res, UseFilters } from '@nestjs/common';
-import type { Response } from 'express';
+import { Controller, Get, Inject, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { modelName } from '#domain/authenticators/model-policy.js';
@@ -11,6 +11,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { HtmlErrors } from '#platform/errors/html.filter.js';
 import { Access, CurrentSession } from '#platform/http/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
+import { SESSION_COOKIE, readCookieValues } from '#platform/http/cookies.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { Views } from '#platform/http/views.service.js';
@@ -80,13 +81,16 @@ export class AccountPagesController {
     });
   }
 
+  /** Ends the session of every cookie that came: one that another host planted beside ours must not keep it alive. */
   @Post('logout')
   async logOut(
-    @CurrentSession() session: LiveSession | undefined,
     @ClientOrigin() origin: AuditOrigin,
+    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    if (session) await this.leaving.logOut(session, origin);
+    for (const token of readCookieValues(request, SESSION_COOKIE)) {
+      await this.leaving.logOut(token, origin);
+    }
     this.cookies.clear(response);
     response.redirect(303, '/');
   }

@@ -32,7 +32,8 @@ export async function openPool(
 ): Promise<DataSource> {
   const dataSource = await connect(address, log, { ...timeouts, max: maxConnections });
   const pool = poolOf(dataSource);
-  pool?.on('release', (_error, client) => discardUnlessIdle(client));
+  if (!pool) throw new TypeError('The driver has no pool of the pg that this project locks');
+  pool.on('release', (_error, client) => discardUnlessIdle(client));
   return dataSource;
 }
 

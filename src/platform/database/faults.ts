@@ -47,10 +47,23 @@ export function isDatabaseAway(error: unknown): boolean {
   return AWAY_MESSAGES.has(fault.message);
 }
 
-/** Whether the statement lost against another one (deadlock, serialization) and the same request may well succeed. */
+/**
+ * Whether the statement lost against another one (deadlock, serialization, a migration under a prepared statement) and the
+ * same request may well succeed.
+ */
 export function isLostRace(error: unknown): boolean {
   const state = sqlStateOf(error);
-  return state === '40P01' || state === '40001';
+  return state === '40P01' || state === '40001' || isStalePlan(error);
+}
+
+/** Whether a migration has changed the type of a column since the statement was prepared. */
+export function isStalePlan(error: unknown): boolean {
+  const fault = reportedBy(error);
+  return (
+    sqlStateOf(fault) === '0A000' &&
+    fault instanceof Error &&
+    fault.message.includes('cached plan must not change result type')
+  );
 }
 
 /** The five-character SQLSTATE PostgreSQL reported, or undefined for any other error. */

@@ -1,9 +1,10 @@
 import { hash } from 'node:crypto';
 import type { EntityManager, QueryRunner } from 'typeorm';
+import { isStalePlan } from './faults.js';
 
-/** One statement: its text with `$n` in place of the values, prepared under its name once per connection. */
+/** One statement: its text with `$n` in place of the values, and what it is prepared as, once per connection. */
 interface Statement {
-  readonly name: string;
+  readonly digest: string;
   readonly text: string;
 }
 
@@ -14,10 +15,13 @@ function assemble(strings: TemplateStringsArray): Statement {
   const known = assembled.get(strings);
   if (known) return known;
   const text = strings.reduce((left, right, index) => `${left}$${index}${right}`);
-  const statement = { name: hash('sha256', text, 'base64url'), text };
+  const statement = { digest: hash('sha256', text, 'base64url'), text };
   assembled.set(strings, statement);
   return statement;
 }
+
+/** Part of every prepared name: a new generation is prepared anew, on every connection. */
+let generation = 0;
 
 /**
  * Runs one SQL statement and returns its rows, in one shape whatever the command (TypeORM's own `query` answers
@@ -48,7 +52,23 @@ async function run<Row>(
   statement: Statement,
   values: unknown[],
 ): Promise<Row[]> {
+  try {
+    return await execute(runner, statement, values);
+  } catch (error) {
+    if (!isStalePlan(error)) throw error;
+    generation += 1;
+    if (runner.isTransactionActive) throw error; // the transaction is lost; the next one is prepared anew
+    return execute(runner, statement, values);
+  }
+}
+
+async function execute<Row>(
+  runner: QueryRunner,
+  { digest, text }: Statement,
+  values: unknown[],
+): Promise<Row[]> {
   // TypeORM hands its first argument to pg as it is, and pg takes a named statement there; the types know strings only.
-  const result = await runner.query(statement as unknown as string, values, true);
+  const named = { name: `${digest}${generation}`, text } as unknown as string;
+  const result = await runner.query(named, values, true);
   return result.records as Row[];
 }

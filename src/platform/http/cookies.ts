@@ -6,10 +6,15 @@ export const SESSION_COOKIE = 'svc_session';
 
 /** The value of a cookie of the request; undefined when absent, or sent twice with different values. */
 export function readCookie(request: Request, name: string): string | undefined {
+  const values = readCookieValues(request, name);
+  return values.length === 1 ? values[0] : undefined;
+}
+
+/** Every value a cookie of the request was sent with. */
+export function readCookieValues(request: Request, name: string): string[] {
   const pairs = (request.headers.cookie ?? '').split(';');
-  const values = new Set(pairs.map((pair) => parseCookie(pair)[name]));
-  values.delete(undefined);
-  return values.size === 1 ? values.values().next().value : undefined;
+  const values = pairs.map((pair) => parseCookie(pair)[name]);
+  return [...new Set(values.filter((value) => value !== undefined))];
 }
 
 /** Sets a cookie that scripts cannot read and other sites' writes do not carry: HttpOnly, SameSite=Lax, Path=/. */

@@ -2,6 +2,7 @@ import { isatty } from 'node:tty';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import pretty from 'pino-pretty';
 import type { Config } from '#platform/config/config.js';
+import { toSingleLine } from '#platform/http/single-line.js';
 import { parseLogFilter } from './log-filter.js';
 
 /**
@@ -19,7 +20,7 @@ export function createLogger(
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },
-    serializers: { err: describeError },
+    serializers: { err: (error) => describeError(error) },
     hooks: {
       logMethod(args, method, level) {
         const [first] = args as unknown[];
@@ -36,15 +37,36 @@ export function createLogger(
   );
 }
 
+/** How many errors behind an error are told. */
+const CAUSES = 3;
+
 /**
  * What is logged of an error: nothing but what says where it comes from. Libraries hang the rest of the world on theirs,
- * such as the parameters of a failed query.
+ * such as the parameters of a failed query, and quote what a client sent, which may try to forge lines.
  */
-export function describeError(error: unknown): unknown {
+export function describeError(error: unknown, causes = CAUSES): unknown {
   if (!(error instanceof Error)) return typeof error;
-  const code = 'code' in error ? String(error.code) : undefined;
-  const { name, message, stack, cause } = error;
-  return { type: name, message, code, stack, ...(cause ? { cause: describeError(cause) } : {}) };
+  const code = 'code' in error ? toSingleLine(String(error.code), 64) : undefined;
+  const { name, message, stack = '', cause } = error;
+  return {
+    type: name,
+    message: toSingleLine(message, LONGEST_MESSAGE),
+    code,
+    stack: framesOf(stack),
+    ...(cause && causes > 0 ? { cause: describeError(cause, causes - 1) } : {}),
+  };
+}
+
+/** In characters. */
+const LONGEST_MESSAGE = 1000;
+
+/** Only the frames: the lines above them repeat the message. */
+function framesOf(stack: string): string {
+  return stack
+    .split('\n')
+    .filter((line) => /^ {4}at \S/.test(line))
+    .map((line) => toSingleLine(line, LONGEST_MESSAGE))
+    .join('\n');
 }
 
 /** Lines for people: written in this process, at once, so that a crash loses none. */
@@ -61,5 +83,11 @@ function textStream(destination: 1 | 2) {
 
 /** What nestjs-pino needs to write through the process's logger, with our reading of errors instead of its own. */
 export function nestPinoParams(logger: Logger) {
-  return { pinoHttp: { logger, serializers: { err: describeError }, wrapSerializers: false } };
+  return {
+    pinoHttp: {
+      logger,
+      serializers: { err: (error: unknown) => describeError(error) },
+      wrapSerializers: false,
+    },
+  };
 }

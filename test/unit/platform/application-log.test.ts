@@ -1,7 +1,7 @@
 import { QueryFailedError } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import { applicationLog } from '../../../src/platform/telemetry/application-log.js';
-import { createLogger } from '../../../src/platform/telemetry/pino-options.js';
+import { createLogger, describeError } from '../../../src/platform/telemetry/pino-options.js';
 
 describe('the log of an application', () => {
   it('says of a failed query where it failed, and nothing of its text or parameters', () => {
@@ -21,5 +21,16 @@ describe('the log of an application', () => {
     expect(lines.join('')).toContain('the driver said no');
     expect(lines.join('')).not.toContain('planted-parameter');
     expect(lines.join('')).not.toContain('SELECT');
+  });
+
+  it('an error that quotes a client forges no line and controls no terminal', () => {
+    const error = new Error('got: \u001b[2J\nFORGED line\u202e');
+    const cyclic = new Error('around');
+    cyclic.cause = cyclic;
+    error.cause = cyclic;
+    const described = JSON.stringify(describeError(error));
+    expect(described).toContain('got:');
+    expect(described).not.toMatch(/\\u001b|\u202e|\\nFORGED/);
+    expect(described.length).toBeLessThan(20_000);
   });
 });

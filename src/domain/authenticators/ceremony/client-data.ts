@@ -11,8 +11,9 @@ export function refuseCrossOrigin(clientDataJSON: Buffer): void {
   let clientData: unknown;
   try {
     clientData = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(clientDataJSON));
-  } catch (cause) {
-    throw new Refusal('The client data is not JSON.', { cause });
+  } catch {
+    // Without its cause, which would quote the client's text into the log.
+    throw new Refusal('The client data is not JSON.');
   }
   if (typeof clientData !== 'object' || clientData === null) {
     throw new Refusal('The client data is not a JSON object.');
