@@ -8,8 +8,6 @@ const FRAMEWORK_CODES: Readonly<Record<number, ErrorCode>> = {
   400: 'invalid_request',
   404: 'not_found',
   405: 'method_not_allowed',
-  413: 'body_too_large',
-  415: 'unsupported_media_type',
 };
 
 /**
@@ -40,8 +38,6 @@ const DETAILS: Partial<Record<ErrorCode, string>> = {
   invalid_request: 'The request cannot be understood.',
   not_found: 'There is nothing here.',
   method_not_allowed: 'This method is not allowed here.',
-  body_too_large: 'The body is too large.',
-  unsupported_media_type: 'This type of body is not supported.',
 };
 
 /** Express marks what a client caused (a malformed percent-encoding, say) by a status on the error. */

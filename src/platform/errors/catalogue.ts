@@ -1,45 +1,79 @@
+/** What a code is in each voice. */
+interface Row {
+  readonly status: number;
+  /** The short title of its problem document (RFC 9457 §3.1) or page. */
+  readonly title: string;
+  /** Its `error` at the OAuth endpoints (RFC 6749 §4.1.2.1, §5.2; RFC 6750 §3.1). */
+  readonly oauth: string;
+  /** Its `scimType`, where RFC 7644 §3.12 defines one for it. */
+  readonly scimType?: string;
+}
+
 /**
- * Every error a client can meet, one row a code: the HTTP status and the short title of its problem document
- * (RFC 9457 §3.1). The union of codes is closed: whoever renders an error can switch over it exhaustively.
+ * Every error a client can meet, one row a code. The union of codes is closed: whoever renders an error can switch over
+ * it exhaustively.
  */
 export const CATALOGUE = {
   // What the request itself is.
-  malformed_body: { status: 400, title: 'Malformed body' },
-  invalid_request: { status: 400, title: 'Invalid request' },
-  not_found: { status: 404, title: 'Not found' },
-  method_not_allowed: { status: 405, title: 'Method not allowed' },
-  body_too_large: { status: 413, title: 'Body too large' },
-  unsupported_media_type: { status: 415, title: 'Unsupported media type' },
-  invalid_origin: { status: 403, title: 'Invalid origin' },
+  malformed_body: {
+    status: 400,
+    title: 'Malformed body',
+    oauth: 'invalid_request',
+    scimType: 'invalidSyntax',
+  },
+  invalid_request: {
+    status: 400,
+    title: 'Invalid request',
+    oauth: 'invalid_request',
+    scimType: 'invalidSyntax',
+  },
+  not_found: { status: 404, title: 'Not found', oauth: 'invalid_request' },
+  method_not_allowed: { status: 405, title: 'Method not allowed', oauth: 'invalid_request' },
+  body_too_large: { status: 413, title: 'Body too large', oauth: 'invalid_request' },
+  unsupported_media_type: {
+    status: 415,
+    title: 'Unsupported media type',
+    oauth: 'invalid_request',
+  },
+  expectation_failed: { status: 417, title: 'Expectation failed', oauth: 'invalid_request' },
+  misdirected_request: { status: 421, title: 'Misdirected request', oauth: 'invalid_request' },
+  rate_limited: { status: 429, title: 'Too many requests', oauth: 'temporarily_unavailable' },
+  headers_too_large: { status: 431, title: 'Headers too large', oauth: 'invalid_request' },
+  timed_out: { status: 408, title: 'Request timed out', oauth: 'invalid_request' },
+  invalid_origin: { status: 403, title: 'Invalid origin', oauth: 'invalid_request' },
 
   // Who is asking.
-  unauthenticated: { status: 401, title: 'Not signed in' },
-  hardware_required: { status: 403, title: 'Hardware key required' },
-  account_inactive: { status: 403, title: 'Account inactive' },
+  unauthenticated: { status: 401, title: 'Not signed in', oauth: 'invalid_token' },
+  hardware_required: { status: 403, title: 'Hardware key required', oauth: 'access_denied' },
+  account_inactive: { status: 403, title: 'Account inactive', oauth: 'access_denied' },
 
   // Signing in upstream.
-  unknown_provider: { status: 404, title: 'Unknown identity provider' },
-  sign_in_failed: { status: 400, title: 'Sign-in failed' },
-  sign_in_refused: { status: 403, title: 'Sign-in refused' },
-  upstream_unavailable: { status: 502, title: 'Identity provider unavailable' },
+  unknown_provider: { status: 404, title: 'Unknown identity provider', oauth: 'invalid_request' },
+  sign_in_failed: { status: 400, title: 'Sign-in failed', oauth: 'invalid_request' },
+  sign_in_refused: { status: 403, title: 'Sign-in refused', oauth: 'access_denied' },
+  upstream_unavailable: {
+    status: 502,
+    title: 'Identity provider unavailable',
+    oauth: 'temporarily_unavailable',
+  },
 
   // Enrolling a key and logging in with it.
-  invalid_state: { status: 400, title: 'Invalid state' },
-  attestation_rejected: { status: 400, title: 'Attestation rejected' },
-  assertion_rejected: { status: 400, title: 'Assertion rejected' },
-  already_enrolled: { status: 403, title: 'A key is already enrolled' },
-  enrollment_refused: { status: 403, title: 'Enrollment refused' },
-  credential_exists: { status: 409, title: 'Key already registered' },
+  invalid_state: { status: 400, title: 'Invalid state', oauth: 'invalid_grant' },
+  attestation_rejected: { status: 400, title: 'Attestation rejected', oauth: 'invalid_request' },
+  assertion_rejected: { status: 400, title: 'Assertion rejected', oauth: 'invalid_grant' },
+  already_enrolled: { status: 403, title: 'A key is already enrolled', oauth: 'access_denied' },
+  enrollment_refused: { status: 403, title: 'Enrollment refused', oauth: 'access_denied' },
+  credential_exists: { status: 409, title: 'Key already registered', oauth: 'invalid_request' },
 
   // What is issued.
-  invalid_public_key: { status: 400, title: 'Invalid public key' },
-  principal_not_allowed: { status: 403, title: 'Principal not allowed' },
-  issuance_refused: { status: 403, title: 'Issuance refused' },
+  invalid_public_key: { status: 400, title: 'Invalid public key', oauth: 'invalid_request' },
+  principal_not_allowed: { status: 403, title: 'Principal not allowed', oauth: 'access_denied' },
+  issuance_refused: { status: 403, title: 'Issuance refused', oauth: 'access_denied' },
 
   // Our own trouble.
-  internal: { status: 500, title: 'Internal error' },
-  unavailable: { status: 503, title: 'Service unavailable' },
-} as const satisfies Record<string, { status: number; title: string }>;
+  internal: { status: 500, title: 'Internal error', oauth: 'server_error' },
+  unavailable: { status: 503, title: 'Service unavailable', oauth: 'temporarily_unavailable' },
+} as const satisfies Record<string, Row>;
 
 /** The closed union of error codes. */
 export type ErrorCode = keyof typeof CATALOGUE;

@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Injectable } from '@nestjs/common';
+import accepts from 'accepts';
+import { requestPath } from '#platform/http/routing/request-path.js';
+import { Views } from '#platform/http/views.service.js';
+import { CATALOGUE } from './catalogue.js';
+import type { DomainError } from './domain-error.js';
+import type { ErrorBody } from './error-body.js';
+import { logError } from './error-log.js';
+import { oauthJson } from './oauth-json.js';
+import { problemJson } from './problem-json.js';
+import { scimJson } from './scim-json.js';
+import { VOICES, type Voice } from './voices.js';
+
+/** How the programs' voices write an error. */
+const DIALECTS = {
+  problem: problemJson,
+  oauth: oauthJson,
+  scim: scimJson,
+} satisfies Record<Exclude<Voice, 'page'>, (error: DomainError) => ErrorBody>;
+
+/** Tells an error, in the voice of the place where it happened, and writes its line in the log. */
+@Injectable()
+export class ErrorVoices {
+  constructor(private readonly views: Views) {}
+
+  /**
+   * Answers a request with an error. An answer that has begun already is left alone, and a client's error that there is
+   * nobody left to tell is not worth a line.
+   *
+   * @param voice where the handler knows better than the path
+   */
+  answer(
+    error: DomainError,
+    request: IncomingMessage,
+    response: ServerResponse,
+    voice: Voice = voiceOf(request),
+  ): void {
+    const isTold = !response.headersSent && !response.destroyed;
+    if (isTold || error.status >= 500) logError(error);
+    if (!isTold) return;
+    const { type, content } = this.#bodyOf(error, voice);
+    setErrorHeaders(response, error);
+    response.statusCode = error.status;
+    response.setHeader('Content-Type', type);
+    response.setHeader('Content-Length', Buffer.byteLength(content));
+    response.end(content);
+  }
+
+  #bodyOf(error: DomainError, voice: Voice): ErrorBody {
+    if (voice !== 'page') return DIALECTS[voice](error);
+    const { title } = CATALOGUE[error.code];
+    return {
+      type: 'text/html; charset=utf-8',
+      content: this.views.render('error', { title, detail: error.detail }),
+    };
+  }
+}
+
+function voiceOf(request: IncomingMessage): Voice {
+  const voice = VOICES.of(requestPath(request));
+  if (voice) return voice;
+  return accepts(request).type(['json', 'html']) === 'html' ? 'page' : 'problem';
+}
+
+/** The headers an error owes its client in every voice: the challenge of a 401, and how long to wait. */
+function setErrorHeaders(response: ServerResponse, error: DomainError): void {
+  if (error.status === 401) response.setHeader('WWW-Authenticate', 'Bearer');
+  if (error.retryAfter !== undefined) response.setHeader('Retry-After', String(error.retryAfter));
+}
