@@ -1,3 +1,5 @@
+import type { TlsSource } from '#platform/http/server/tls-material.js';
+
 /** Which models may enroll (SVC_ALLOWED_AAGUIDS): any with a valid chain, a named table, or a list of AAGUIDs. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
@@ -21,7 +23,16 @@ export interface Config {
   readonly http: {
     /** The public origin and OIDC issuer, without a trailing slash. */
     readonly baseUrl: string;
+    /** Where it listens without TLS. */
     readonly listen: { readonly host: string; readonly port: number };
+    /** Undefined: a proxy ends TLS, or nobody does. */
+    readonly tls: TlsSource | undefined;
+    /** The listener that asks for client certificates: there whenever TLS is. */
+    readonly mtls: {
+      readonly port: number;
+      /** Authorities of client certificates, PEM. None: only self-signed ones can mean anything. */
+      readonly clientCaCerts: readonly string[];
+    };
     /** CIDR list of proxies whose X-Forwarded-For is believed. */
     readonly trustedProxies: readonly string[];
     readonly corsOrigins: readonly string[];
@@ -57,6 +68,8 @@ export interface Config {
     readonly allowedAaguids: AaguidPolicy;
   };
   readonly session: { readonly hours: number };
+  /** Certification test mode is on exactly where there is a token. */
+  readonly certification: { readonly token: string | undefined };
   readonly ssh: {
     /** The CA's private key itself, or else the file that holds it. */
     readonly caKey: string | undefined;
@@ -68,6 +81,17 @@ export interface Config {
     /** RUST_LOG directives: `info,security=warn,svc_server::scim=debug`. */
     readonly filter: string;
   };
+  /** Without a token nobody can read the metrics. */
+  readonly metrics: { readonly bearerToken: string | undefined };
+  /** Undefined: nothing is traced. */
+  readonly tracing: TracingConfig | undefined;
+}
+
+/** Where spans go. */
+export interface TracingConfig {
+  /** The OTLP collector: spans go to `/v1/traces` below it. */
+  readonly endpoint: string;
+  readonly serviceName: string;
 }
 
 /** The injection token of the frozen {@link Config}. */

@@ -4,6 +4,7 @@ import { isIP } from 'node:net';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/http/loopback.js';
+import { holdsCertificates, holdsPrivateKey, readPem } from '#platform/http/server/tls-material.js';
 import { parseLogFilter } from '#platform/telemetry/log-filter.js';
 import { asciiLowerCase } from './ascii.js';
 import type { AaguidPolicy } from './config.js';
@@ -35,6 +36,13 @@ const origin = z.string().transform((text, context) => {
   }
   return url.origin;
 });
+
+const httpUrl = z
+  .string()
+  .refine(
+    (text) => /^https?:\/\//i.test(text) && URL.canParse(text),
+    'must be an http or https URL',
+  );
 
 const listenAddress = z.string().transform((text, context) => {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
@@ -71,8 +79,8 @@ const aaguidPolicy = list.transform((items, context): AaguidPolicy => {
 
 const certificates = z.string().transform((text, context): string[] => {
   try {
-    const pem = text.includes('-----BEGIN') ? text : readFileSync(text, 'utf8');
-    const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+    const blocks =
+      readPem(text).match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
     if (blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0)) {
       return blocks;
     }
@@ -110,11 +118,21 @@ export const ENVIRONMENT = z.object({
   SVC_RP_ID: z.string().toLowerCase().optional(), // default: the host of the base URL
   SVC_RP_NAME: z.string().max(64).default('svc'),
   SVC_ORG_NAME: z.string().max(64).optional(), // default: the RP name
-  SVC_LISTEN_ADDR: listenAddress.default({ host: '::', port: 3000 }),
+  SVC_LISTEN_ADDR: listenAddress.default({ host: '::', port: 3000 }), // ignored with TLS
+  SVC_TLS_CERT: z // both or neither; read again on SIGHUP
+    .string()
+    .refine(holdsCertificates, 'must be PEM certificates, base64 of them, or a readable file')
+    .optional(),
+  SVC_TLS_KEY: z
+    .string()
+    .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file')
+    .optional(),
+  SVC_MTLS_PORT: wholeNumber(1, 65_535).default(8443),
+  SVC_MTLS_CLIENT_CA_CERTS: certificates.default([]), // PEM, or the path of a PEM file
   SVC_TRUSTED_PROXIES: cidrList.default([]),
   SVC_CORS_ORIGINS: list
     .refine((items) => !items.includes('*'), 'must name origins: * is refused')
-    .pipe(z.array(origin))
+    .pipe(z.array(origin.refine((text) => !text.includes('*'), 'must name origins: * is refused')))
     .default([]),
 
   SVC_DATABASE_URL: z
@@ -136,17 +154,27 @@ export const ENVIRONMENT = z.object({
 
   SVC_IDPS: list
     .pipe(z.array(z.string().regex(/^(?!-)[a-z0-9-]{1,32}(?<!-)$/, 'has a malformed slug')))
-    .refine((slugs) => slugs.length > 0, 'at least one upstream identity provider is required')
-    .refine((slugs) => new Set(slugs).size === slugs.length, 'names a slug twice'),
+    .refine((slugs) => new Set(slugs).size === slugs.length, 'names a slug twice')
+    .default([]), // required, except in certification test mode
   SVC_EXTRA_CA_CERTS: certificates.default([]), // PEM, or the path of a PEM file
 
   SVC_ALLOWED_DOMAINS: lowerCasedSet.optional(), // unset: any domain may enroll
   SVC_BOOTSTRAP_ADMINS: lowerCasedSet.optional(), // unset: whoever comes first
   SVC_ALLOWED_AAGUIDS: aaguidPolicy.default({ kind: 'any' }),
+  SVC_CERTIFICATION_TEST_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
   SVC_SESSION_HOURS: wholeNumber(1, 24).default(8),
 
   SVC_LOG_FORMAT: z.enum(['text', 'json'], 'must be text or json').default('text'),
   RUST_LOG: logDirectives.default('info'),
+  SVC_METRICS_BEARER_TOKEN: z
+    .string()
+    .regex(/^(?! )[\x20-\x7e]+(?<! )$/, 'must be printable ASCII: it has to fit into a header')
+    .optional(), // unset: no /metrics
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(), // unset: no tracing
+  OTEL_EXPORTER_OTLP_PROTOCOL: z
+    .literal('http/protobuf', 'must be http/protobuf, the only one that is spoken')
+    .default('http/protobuf'),
+  OTEL_SERVICE_NAME: z.string().default('svc-server'),
 
   // Of features to come, but what is wrong is wrong already.
   SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).optional(),
@@ -180,6 +208,11 @@ export function readEnvironment(): Environment {
 /** The process's environment alone; empty strings count as unset. */
 export function readProcessEnvironment(): Environment {
   return withoutEmpty(process.env);
+}
+
+/** Decides for a library that listens to nothing but a variable, which no operator is meant to set. */
+export function setProcessVariable(name: string, value: string): void {
+  process.env[name] = value;
 }
 
 /** An environment in which what is set to the empty string is not set. */

@@ -10,6 +10,7 @@ import {
   type Environment,
   type Settings,
 } from './environment.js';
+import { tlsProblems, tlsSource, tlsWarnings, withTlsOrigin } from './tls-settings.js';
 
 /** Everything that is wrong with a configuration: one line each, naming the variable, never its value. */
 export class ConfigProblems extends Error {
@@ -28,22 +29,16 @@ export interface LoadedConfig {
 
 /** Settings whose promise this version cannot keep: refusing beats pretending. */
 const NOT_BUILT_YET = [
-  'SVC_TLS_CERT',
-  'SVC_TLS_KEY',
-  'SVC_MTLS_PORT',
-  'SVC_MTLS_CLIENT_CA_CERTS',
   'SVC_JWT_HMAC_KMS_KEY_ID',
   'SVC_SSH_CA_KMS_KEY_ID',
   'SVC_OIDC_SIGNING_KMS_KEY_ID',
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
   'SVC_S3_CONFIG_BUCKET',
-  'SVC_CERTIFICATION_TEST_TOKEN',
 ];
 
 /** Settings of features that do not exist yet: without effect, and said so. A trailing `_` stands for what follows. */
 const WITHOUT_EFFECT_YET = [
-  'SVC_METRICS_BEARER_TOKEN',
   'SVC_OIDC_SIGNING_KEY',
   'SVC_OIDC_RSA_SIGNING_KEY',
   'SVC_DEVICE_CODE_EXPIRES',
@@ -54,8 +49,6 @@ const WITHOUT_EFFECT_YET = [
   'SVC_AWS_AUDIENCE',
   'SVC_GITHUB_',
   'SVC_S3_CONFIG_',
-  'OTEL_EXPORTER_OTLP_ENDPOINT',
-  'OTEL_SERVICE_NAME',
 ];
 
 /**
@@ -64,7 +57,7 @@ const WITHOUT_EFFECT_YET = [
  * @throws ConfigProblems with every problem at once
  */
 export function loadConfig(raw: Environment): LoadedConfig {
-  const environment = withoutEmpty(raw);
+  const environment = withTlsOrigin(withoutEmpty(raw));
   const problems: string[] = [];
   for (const name of NOT_BUILT_YET) {
     if (environment[name] !== undefined) problems.push(`${name}: is not supported by this version`);
@@ -72,7 +65,8 @@ export function loadConfig(raw: Environment): LoadedConfig {
   const parsed = ENVIRONMENT.safeParse(environment);
   if (!parsed.success) problems.push(...problemLines(parsed.error));
   const providers = loadProviders(environment, problems);
-  problems.push(...originProblems(environment));
+  problems.push(...providerProblems(environment));
+  problems.push(...originProblems(environment), ...tlsProblems(environment));
   if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
 
   const settings = parsed.data;
@@ -80,6 +74,8 @@ export function loadConfig(raw: Environment): LoadedConfig {
     http: {
       baseUrl: settings.SVC_BASE_URL,
       listen: settings.SVC_LISTEN_ADDR,
+      tls: tlsSource(environment),
+      mtls: { port: settings.SVC_MTLS_PORT, clientCaCerts: settings.SVC_MTLS_CLIENT_CA_CERTS },
       trustedProxies: settings.SVC_TRUSTED_PROXIES,
       corsOrigins: settings.SVC_CORS_ORIGINS,
     },
@@ -97,12 +93,15 @@ export function loadConfig(raw: Environment): LoadedConfig {
       allowedAaguids: settings.SVC_ALLOWED_AAGUIDS,
     },
     session: { hours: settings.SVC_SESSION_HOURS },
+    certification: { token: settings.SVC_CERTIFICATION_TEST_TOKEN },
     ssh: {
       caKey: settings.SVC_SSH_CA_KEY,
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
       principals: settings.SVC_SSH_PRINCIPALS,
     },
     log: { format: settings.SVC_LOG_FORMAT, filter: settings.RUST_LOG },
+    metrics: { bearerToken: settings.SVC_METRICS_BEARER_TOKEN },
+    tracing: tracingSettings(settings),
   };
   return { config: deepFreeze(config), warnings: warningsOf(environment, config) };
 }
@@ -122,6 +121,11 @@ export function loadDatabaseConfig(environment: Environment): Config['database']
   const parsed = DATABASE_ENVIRONMENT.safeParse(withoutEmpty(environment));
   if (!parsed.success) throw new ConfigProblems(problemLines(parsed.error));
   return databaseSettings(parsed.data);
+}
+
+function tracingSettings(settings: Settings): Config['tracing'] {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: serviceName } = settings;
+  return endpoint === undefined ? undefined : { endpoint, serviceName };
 }
 
 function databaseSettings(
@@ -161,6 +165,14 @@ function loadProviders(environment: Environment, problems: string[]): OidcProvid
   });
 }
 
+/** Without an upstream provider nobody can sign in: only a conformance suite needs nobody to. */
+function providerProblems(environment: Environment): string[] {
+  const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
+  const isMissing = slugs.success && slugs.data.length === 0;
+  if (!isMissing || environment['SVC_CERTIFICATION_TEST_TOKEN'] !== undefined) return [];
+  return ['SVC_IDPS: at least one upstream identity provider is required'];
+}
+
 /** What the public origin and the relying party must be to each other, where each is well-formed on its own. */
 function originProblems(environment: Environment): string[] {
   const baseUrl = ENVIRONMENT.shape.SVC_BASE_URL.safeParse(environment['SVC_BASE_URL']);
@@ -190,11 +202,13 @@ function warningsOf(environment: Environment, config: Config): string[] {
   if (new Set(Buffer.from(config.secrets.root)).size < 8) {
     warnings.push('SVC_JWT_SECRET: has fewer than 8 distinct bytes');
   }
-  if (config.http.baseUrl.startsWith('https:') && config.http.trustedProxies.length === 0) {
+  const { baseUrl, tls, trustedProxies } = config.http;
+  if (baseUrl.startsWith('https:') && tls === undefined && trustedProxies.length === 0) {
     warnings.push(
       'SVC_TRUSTED_PROXIES: is empty although a proxy ends TLS; all clients share one address',
     );
   }
+  warnings.push(...tlsWarnings(environment));
   return warnings;
 }
 

@@ -31,6 +31,8 @@ describe('loadConfig', () => {
     expect(config.http).toEqual({
       baseUrl: 'http://localhost:3000',
       listen: { host: '::', port: 3000 },
+      tls: undefined,
+      mtls: { port: 8443, clientCaCerts: [] },
       trustedProxies: [],
       corsOrigins: [],
     });
@@ -58,7 +60,10 @@ describe('loadConfig', () => {
   });
 
   it('names every missing variable of an empty environment in one go', () => {
-    expect(problemsOf({})).toEqual(['SVC_JWT_SECRET: is required', 'SVC_IDPS: is required']);
+    expect(problemsOf({})).toEqual([
+      'SVC_JWT_SECRET: is required',
+      'SVC_IDPS: at least one upstream identity provider is required',
+    ]);
   });
 
   it('an empty string is unset', () => {
@@ -129,7 +134,7 @@ describe('loadConfig', () => {
       'must be directives such as info,security=warn; levels are trace to off',
     ],
     ['SVC_AUTH_EVENTS_RETENTION_DAYS', '-4', 'must be a whole number'],
-    ['SVC_TLS_CERT', '/etc/tls.pem', 'is not supported by this version'],
+    ['SVC_JWT_HMAC_KMS_KEY_ID', 'alias/x', 'is not supported by this version'],
   ])('%s=%s is refused: %s', (name, value, problem) => {
     expect(problemsOf({ ...WORKING, [name]: value })).toContain(`${name}: ${problem}`);
   });
@@ -149,6 +154,7 @@ describe('loadConfig', () => {
       'SVC_IDPS',
       'SVC_JWT_SECRET',
       'SVC_LOG_FORMAT',
+      'SVC_TLS_CERT',
       'SVC_TLS_KEY',
     ]);
   });
@@ -158,12 +164,10 @@ describe('loadConfig', () => {
       ...WORKING,
       SVC_GITHUB_APP_ID: '1',
       SVC_S3_CONFIG_REGION: 'x',
-      OTEL_SERVICE_NAME: 'x',
     });
     expect(warnings).toEqual([
       'SVC_GITHUB_APP_ID: has no effect in this version',
       'SVC_S3_CONFIG_REGION: has no effect in this version',
-      'OTEL_SERVICE_NAME: has no effect in this version',
     ]);
   });
 
@@ -222,5 +226,26 @@ describe('loadConfig', () => {
   it('the database alone needs nothing else', () => {
     expect(loadDatabaseConfig({ SVC_DATABASE_URL: 'postgres://db/x' }).url).toBe('postgres://db/x');
     expect(() => loadDatabaseConfig({ SVC_DB_MAX_CONNECTIONS: '-1' })).toThrow(ConfigProblems);
+  });
+
+  it.each([
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector.example:4317'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'ftp://collector.example'],
+    ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
+  ])('an exporter that cannot be built is one problem among all: %s=%s', (name, value) => {
+    const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318', [name]: value };
+    const problems = problemsOf({ ...WORKING, SVC_IDPS: '', ...environment });
+    expect(problems.map((line) => line.split(':')[0]).toSorted()).toEqual([name, 'SVC_IDPS']);
+    expect(problems.join()).not.toContain(value);
+  });
+
+  it('tracing is off without a collector, whatever else is set', () => {
+    const tracing = (environment: Record<string, string>) =>
+      loadConfig({ ...WORKING, ...environment }).config.tracing;
+    expect(tracing({ OTEL_SERVICE_NAME: 'x', OTEL_EXPORTER_OTLP_ENDPOINT: '' })).toBeUndefined();
+    expect(tracing({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otel.example' })).toEqual({
+      endpoint: 'https://otel.example',
+      serviceName: 'svc-server',
+    });
   });
 });
