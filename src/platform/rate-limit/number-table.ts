@@ -1,0 +1,61 @@
+const FIRST_SLOTS = 2 ** 11;
+
+/** The less often it grows, the less it leaves behind for the garbage collector. A power of two. */
+const GROWTH = 4;
+
+/**
+ * A map from numbers to numbers in typed arrays, 16 bytes a slot: a million entries are 32 MB, and nothing for the garbage
+ * collector to walk. (A `Map` of strings takes five times as much.) It only grows: whoever is done with it drops it.
+ *
+ * Open addressing with linear probing; a key is its own hash, so its low bits must be evenly spread.
+ */
+export class NumberTable {
+  #keys = new Float64Array(FIRST_SLOTS); // 0 is an empty slot
+  #values = new Float64Array(FIRST_SLOTS);
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /** @param key a whole number above 0 */
+  get(key: number): number | undefined {
+    const slot = this.#slotOf(key);
+    return this.#keys[slot] === key ? this.#values[slot] : undefined;
+  }
+
+  /** @param key a whole number above 0 */
+  set(key: number, value: number): void {
+    let slot = this.#slotOf(key);
+    if (this.#keys[slot] !== key) {
+      if (4 * this.#size >= 3 * this.#keys.length) {
+        this.#grow();
+        slot = this.#slotOf(key);
+      }
+      this.#keys[slot] = key;
+      this.#size += 1;
+    }
+    this.#values[slot] = value;
+  }
+
+  /** Where a key is, or where it would go. */
+  #slotOf(key: number): number {
+    const last = this.#keys.length - 1; // all ones
+    let slot = key & last;
+    while (this.#keys[slot] !== key && this.#keys[slot] !== 0) slot = (slot + 1) & last;
+    return slot;
+  }
+
+  #grow(): void {
+    const [keys, values] = [this.#keys, this.#values];
+    this.#keys = new Float64Array(GROWTH * keys.length);
+    this.#values = new Float64Array(GROWTH * keys.length);
+    for (let old = 0; old < keys.length; old += 1) {
+      const key = keys[old] ?? 0;
+      if (key === 0) continue;
+      const slot = this.#slotOf(key);
+      this.#keys[slot] = key;
+      this.#values[slot] = values[old] ?? 0;
+    }
+  }
+}

@@ -1,0 +1,396 @@
+import { request as httpRequest } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort, startTestApp, type TestApp } from '../support/app.js';
+import { runScript, type ChildScript } from '../support/child-script.js';
+import { Client, type Answer } from '../support/client.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
+import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+const LIMIT = 'x-ratelimit-limit';
+const REMAINING = 'x-ratelimit-remaining';
+
+/** What the two headers say. */
+const headersOf = ({ headers }: Answer) => [headers.get(LIMIT), headers.get(REMAINING)];
+
+/** One request to a route of the Authentication tier, which needs nobody to be signed in. */
+const startLogin = (client: Client) => client.post('/login/webauthn/start', {});
+
+/** Asks until refused, and returns the refusal. */
+async function exhaust(client: Client, ask: (client: Client) => Promise<Answer>): Promise<Answer> {
+  for (;;) {
+    const answer = await ask(client);
+    if (answer.status === 429) return answer;
+  }
+}
+
+/**
+ * A client that asks as fast as it can at servers by turns, waits exactly as long as each refusal says, and then asks the
+ * other one: how often it was refused twice in a row.
+ */
+async function brokenPromises(clients: readonly Client[], rounds: number): Promise<number> {
+  let broken = 0;
+  let turn = 0;
+  const next = (_: Client) => startLogin(clients[(turn += 1) % clients.length] ?? _);
+  for (let round = 0; round < rounds; round += 1) {
+    const [first] = clients;
+    if (!first) throw new Error('nobody asks');
+    const refusal = await exhaust(first, next);
+    await delay(Number(refusal.headers.get('retry-after')) * 1000);
+    if ((await next(first)).status === 429) broken += 1;
+  }
+  return broken;
+}
+
+describe('every route is held to its tier', () => {
+  let app: TestApp;
+
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  it('counts down, refuses what is beyond the burst, and says truly how long to wait', async () => {
+    const client = app.client();
+    for (let left = 7; left >= 0; left -= 1) {
+      const answer = await startLogin(client);
+      expect([answer.status, ...headersOf(answer)]).toEqual([200, '8', String(left)]);
+    }
+    const refusal = await startLogin(client);
+    expect(refusal.status).toBe(429);
+    expect(headersOf(refusal)).toEqual(['8', '0']);
+    expect(refusal.headers.get('retry-after')).toMatch(/^[12]$/);
+    expect(refusal.headers.get('x-ratelimit-after')).toBe(refusal.headers.get('retry-after'));
+    expect(refusal.headers.get('content-type')).toContain('application/problem+json');
+    expect(refusal.json).toMatchObject({ status: 429, code: 'rate_limited' });
+  });
+
+  it.each([
+    ['a 401', 401, 'GET', '/v1/keys', undefined, 20],
+    ['a 403', 403, 'POST', '/logout', undefined, 20],
+    ['a 404', 404, 'GET', '/scim/v2/Nothing', undefined, 20],
+    ['a 404 for a writer', 404, 'POST', '/admin/nothing', '{}', 20],
+    ['a 405', 405, 'DELETE', '/v1/keys', undefined, 20],
+    ['a 400', 400, 'POST', '/login/webauthn/start', '{', 8],
+    ['a 413', 413, 'POST', '/login/webauthn/start', `"${'x'.repeat(33 * 1024)}"`, 8],
+  ])('%s carries the headers and costs a token', async (_, status, method, path, body, limit) => {
+    const client = app.client();
+    // Another origin, so that nothing is logged out in passing.
+    const options = { body, headers: path === '/logout' ? { origin: 'https://evil.example' } : {} };
+    if (path === '/logout') client.setCookie('svc_session', 'x');
+    for (const left of [limit - 1, limit - 2]) {
+      const answer = await client.send(method, path, options);
+      expect([answer.status, ...headersOf(answer)]).toEqual([status, String(limit), String(left)]);
+    }
+  });
+
+  it.each([
+    '/',
+    '/health',
+    '/health/ready',
+    '/static/app.css',
+    '/oauth/callback',
+    '/nothing',
+    '/v1',
+  ])('%s has no limit to state', async (path) => {
+    const client = app.client();
+    const answers = await Promise.all(Array.from({ length: 40 }, () => client.get(path)));
+    for (const answer of answers) {
+      expect(answer.status).not.toBe(429);
+      expect(headersOf(answer)).toEqual([null, null]);
+    }
+  });
+
+  it('capitals and a slash at the end lead to the same bucket', async () => {
+    const client = app.client();
+    for (const [index, path] of ['/v1/keys', '/V1/KEYS', '/v1/keys/', '/V1/Keys/'].entries()) {
+      expect(headersOf(await client.get(path))).toEqual(['20', String(19 - index)]);
+    }
+  });
+
+  it('the tiers of one client do not touch each other, and a page is refused by a page', async () => {
+    const client = app.client();
+    await exhaust(client, startLogin);
+    const page = await exhaust(client, () => client.get('/login'));
+    expect(page.headers.get('content-type')).toContain('text/html');
+    expect((await client.post('/v1/credentials/ssh', {})).status).toBe(401);
+  });
+
+  it('of 60 requests at once a burst is let through, whoever wins', async () => {
+    const client = app.client();
+    const begun = performance.now();
+    const answers = await Promise.all(Array.from({ length: 60 }, () => client.get('/v1/keys')));
+    const seconds = (performance.now() - begun) / 1000;
+    const letThrough = answers.filter(({ status }) => status !== 429);
+    expect(letThrough.length).toBeGreaterThanOrEqual(20);
+    expect(letThrough.length).toBeLessThanOrEqual(20 + Math.ceil(seconds));
+    const left = letThrough.slice(0, 20).map((answer) => Number(headersOf(answer)[1]));
+    expect(Math.max(...left)).toBe(19);
+  });
+
+  it('is refused before its body is read', async () => {
+    const client = app.client();
+    await exhaust(client, startLogin);
+    const status = await new Promise((resolve, reject) => {
+      const sent = httpRequest(`${app.baseUrl}/login/webauthn/start`, {
+        method: 'POST',
+        headers: {
+          'x-forwarded-for': client.address,
+          'content-type': 'application/json',
+          'content-length': 30_000,
+        },
+      });
+      sent.once('response', (response) => {
+        resolve(response.statusCode);
+        sent.destroy();
+      });
+      sent.once('error', reject);
+      sent.write('{'); // and never the rest
+    });
+    expect(status).toBe(429);
+  });
+});
+
+describe('a client is its address', () => {
+  let app: TestApp;
+
+  beforeAll(async () => {
+    app = await startTestApp({
+      environment: { SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1,10.0.0.0/8' },
+    });
+  });
+  afterAll(() => app.close());
+
+  /** What is left to whoever the header says. */
+  async function left(forwarded: string): Promise<number> {
+    const headers = { 'x-forwarded-for': forwarded };
+    return Number(headersOf(await app.client().get('/v1/keys', { headers }))[1]);
+  }
+
+  it('names left of the one its proxy saw change nothing', async () => {
+    expect(await left('203.0.113.1')).toBe(19);
+    for (let n = 1; n <= 5; n += 1) expect(await left(`6.6.6.${n}, 203.0.113.1`)).toBe(19 - n);
+    expect(await left('6.6.6.1')).toBe(19);
+    expect(await left('not an address, 203.0.113.1, 10.0.0.9')).toBe(13);
+  });
+
+  it('a header that leads nowhere is the peer’s: all such share one bucket', async () => {
+    const first = await left('unknown');
+    expect(await left('203.0.113.2, garbage')).toBe(first - 1);
+    expect(await left('10.0.0.1, 10.0.0.2')).toBe(first - 2);
+  });
+
+  it('an IPv6 subscriber is a /64', async () => {
+    expect(await left('2001:db8:1:2::1')).toBe(19);
+    expect(await left('2001:DB8:1:2:ffff:ffff:ffff:ffff')).toBe(18);
+    expect(await left('2001:0db8:0001:0002::77')).toBe(17);
+    expect(await left('2001:db8:1:3::1')).toBe(19);
+  });
+
+  it('an IPv4 address is the same in IPv6 clothes', async () => {
+    expect(await left('203.0.113.3')).toBe(19);
+    expect(await left('::ffff:203.0.113.3')).toBe(18);
+    expect(await left('::ffff:cb00:7103')).toBe(17);
+    expect(await left('::ffff:203.0.113.4')).toBe(19);
+  });
+});
+
+describe('without proxies', () => {
+  let app: TestApp;
+
+  beforeAll(async () => {
+    app = await startTestApp({ environment: { SVC_TRUSTED_PROXIES: '' } });
+  });
+  afterAll(() => app.close());
+
+  /** Asks from one of this machine's own addresses. */
+  function leftFrom(localAddress: string, forwarded = ''): Promise<string | undefined> {
+    const { port, host } = new URL(app.baseUrl);
+    return new Promise((resolve, reject) => {
+      const headers = { host, ...(forwarded === '' ? {} : { 'x-forwarded-for': forwarded }) };
+      httpRequest({ host: '127.0.0.1', port, localAddress, path: '/v1/keys', headers })
+        .once('response', (response) => {
+          response.resume();
+          resolve(response.headers[REMAINING]?.toString());
+        })
+        .once('error', reject)
+        .end();
+    });
+  }
+
+  it('IPv4 clients of the dual-stack listener each have a bucket of their own', async () => {
+    expect(app.config.http.listen.host).toBe('::');
+    expect(await leftFrom('127.0.0.2')).toBe('19');
+    expect(await leftFrom('127.0.0.3')).toBe('19');
+    expect(await leftFrom('127.0.0.2')).toBe('18');
+  });
+
+  it('nobody gets another bucket by a header', async () => {
+    expect(await leftFrom('127.0.0.4', '203.0.113.9')).toBe('19');
+    expect(await leftFrom('127.0.0.4', '203.0.113.10')).toBe('18');
+  });
+});
+
+describe('two processes on one PostgreSQL', () => {
+  let database: TestDatabase;
+  let dataDir: string;
+  let replicas: ChildScript<ReplicaAnswer>[];
+  let baseUrls: string[];
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    dataDir = await makeTemporaryDirectory(); // one CA key for both
+    const argument: ReplicaArgument = {
+      database: { url: database.url },
+      environment: { SVC_DATA_DIR: dataDir },
+    };
+    replicas = [];
+    baseUrls = [];
+    for (let n = 0; n < 2; n += 1) {
+      const replica = runScript<ReplicaAnswer>('replica.ts', argument);
+      replicas.push(replica);
+      baseUrls.push((await replica.answer).baseUrl);
+    }
+  });
+  afterAll(async () => {
+    await Promise.all(replicas.map((replica) => replica.finish()));
+    await database.drop();
+    await removeDirectory(dataDir);
+  });
+
+  /** One person, at both. */
+  function everywhere(): Client[] {
+    const [first, ...others] = baseUrls.map((baseUrl) => new Client(baseUrl));
+    if (!first) throw new Error('there is no replica');
+    return [first, ...others.map(({ baseUrl }) => new Client(baseUrl, first.address))];
+  }
+
+  it('let no more through than one would', async () => {
+    const clients = everywhere();
+    const begun = performance.now();
+    const statuses: number[] = [];
+    const ask = async (client: Client) => statuses.push((await client.get('/v1/keys')).status);
+    await Promise.all(clients.flatMap((client) => Array.from({ length: 40 }, () => ask(client))));
+    for (let n = 0; n < 100; n += 1) await Promise.all(clients.map(ask));
+    const seconds = (performance.now() - begun) / 1000;
+    const letThrough = statuses.filter((status) => status !== 429).length;
+    expect(letThrough).toBeGreaterThanOrEqual(20);
+    expect(letThrough).toBeLessThanOrEqual(20 + Math.ceil(seconds));
+  });
+
+  it('never refuse twice in a row who waits as long as either says, to the second', async () => {
+    expect(await brokenPromises(everywhere(), 5)).toBe(0);
+  });
+});
+
+describe('a process that is alone', () => {
+  const clients = 1_000_000;
+  let dataDir: string;
+  let peer: TestApp;
+  let baseUrl: string;
+  let server: ChildScript<{ residentBytes: number; sharing: number }>;
+
+  beforeAll(async () => {
+    dataDir = await makeTemporaryDirectory();
+    peer = await startTestApp(); // for its identity provider
+    baseUrl = `http://localhost:${await freePort()}`;
+    const [provider] = peer.config.upstream.providers;
+    const environment = {
+      SVC_BASE_URL: baseUrl,
+      SVC_LISTEN_ADDR: `[::]:${new URL(baseUrl).port}`,
+      SVC_DATA_DIR: dataDir, // its own database, embedded
+      SVC_JWT_SECRET: peer.config.secrets.root,
+      SVC_TRUSTED_PROXIES: peer.config.http.trustedProxies.join(),
+      SVC_IDPS: 'demo',
+      SVC_IDP_DEMO_TYPE: 'oidc',
+      SVC_IDP_DEMO_ISSUER: provider?.issuer,
+      SVC_IDP_DEMO_CLIENT_ID: provider?.clientId,
+      SVC_IDP_DEMO_CLIENT_SECRET: provider?.clientSecret,
+    };
+    server = runScript('crowded-server.js', { environment, clients });
+    await server.answer;
+  });
+  afterAll(async () => {
+    await server.finish();
+    await peer.close();
+    await removeDirectory(dataDir);
+  });
+
+  it('stays under 300 MB after a million clients, each with a bucket of its own', async () => {
+    const { residentBytes, sharing } = await server.answer;
+    expect(residentBytes / 1e6).toBeLessThan(300);
+    expect(sharing).toBe(0);
+  });
+
+  it('never refuses twice in a row who waits as long as it says, to the second', async () => {
+    expect(await brokenPromises([new Client(baseUrl)], 5)).toBe(0);
+  });
+});
+
+describe('while the database is away', () => {
+  let database: TestDatabase;
+  let proxy: DatabaseProxy;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    proxy = await startDatabaseProxy(database.url);
+    app = await startTestApp({ database: proxy });
+  });
+  afterAll(async () => {
+    await app.close();
+    await proxy.close();
+    await database.drop();
+  });
+
+  it('limits hold, in this process’s own buckets, and what was refused stays refused', async () => {
+    const early = app.client();
+    await exhaust(early, startLogin);
+    await proxy.down();
+    expect((await startLogin(early)).status).toBe(429);
+    const client = app.client();
+    const begun = performance.now();
+    let letThrough = 0;
+    for (let n = 0; n < 30; n += 1) {
+      const answer = await startLogin(client);
+      if (answer.status !== 429) letThrough += 1;
+    }
+    const seconds = (performance.now() - begun) / 1000;
+    expect(letThrough).toBeGreaterThanOrEqual(8);
+    expect(letThrough).toBeLessThanOrEqual(8 + Math.ceil(seconds / 2));
+  });
+
+  it('the shared buckets decide again soon after it is back', async () => {
+    await proxy.up();
+    const client = app.client();
+    await expect
+      .poll(
+        async () => {
+          await client.get('/v1/keys');
+          return app.dataSource.query('SELECT 1 FROM rate_limits WHERE bucket = $1', [
+            `general ${client.address}`,
+          ]);
+        },
+        { timeout: 10_000, interval: 250 },
+      )
+      .toHaveLength(1);
+  });
+});
+
+describe('in certification test mode', () => {
+  it('nothing is limited, and no limit is stated', async () => {
+    const token = 'a certification token of 32 letters and more';
+    const app = await startTestApp({ environment: { SVC_CERTIFICATION_TEST_TOKEN: token } });
+    try {
+      const client = app.client();
+      const answers = await Promise.all(Array.from({ length: 40 }, () => startLogin(client)));
+      for (const answer of answers) {
+        expect([answer.status, ...headersOf(answer)]).toEqual([200, null, null]);
+      }
+    } finally {
+      await app.close();
+    }
+  });
+});

@@ -1,0 +1,216 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DatabaseBuckets } from '#platform/rate-limit/database-buckets.js';
+import { RateLimitsRepository } from '#platform/rate-limit/rate-limits.repository.js';
+import { TIERS, type TierName } from '#platform/rate-limit/tiers.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
+import { RecordingLog } from '../support/recording-log.js';
+import { count, rows } from '../support/rows.js';
+
+/** One process's view of the shared buckets. */
+class Replica {
+  readonly log = new RecordingLog();
+  readonly buckets: DatabaseBuckets;
+
+  private constructor(readonly dataSource: DataSource) {
+    this.buckets = new DatabaseBuckets(dataSource.manager, new RateLimitsRepository(), this.log);
+  }
+
+  static async open(url: string): Promise<Replica> {
+    const dataSource = new DataSource({
+      type: 'postgres',
+      url,
+      extra: { max: 10 },
+      poolErrorHandler: () => undefined, // connections are taken away on purpose
+    });
+    return new Replica(await dataSource.initialize());
+  }
+
+  ask(client: string, tier: TierName = 'authentication') {
+    const { burst, interval } = TIERS[tier];
+    return this.buckets.increment(client, burst * interval, burst, 0, tier);
+  }
+
+  /** How many of so many requests at once are let through. */
+  async admitted(client: string, requests: number): Promise<number> {
+    const hits = await Promise.all(Array.from({ length: requests }, () => this.ask(client)));
+    return hits.filter(({ isBlocked }) => !isBlocked).length;
+  }
+}
+
+const { burst, interval } = TIERS.authentication;
+
+describe('buckets in PostgreSQL', () => {
+  let database: TestDatabase;
+  let replicas: [Replica, Replica];
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    replicas = [await Replica.open(database.url), await Replica.open(database.url)];
+  });
+  afterAll(async () => {
+    for (const { dataSource } of replicas) await dataSource.destroy();
+    await database.drop();
+  });
+
+  /** Puts a bucket so many milliseconds into debt, as if it had been asked before. */
+  function owe(client: string, debt: number): Promise<unknown> {
+    const [{ dataSource }] = replicas;
+    return dataSource.query(
+      `INSERT INTO rate_limits (bucket, tat, admitted) VALUES ($1, now() + make_interval(secs => $2), true)
+       ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat`,
+      [client, debt / 1000],
+    );
+  }
+
+  it('of 20 requests at once at each of two replicas one burst is let through', async () => {
+    const begun = performance.now();
+    const admitted = await Promise.all(replicas.map((replica) => replica.admitted('racer', 20)));
+    const most = burst + Math.ceil((performance.now() - begun) / interval);
+    const [first = 0, second = 0] = admitted;
+    expect(first + second).toBeGreaterThanOrEqual(burst);
+    expect(first + second).toBeLessThanOrEqual(most);
+  });
+
+  it('counts down like the buckets of one process', async () => {
+    for (let hits = 1; hits <= burst; hits += 1) {
+      const replica = replicas[hits % 2 === 0 ? 0 : 1];
+      expect(await replica.ask('counter')).toMatchObject({ totalHits: hits, isBlocked: false });
+    }
+    expect(await replicas[0].ask('counter')).toMatchObject({ totalHits: burst, isBlocked: true });
+  });
+
+  it('a refused request costs its client nothing', async () => {
+    await owe('refused', burst * interval);
+    const tat = () =>
+      rows(replicas[0].dataSource, "SELECT tat FROM rate_limits WHERE bucket = 'refused'");
+    const before = await tat();
+    for (const replica of replicas) {
+      expect(await replica.ask('refused')).toMatchObject({ isBlocked: true, timeToBlockExpire: 2 });
+    }
+    expect(await tat()).toEqual(before);
+  });
+
+  it('a flood costs the database nothing: what it refused is refused without it', async () => {
+    const [{ dataSource }] = replicas;
+    const replica = await Replica.open(database.url);
+    await owe('flood', burst * interval);
+    const begun = performance.now();
+    expect((await replica.ask('flood')).isBlocked).toBe(true);
+    // Whoever asks the row finds it locked, and hangs.
+    const runner = dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await runner.query("SELECT 1 FROM rate_limits WHERE bucket = 'flood' FOR UPDATE");
+    let refused = 0;
+    while (performance.now() - begun < interval / 2) {
+      const hit = await replica.ask('flood');
+      if (hit.isBlocked && hit.timeToBlockExpire <= 2) refused += 1;
+      else throw new Error('let through');
+    }
+    await runner.rollbackTransaction();
+    await runner.release();
+    await replica.dataSource.destroy();
+    expect(refused).toBeGreaterThan(10);
+  });
+
+  it('no memory of a refusal outlasts what the other replica promised', async () => {
+    const [one, other] = replicas;
+    for (let round = 0; round < 3; round += 1) {
+      const client = `alternating ${round}`;
+      await owe(client, burst * interval);
+      await one.ask(client);
+      const promised = await other.ask(client);
+      expect(promised.isBlocked).toBe(true);
+      await delay(promised.timeToBlockExpire * 1000);
+      expect((await one.ask(client)).isBlocked).toBe(false);
+    }
+  });
+
+  it('nobody is locked out when the server’s clock was set back', async () => {
+    await owe('late', 3_600_000);
+    expect(await replicas[0].ask('late')).toMatchObject({ isBlocked: true, timeToBlockExpire: 3 });
+    await delay(3000);
+    expect((await replicas[0].ask('late')).isBlocked).toBe(false);
+  });
+
+  it('deletes what is out of debt, and nothing else', async () => {
+    const [{ dataSource }] = replicas;
+    const repository = new RateLimitsRepository();
+    await dataSource.query('TRUNCATE rate_limits');
+    for (let n = 0; n < 5; n += 1) await owe(`expired ${n}`, -1000);
+    await owe('in debt', 60_000);
+    expect(await repository.deleteExpired(dataSource.manager, 3)).toBe(3);
+    expect(await repository.deleteExpired(dataSource.manager, 3)).toBe(2);
+    expect(await repository.deleteExpired(dataSource.manager, 3)).toBe(0);
+    expect(await rows(dataSource, 'SELECT bucket FROM rate_limits')).toEqual([
+      { bucket: 'in debt' },
+    ]);
+  });
+
+  it('clears up behind itself, without being asked', async () => {
+    const [{ dataSource }] = replicas;
+    for (let n = 0; n < 10; n += 1) await owe(`gone ${n}`, -1000);
+    const replica = await Replica.open(database.url);
+    await replica.ask('anybody');
+    await expect.poll(() => count(dataSource, "rate_limits WHERE bucket LIKE 'gone %'")).toBe(0);
+    await replica.dataSource.destroy();
+  });
+});
+
+describe('buckets whose database is away', () => {
+  let database: TestDatabase;
+  let proxy: DatabaseProxy;
+  let replica: Replica;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    proxy = await startDatabaseProxy(database.url);
+    replica = await Replica.open(proxy.url);
+  });
+  afterEach(async () => {
+    await replica.dataSource.destroy();
+    await proxy.close();
+    await database.drop();
+  });
+
+  it('are this process’s own, until it is back; the log says so once', async () => {
+    await proxy.down();
+    const begun = performance.now();
+    const admitted = await replica.admitted('client', 30);
+    expect(admitted).toBeGreaterThanOrEqual(burst);
+    expect(admitted).toBeLessThanOrEqual(burst + Math.ceil((performance.now() - begun) / interval));
+    await proxy.up();
+    await expect
+      .poll(
+        async () => {
+          await replica.ask('returning', 'general');
+          return count(replica.dataSource, "rate_limits WHERE bucket = 'returning'");
+        },
+        { timeout: 10_000, interval: 200 },
+      )
+      .toBe(1);
+    expect(replica.log.lines).toEqual([
+      expect.stringMatching(
+        /^warn Rate limits are this process's own while the database is away: /,
+      ),
+      'log The database decides about rate limits again',
+    ]);
+  });
+
+  it('are this process’s own when it does not answer, and nobody waits long for it', async () => {
+    const holder = replica.dataSource.createQueryRunner();
+    await replica.ask('client');
+    await holder.startTransaction();
+    await holder.query('LOCK TABLE rate_limits IN ACCESS EXCLUSIVE MODE');
+    const begun = performance.now();
+    expect(await replica.admitted('client', 5)).toBe(5);
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    const again = performance.now();
+    expect(await replica.ask('another')).toMatchObject({ isBlocked: false, totalHits: 1 });
+    expect(performance.now() - again).toBeLessThan(1000);
+    await holder.rollbackTransaction();
+    await holder.release();
+  });
+});

@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { LocalBuckets } from '#platform/rate-limit/local-buckets.js';
+import { TIERS, type TierName } from '#platform/rate-limit/tiers.js';
+
+const ask = (buckets: LocalBuckets, client: string, tier: TierName = 'general') => {
+  const { burst, interval } = TIERS[tier];
+  return buckets.increment(`${tier} ${client}`, burst * interval, burst, 0, tier);
+};
+
+/** Asks until refused; how often it was let through, and how long to wait now. */
+async function exhaust(buckets: LocalBuckets, client: string, tier: TierName = 'general') {
+  for (let admitted = 0; ; admitted += 1) {
+    const { isBlocked, timeToBlockExpire } = await ask(buckets, client, tier);
+    if (isBlocked) return { admitted, wait: timeToBlockExpire };
+  }
+}
+
+describe('the buckets of one process', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it.each(Object.keys(TIERS) as TierName[])(
+    'who waits as long as %s says, to the second, is never refused twice in a row',
+    async (tier) => {
+      const buckets = new LocalBuckets();
+      await exhaust(buckets, '192.0.2.1', tier);
+      for (let round = 0; round < 200; round += 1) {
+        vi.advanceTimersByTime((round * 37) % 1700); // refused at any moment of an interval
+        const { wait } = await exhaust(buckets, '192.0.2.1', tier);
+        expect([1, 2]).toContain(wait);
+        vi.advanceTimersByTime(wait * 1000);
+        expect((await ask(buckets, '192.0.2.1', tier)).isBlocked).toBe(false);
+      }
+    },
+  );
+
+  it('each client and each tier has its own', async () => {
+    const buckets = new LocalBuckets();
+    expect((await exhaust(buckets, '192.0.2.1')).admitted).toBe(20);
+    expect((await exhaust(buckets, '192.0.2.2')).admitted).toBe(20);
+    expect((await exhaust(buckets, '192.0.2.1', 'issuance')).admitted).toBe(15);
+    expect((await exhaust(buckets, '192.0.2.1', 'authentication')).admitted).toBe(8);
+  });
+
+  it('nobody gets rid of a debt by hiding in a crowd', async () => {
+    const buckets = new LocalBuckets(1000);
+    await exhaust(buckets, 'mallory', 'authentication');
+    for (let n = 0; n < 50_000; n += 1) await ask(buckets, `crowd ${n}`);
+    expect((await ask(buckets, 'mallory', 'authentication')).isBlocked).toBe(true);
+    for (let passed = 0; passed < 16_000; passed += 100) {
+      vi.advanceTimersByTime(100);
+      await ask(buckets, `crowd ${passed}`);
+      const { admitted } = await exhaust(buckets, 'mallory', 'authentication');
+      expect(admitted).toBe((passed + 100) % 2000 === 0 ? 1 : 0);
+    }
+  });
+
+  it('without room newcomers are limited together, and never let through unlimited', async () => {
+    const buckets = new LocalBuckets(1000);
+    for (let n = 0; n < 1000; n += 1) await ask(buckets, `early ${n}`);
+    let admitted = 0;
+    for (let n = 0; n < 200_000; n += 1) {
+      if (!(await ask(buckets, `late ${n}`)).isBlocked) admitted += 1;
+    }
+    expect(admitted).toBeLessThanOrEqual(4096 * 20);
+    expect((await exhaust(buckets, 'early 7')).admitted).toBe(19);
+    vi.advanceTimersByTime(61_000);
+    expect((await exhaust(buckets, 'late 7')).admitted).toBe(20);
+  });
+});
