@@ -1,9 +1,12 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { LoggerService } from '@nestjs/common';
-import type { Request, RequestHandler, Response } from 'express';
 import { Logger as NestPinoLogger, PinoLogger } from 'nestjs-pino';
 import type { Logger } from 'pino';
-import { interactionIdOf } from '#platform/http/interaction-id.js';
+import type { EdgeStep } from '#platform/http/edge/edge-step.js';
+import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
+import { requestPath } from '#platform/http/routing/request-path.js';
 import { nestPinoParams } from './pino-options.js';
+import { servedRequest } from './served-request.js';
 
 /** The target of the lines about requests. */
 const HTTP_TARGET = 'http';
@@ -27,23 +30,23 @@ class ApplicationLogger extends NestPinoLogger {
 export interface ApplicationLog {
   readonly nest: LoggerService;
   /** A line per request, and the interaction id on every line written while it is served. */
-  readonly requestLog: RequestHandler;
+  readonly requestLog: EdgeStep;
 }
 
 /** Makes an application's log on the logger of the process. */
 export function applicationLog(logger: Logger): ApplicationLog {
   const params = nestPinoParams(logger);
   const root = new PinoLogger(params);
-  const requestLog: RequestHandler = (request, response, next) => {
-    const interactionId = interactionIdOf(request);
+  const requestLog: EdgeStep = (request, response, next) => {
     const start = performance.now();
     response.once('close', () => {
       const ms = Math.round(performance.now() - start);
+      const facts = { context: HTTP_TARGET, interactionId: interactionIdOf(request), ms };
       const line = requestLine(request, response);
-      if (response.statusCode < 500) logger.info({ context: HTTP_TARGET, interactionId, ms }, line);
-      else logger.error({ context: HTTP_TARGET, interactionId, ms }, line);
+      if (response.statusCode < 500) logger.info(facts, line);
+      else logger.error(facts, line);
     });
-    root.runInContext(next, { bindings: { interactionId } });
+    servedRequest.run(request, next);
   };
   return { nest: new ApplicationLogger(root, params), requestLog };
 }
@@ -52,8 +55,19 @@ export function applicationLog(logger: Logger): ApplicationLog {
  * What is logged of a request: method, path and status. Headers, cookies, bodies and queries never are: they carry the
  * secrets.
  */
-function requestLine(request: Request, response: Response): string {
-  const [path = ''] = request.originalUrl.split('?', 1);
+function requestLine(request: IncomingMessage, response: ServerResponse): string {
   const outcome = response.writableFinished ? response.statusCode : 'aborted';
-  return `${request.method} ${path} ${outcome}`;
+  return `${request.method} ${plainPath(requestPath(request))} ${outcome}`;
+}
+
+/** In characters: more than any path of ours has. */
+const LONGEST_PATH = 200;
+
+/**
+ * A path as far as it looks like one of ours: what follows may be a query that was encoded once too often, or control a
+ * terminal.
+ */
+function plainPath(path: string): string {
+  const [plain = ''] = /^[\w/.~-]*/.exec(path.slice(0, LONGEST_PATH)) ?? [];
+  return plain.length === path.length ? path : `${plain}…`;
 }

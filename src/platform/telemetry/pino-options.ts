@@ -1,9 +1,12 @@
 import { isatty } from 'node:tty';
+import { trace } from '@opentelemetry/api';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import pretty from 'pino-pretty';
 import type { Config } from '#platform/config/config.js';
+import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
 import { toSingleLine } from '#platform/http/single-line.js';
 import { parseLogFilter } from './log-filter.js';
+import { servedRequest } from './served-request.js';
 
 /**
  * The logger of the process: filtered by target (RUST_LOG), in the format the operator chose.
@@ -18,9 +21,10 @@ export function createLogger(
   const options: LoggerOptions = {
     level: filter.level,
     base: null,
-    timestamp: pino.stdTimeFunctions.isoTime,
+    timestamp: isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: (error) => describeError(error) },
+    mixin: whereabouts,
     hooks: {
       logMethod(args, method, level) {
         const [first] = args as unknown[];
@@ -35,6 +39,29 @@ export function createLogger(
     options,
     log.format === 'json' ? pino.destination(destination) : textStream(destination),
   );
+}
+
+/** Which request and which span a line was written in, as collectors look for it; nothing where there is none. */
+function whereabouts(): object {
+  const request = servedRequest.getStore();
+  const span = trace.getActiveSpan()?.spanContext();
+  return {
+    ...(request ? { interactionId: interactionIdOf(request) } : {}),
+    ...(span ? { trace_id: span.traceId, span_id: span.spanId } : {}),
+  };
+}
+
+let millisecond = 0;
+let written = '';
+
+/** The time of a line (RFC 3339), written once a millisecond: there are more lines than that. */
+function isoTime(): string {
+  const now = Date.now();
+  if (now !== millisecond) {
+    millisecond = now;
+    written = `,"time":"${new Date(now).toISOString()}"`;
+  }
+  return written;
 }
 
 /** How many errors behind an error are told. */

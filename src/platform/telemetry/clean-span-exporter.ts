@@ -1,0 +1,40 @@
+import { ExportResultCode, type ExportResult } from '@opentelemetry/core';
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
+import type { Logger } from 'pino';
+import { cleanSpan } from './clean-span.js';
+
+/** Hands on spans as they may leave, and has it logged when they do not arrive. */
+export class CleanSpanExporter implements SpanExporter {
+  #logger: Logger | undefined;
+  #isDelivering = true;
+
+  constructor(private readonly exporter: SpanExporter) {}
+
+  reportTo(logger: Logger): void {
+    this.#logger = logger;
+  }
+
+  export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
+    this.exporter.export(spans.map(cleanSpan), (result) => {
+      this.#report(result);
+      done(result);
+    });
+  }
+
+  async forceFlush(): Promise<void> {
+    await this.exporter.forceFlush?.();
+  }
+
+  shutdown(): Promise<void> {
+    return this.exporter.shutdown();
+  }
+
+  /** One line when it stops and one when it goes on, however long a collector is away. */
+  #report({ code, error }: ExportResult): void {
+    const isDelivering = code === ExportResultCode.SUCCESS;
+    if (isDelivering === this.#isDelivering) return;
+    this.#isDelivering = isDelivering;
+    if (isDelivering) this.#logger?.info({ context: 'tracing' }, 'spans are delivered again');
+    else this.#logger?.warn({ context: 'tracing', err: error }, 'spans cannot be delivered');
+  }
+}

@@ -1,0 +1,112 @@
+import { Injectable } from '@nestjs/common';
+import { Counter, Histogram, Registry } from 'prom-client';
+import { asDomainError } from '#platform/errors/as-domain-error.js';
+
+/** How an authentication ended: the values of `event_type`. */
+const AUTH_EVENTS = [
+  'enrollment',
+  'browser_login_success',
+  'fido2_login_success',
+  'fido2_login_failure',
+  'authorization_code_success',
+] as const;
+export type AuthEvent = (typeof AUTH_EVENTS)[number];
+
+/** What is issued: the values of `type`. */
+const CREDENTIALS = ['ssh', 'aws', 'github', 'oidc'] as const;
+export type CredentialType = (typeof CREDENTIALS)[number];
+
+/** The methods that are told apart (RFC 9110 §9, RFC 5789); a client may send any other token. */
+const METHODS = new Set([
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'DELETE',
+  'CONNECT',
+  'OPTIONS',
+  'TRACE',
+  'PATCH',
+]);
+
+/** In seconds: from what `/health` takes to what the deadline of a request allows. */
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** A request that is over. */
+export interface CountedRequest {
+  readonly method: string;
+  /** The template of its route, never what the client wrote. */
+  readonly path: string;
+  readonly status: number | 'aborted';
+  /** Undefined where nobody saw when it began. */
+  readonly seconds?: number;
+}
+
+/** The four metrics of this process, and nothing else. */
+@Injectable()
+export class ServiceMetrics {
+  readonly #registry = new Registry();
+  readonly #requests = new Counter({
+    name: 'http_requests_total',
+    help: 'Requests served',
+    labelNames: ['method', 'path', 'status'],
+    registers: [this.#registry],
+  });
+  readonly #durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Request latency',
+    labelNames: ['method', 'path'],
+    buckets: BUCKETS,
+    registers: [this.#registry],
+  });
+  readonly #authEvents = new Counter({
+    name: 'svc_auth_events_total',
+    help: 'Authentication outcomes',
+    labelNames: ['event_type'],
+    registers: [this.#registry],
+  });
+  readonly #issued = new Counter({
+    name: 'svc_credential_issuance_total',
+    help: 'Credentials issued',
+    labelNames: ['type'],
+    registers: [this.#registry],
+  });
+
+  constructor() {
+    // From zero on, so that the first event already is a rate.
+    for (const event_type of AUTH_EVENTS) this.#authEvents.inc({ event_type }, 0);
+    for (const type of CREDENTIALS) this.#issued.inc({ type }, 0);
+  }
+
+  countRequest({ method: token, path, status, seconds }: CountedRequest): void {
+    const method = METHODS.has(token) ? token : 'OTHER';
+    this.#requests.inc({ method, path, status });
+    if (seconds !== undefined) this.#durations.observe({ method, path }, seconds);
+  }
+
+  countAuthEvent(event_type: AuthEvent): void {
+    this.#authEvents.inc({ event_type });
+  }
+
+  /** Counts a browser's login by its outcome. A fault of ours is neither: nobody failed. */
+  async countLogin<Login>(attempt: Promise<Login>): Promise<Login> {
+    try {
+      const login = await attempt;
+      this.countAuthEvent('browser_login_success');
+      return login;
+    } catch (error) {
+      if (asDomainError(error).status < 500) this.countAuthEvent('fido2_login_failure');
+      throw error;
+    }
+  }
+
+  countIssued(type: CredentialType): void {
+    this.#issued.inc({ type });
+  }
+
+  /** The series in the text format of Prometheus, without HELP and TYPE lines. */
+  async scrape(): Promise<string> {
+    const lines = (await this.#registry.metrics()).split('\n');
+    return `${lines.filter((line) => line !== '' && !line.startsWith('#')).join('\n')}\n`;
+  }
+}

@@ -1,0 +1,59 @@
+import { join } from 'node:path';
+import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
+import { freePort } from './app.js';
+import { Client } from './client.js';
+import { startServerProcess, type ServerProcess } from './server-process.js';
+import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
+import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
+
+/** The built production server, listening, with an identity provider of the tests. */
+export interface ProductionServer {
+  readonly baseUrl: string;
+  readonly process: ServerProcess;
+  /** A new browser. */
+  client(): Client;
+  /** Asks it to stop (SIGTERM) and waits until it has; its exit status. */
+  stop(): Promise<number | null>;
+}
+
+/**
+ * Starts `node dist/main.js`, which `npm test` builds.
+ *
+ * @param environment over what every production server of the tests has
+ */
+export async function startProductionServer(
+  environment: Readonly<Record<string, string>>,
+): Promise<ProductionServer> {
+  const folder = await makeTemporaryDirectory();
+  const port = await freePort();
+  const baseUrl = `http://localhost:${port}`;
+  const redirectUri = `${baseUrl}/oauth/callback`;
+  const idp = await startDemoIdentityProvider({ ...TEST_CLIENT, redirectUri });
+  const server = startServerProcess(
+    'main.js',
+    {
+      SVC_BASE_URL: baseUrl,
+      SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
+      SVC_DATA_DIR: join(folder, 'data'),
+      ...providerEnvironment(idp.issuer),
+      SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
+      SVC_LOG_FORMAT: 'json',
+      RUST_LOG: 'trace',
+      ...environment,
+    },
+    { cwd: folder },
+  );
+  await server.printed(/is served on port/);
+  return {
+    baseUrl,
+    process: server,
+    client: () => new Client(baseUrl),
+    async stop() {
+      server.signal('SIGTERM');
+      const status = await server.ended;
+      await idp.close();
+      await removeDirectory(folder);
+      return status;
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A span as it arrived. */
+export interface CollectedSpan {
+  readonly name: string;
+  /** Hexadecimal, like the other ids; the parent's is empty where there is none. */
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentId: string;
+  /** By name; of numbers the decimal digits. */
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** An OpenTelemetry collector that keeps what it is sent. */
+export interface SpanCollector {
+  /** What OTEL_EXPORTER_OTLP_ENDPOINT is set to. */
+  readonly endpoint: string;
+  /** Every byte that arrived. */
+  bytes(): Buffer;
+  spans(): CollectedSpan[];
+  close(): Promise<void>;
+}
+
+/** Starts a collector on loopback, which takes OTLP over HTTP as protobuf. */
+export async function startSpanCollector(): Promise<SpanCollector> {
+  const bodies: Buffer[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      if (request.url === '/v1/traces') bodies.push(Buffer.concat(chunks));
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    endpoint: `http://127.0.0.1:${port}`,
+    bytes: () => Buffer.concat(bodies),
+    spans: () => bodies.flatMap(spansOf),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** The messages of opentelemetry/proto/trace/v1/trace.proto, by the numbers of their fields. */
+function spansOf(body: Buffer): CollectedSpan[] {
+  const resourceSpans = fieldsOf(body, 1);
+  const scopeSpans = resourceSpans.flatMap((message) => fieldsOf(message, 2));
+  return scopeSpans.flatMap((message) => fieldsOf(message, 2)).map(readSpan);
+}
+
+function readSpan(span: Buffer): CollectedSpan {
+  const hex = (number: number) => fieldsOf(span, number)[0]?.toString('hex') ?? '';
+  return {
+    name: String(fieldsOf(span, 5)[0]),
+    traceId: hex(1),
+    spanId: hex(2),
+    parentId: hex(4),
+    attributes: Object.fromEntries(fieldsOf(span, 9).map(readAttribute)),
+  };
+}
+
+function readAttribute(keyValue: Buffer): [name: string, value: string] {
+  const [name, value] = [fieldsOf(keyValue, 1)[0], fieldsOf(keyValue, 2)[0] ?? Buffer.alloc(0)];
+  const [text] = fieldsOf(value, 1);
+  return [String(name), text === undefined ? String(readVarint(value, 1).value) : String(text)];
+}
+
+/** The fields of a message that have a length and this number (protobuf.dev/programming-guides/encoding). */
+function fieldsOf(message: Buffer, wanted: number): Buffer[] {
+  const found: Buffer[] = [];
+  let at = 0;
+  while (at < message.length) {
+    const tag = readVarint(message, at);
+    at = tag.end;
+    const kind = tag.value & 7;
+    if (kind === 0) at = readVarint(message, at).end;
+    else if (kind === 1) at += 8;
+    else if (kind === 5) at += 4;
+    else {
+      const length = readVarint(message, at);
+      at = length.end + length.value;
+      if (tag.value >> 3 === wanted) found.push(message.subarray(length.end, at));
+    }
+  }
+  return found;
+}
+
+function readVarint(
+  bytes: Buffer,
+  start: number,
+): { readonly value: number; readonly end: number } {
+  let value = 0;
+  let end = start;
+  for (let scale = 1; ; scale *= 128) {
+    const byte = bytes[end] ?? 0;
+    end += 1;
+    value += (byte & 127) * scale;
+    if (byte < 128) return { value, end };
+  }
+}
