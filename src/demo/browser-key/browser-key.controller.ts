@@ -1,8 +1,7 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Access, Public } from '#platform/http/access.js';
-import { BodyLimit } from '#platform/http/body-limits.js';
+import { Access, Public } from '#platform/http/access/access.js';
 import { readStaticFiles } from '../../features/pages/static-files.js';
 import type { CreateOptions, GetOptions } from '../software-key.js';
 import { BrowserKey } from './browser-key.js';
@@ -11,7 +10,6 @@ import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 /** The script that stands in for `navigator.credentials`, and the key that answers it. */
 @Controller('demo')
 @Public()
-@BodyLimit('webauthn')
 export class BrowserKeyController {
   readonly #files = readStaticFiles(new URL('../static/', import.meta.url));
 

@@ -1,4 +1,4 @@
-import { Injectable, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
@@ -22,7 +22,7 @@ interface SignInUnderWay {
 
 /** The identity providers people sign in with before they touch a key, in the configured order. */
 @Injectable()
-export class IdentityProviders implements OnModuleDestroy {
+export class IdentityProviders implements OnApplicationShutdown {
   private constructor(
     private readonly providers: ReadonlyMap<string, UpstreamProvider>,
     private readonly states: SingleUseStates,
@@ -108,8 +108,8 @@ export class IdentityProviders implements OnModuleDestroy {
     return { identity, redirectTo };
   }
 
-  /** Ends the connections to the providers. */
-  onModuleDestroy(): Promise<void> {
+  /** Ends the connections to the providers, when no request needs them any more. */
+  onApplicationShutdown(): Promise<void> {
     return this.http.close();
   }
 

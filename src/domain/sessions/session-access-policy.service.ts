@@ -4,7 +4,7 @@ import {
   AccessPolicy,
   type AccessRequirement,
   type PresentedToken,
-} from '#platform/http/access-policy.js';
+} from '#platform/http/access/access-policy.js';
 import type { LiveSession } from './session.js';
 import { Sessions } from './sessions.service.js';
 

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { CryptoModule } from '#platform/crypto/crypto.module.js';
-import { AccessPolicy } from '#platform/http/access-policy.js';
+import { AccessPolicy } from '#platform/http/access/access-policy.js';
 import { SessionAccessPolicy } from './session-access-policy.service.js';
 import { SessionLookUps } from './session-look-ups.service.js';
 import { SessionsRepository } from './sessions.repository.js';

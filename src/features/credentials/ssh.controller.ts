@@ -3,17 +3,19 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { IssueCertificate } from '#domain/ssh-certificates/issue-certificate.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Access, CurrentSession } from '#platform/http/access.js';
-import { BodyLimit } from '#platform/http/body-limits.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
+import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schemas.js';
 
 /** `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller's, until their session ends at most. */
 @Controller('v1/credentials/ssh')
 @Access({ session: 'verified', origin: 'own' })
-@BodyLimit('credentials')
 export class SshController {
-  constructor(private readonly certificates: IssueCertificate) {}
+  constructor(
+    private readonly certificates: IssueCertificate,
+    private readonly metrics: ServiceMetrics,
+  ) {}
 
   @Post()
   @HttpCode(200)
@@ -35,6 +37,7 @@ export class SshController {
       },
       origin,
     });
+    this.metrics.countIssued('ssh');
     return sshJson(issued);
   }
 }

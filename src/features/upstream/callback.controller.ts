@@ -7,7 +7,7 @@ import { SignIn } from '#domain/users/sign-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { HtmlErrors } from '#platform/errors/html.filter.js';
-import { Access, CurrentSession } from '#platform/http/access.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 
@@ -35,8 +35,10 @@ export class CallbackController {
     @Res() response: Response,
   ): Promise<void> {
     // Nest answers HEAD by the handler of GET; a link preview must not spend the state.
-    if (request.method !== 'GET')
+    if (request.method !== 'GET') {
+      response.setHeader('Allow', 'GET');
       throw new DomainError('method_not_allowed', 'Only GET works here.');
+    }
     const { identity, redirectTo } = await this.providers.complete({
       url: new URL(request.originalUrl, this.#baseUrl),
       // Without the cookie nothing fits: a state is bound to the browser that asked for it.

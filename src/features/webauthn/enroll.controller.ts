@@ -3,10 +3,10 @@ import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { invalidState } from '#domain/sessions/single-use-states.service.js';
-import { Access, CurrentSession } from '#platform/http/access.js';
-import { BodyLimit } from '#platform/http/body-limits.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
 import { keyJson } from './key-json.js';
 import {
@@ -19,11 +19,11 @@ import {
 /** Enrolling a person's first key, in a session of either level; whoever has a key is refused. */
 @Controller('enroll/webauthn')
 @Access({ session: 'any', origin: 'ui' })
-@BodyLimit('webauthn')
 export class EnrollController {
   constructor(
     private readonly ceremony: EnrollmentCeremony,
     private readonly cookies: SessionCookies,
+    private readonly metrics: ServiceMetrics,
   ) {}
 
   @Post('start')
@@ -44,6 +44,7 @@ export class EnrollController {
   ) {
     if (!session) throw invalidState();
     const enrolled = await this.ceremony.complete(session, body, origin);
+    this.metrics.countAuthEvent('enrollment');
     this.cookies.set(response, enrolled.session);
     const current = enrolled.level === 'verified' ? enrolled.key.id : undefined;
     return { key: keyJson(enrolled.key, current), redirect_to: enrolled.redirectTo };

@@ -2,21 +2,21 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { Access, CurrentSession } from '#platform/http/access.js';
-import { BodyLimit } from '#platform/http/body-limits.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { COMPLETE_LOGIN, START, type CompleteLogin, type Start } from './webauthn.schemas.js';
 
 /** Logging in with a security key: without a session, in a bootstrap one, or again in a verified one (step-up). */
 @Controller('login/webauthn')
 @Access({ session: 'optional', origin: 'ui' })
-@BodyLimit('webauthn')
 export class LoginController {
   constructor(
     private readonly ceremony: LoginCeremony,
     private readonly cookies: SessionCookies,
+    private readonly metrics: ServiceMetrics,
   ) {}
 
   @Post('start')
@@ -41,7 +41,8 @@ export class LoginController {
     @Res({ passthrough: true }) response: Response,
   ) {
     const asker = { session, browser: this.cookies.browserSecret(request) };
-    const { opened, redirectTo } = await this.ceremony.complete(asker, body, origin);
+    const login = this.ceremony.complete(asker, body, origin);
+    const { opened, redirectTo } = await this.metrics.countLogin(login);
     if (opened) this.cookies.set(response, opened);
     return { redirect_to: redirectTo };
   }

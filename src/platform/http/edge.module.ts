@@ -1,14 +1,17 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import { ProblemJsonFilter } from '#platform/errors/problem-json.filter.js';
-import { AccessGuard } from './access.guard.js';
-import { BodyGuard } from './body.guard.js';
+import { ErrorFilter } from '#platform/errors/error.filter.js';
+import { RateLimitModule } from '#platform/rate-limit/rate-limit.module.js';
+import { TierGuard } from '#platform/rate-limit/tier.guard.js';
+import { AccessGuard } from './access/access.guard.js';
+import { BodyGuard } from './body/body.guard.js';
+import { DeclaredSizeGuard } from './body/declared-size.guard.js';
 import { HttpModule } from './http.module.js';
-import { OriginRule } from './origin-rule.service.js';
+import { OriginRule } from './access/origin-rule.service.js';
 
 /**
- * What every request meets around its handler: the access rule, then the body, then the handler; and the error filter
- * for whatever any of them throws.
+ * What every request meets around its handler: the rate limit, the size its body declares, the access rule, the body, then the
+ * handler; and the error filter for whatever any of them throws.
  */
 @Module({})
 export class EdgeModule {
@@ -16,12 +19,14 @@ export class EdgeModule {
   static forRoot(accessPolicy: Type): DynamicModule {
     return {
       module: EdgeModule,
-      imports: [HttpModule, accessPolicy],
+      imports: [HttpModule, RateLimitModule, accessPolicy],
       providers: [
         OriginRule,
+        { provide: APP_GUARD, useClass: TierGuard },
+        { provide: APP_GUARD, useClass: DeclaredSizeGuard },
         { provide: APP_GUARD, useClass: AccessGuard },
         { provide: APP_GUARD, useClass: BodyGuard },
-        { provide: APP_FILTER, useClass: ProblemJsonFilter },
+        { provide: APP_FILTER, useClass: ErrorFilter },
       ],
     };
   }

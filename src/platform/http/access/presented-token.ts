@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from './access-policy.js';
-import { SESSION_COOKIE, readCookie } from './cookies.js';
+import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
 
 /**
  * The access token of a request: of the Authorization header (RFC 6750 §2.1, RFC 9449 §7.1), else of the session

@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { AccessRequirement } from './access-policy.js';
-import { SESSION_COOKIE, readCookie } from './cookies.js';
+import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 

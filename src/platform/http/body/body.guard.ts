@@ -1,0 +1,73 @@
+import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
+import type { Request, Response } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { bodyLimitOf, tooLarge } from './body-limits.js';
+import { BODY_READERS, BodyType, type BodyReader } from './body-type.js';
+import { expectsContinue } from './expectation.js';
+import { readBody } from './read-body.js';
+import { requestPath } from '#platform/http/routing/request-path.js';
+
+/** Methods whose content means something (RFC 9110 §9.3). */
+const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
+
+/**
+ * Global, and the last guard: refuses a body that is too large, of another type than the route reads, or malformed, and
+ * reads it. Whoever an earlier guard refused has cost no memory. Nest's own parser is off, and no other is used: they
+ * read a body that is too large to its very end before they say so. A guard and not an interceptor: those wrap every
+ * request in streams, even where there is nothing to read.
+ */
+@Injectable()
+export class BodyGuard implements CanActivate {
+  constructor(private readonly reflector: Reflector) {}
+
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    const http = context.switchToHttp();
+    const request = http.getRequest<Request>();
+    if (!METHODS_WITH_BODY.has(request.method) || !hasBody(request)) return true;
+    const targets = [context.getHandler(), context.getClass()];
+    const type = this.reflector.getAllAndOverride(BodyType, targets) ?? 'json';
+    return type === 'none' || take(request, http.getResponse<Response>(), BODY_READERS[type]);
+  }
+}
+
+function hasBody({ headers }: Request): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** @throws DomainError body_too_large, unsupported_media_type, malformed_body or invalid_request */
+async function take(request: Request, response: Response, reader: BodyReader): Promise<true> {
+  const limit = bodyLimitOf(requestPath(request));
+  checkType(request, reader);
+  if (expectsContinue(request)) response.writeContinue();
+  const body = await readBody(request, response, limit);
+  if (body === 'too-large') throw tooLarge(limit);
+  if (body === 'cut-off') throw new DomainError('malformed_body', 'The body ended too early.');
+  if (body.length > 0) request.body = reader.parse(decode(body));
+  return true;
+}
+
+/** Compressed bodies are refused: nobody needs them, bombs do. @throws DomainError unsupported_media_type */
+function checkType({ headers }: Request, reader: BodyReader): void {
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
+  if (!reader.accepts.test(type.trim())) {
+    throw new DomainError('unsupported_media_type', `The body must be ${reader.name}.`);
+  }
+  const charset = parameters.map((part) => /^\s*charset="?([^"]*)"?\s*$/i.exec(part)?.[1]);
+  const isPlain = (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
+  if (!isPlain || charset.some((name) => name !== undefined && !/^utf-?8$/i.test(name))) {
+    throw new DomainError(
+      'unsupported_media_type',
+      'The body must be plain UTF-8, without content coding.',
+    );
+  }
+}
+
+/** @throws DomainError malformed_body */
+function decode(body: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch {
+    throw new DomainError('malformed_body', 'The body is not UTF-8.');
+  }
+}

@@ -1,0 +1,40 @@
+/** The directives of the Content-Security-Policy that are `'self'`: no inline script, no nonce. */
+const OWN_ORIGIN_ONLY = [
+  'default-src',
+  'script-src',
+  'style-src',
+  'img-src',
+  'font-src',
+  'connect-src',
+  'base-uri',
+];
+
+/**
+ * What is sent with every response, whatever it is.
+ *
+ * @param formActionOrigins where forms may lead beside our own origin: the upstream identity providers
+ */
+export function securityHeaders(formActionOrigins: readonly string[]) {
+  const self = "'self'";
+  const policy = [
+    ...OWN_ORIGIN_ONLY.map((directive) => `${directive} ${self}`),
+    "frame-ancestors 'none'",
+    ['form-action', self, ...new Set(formActionOrigins)].join(' '),
+  ];
+  return [
+    ['X-Frame-Options', 'DENY'],
+    ['X-Content-Type-Options', 'nosniff'],
+    ['Referrer-Policy', 'strict-origin-when-cross-origin'],
+    ['Permissions-Policy', 'camera=(), microphone=(), geolocation=(), payment=()'],
+    ['Cross-Origin-Opener-Policy', 'same-origin'],
+    ['Cross-Origin-Resource-Policy', 'same-origin'],
+    ['X-DNS-Prefetch-Control', 'off'],
+    ['Content-Security-Policy', policy.join('; ')],
+  ] as const;
+}
+
+/** Two years. Browsers heed it over TLS alone, and RFC 6797 §7.2 forbids it elsewhere. */
+export const STRICT_TRANSPORT_SECURITY = [
+  'Strict-Transport-Security',
+  'max-age=63072000; includeSubDomains; preload',
+] as const;

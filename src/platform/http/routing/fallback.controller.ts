@@ -1,0 +1,26 @@
+import { All, Controller, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Public } from '#platform/http/access/access.js';
+import { allowedMethods, FALLBACK_TEMPLATE } from './allowed-methods.js';
+import { BodyType } from '#platform/http/body/body-type.js';
+
+/**
+ * Whatever no route took, brought before the guards like every route: 405 where another method would do (RFC 9110
+ * §15.5.6), 404 elsewhere.
+ */
+@Controller()
+@Public()
+@BodyType('none')
+export class FallbackController {
+  @All(FALLBACK_TEMPLATE)
+  refuse(@Req() request: Request, @Res() response: Response): void {
+    const methods = allowedMethods(request.app, request.path);
+    if (methods.length === 0) throw new DomainError('not_found', 'There is nothing here.');
+    response.setHeader('Allow', [...methods, 'OPTIONS'].join(', '));
+    if (request.method !== 'OPTIONS') {
+      throw new DomainError('method_not_allowed', `Only ${methods.join(', ')} works here.`);
+    }
+    response.status(204).end();
+  }
+}

@@ -1,0 +1,32 @@
+import { once } from 'node:events';
+import type { ListenOptions, Server } from 'node:net';
+
+/** A port that could not be bound, in one line. */
+export class CannotListen extends Error {
+  override readonly name = 'CannotListen';
+
+  /** @param code the system's name of the reason, such as EADDRINUSE */
+  constructor(
+    what: string,
+    readonly code: string,
+    options: ErrorOptions,
+  ) {
+    super(`${what} cannot be listened on (${code})`, options);
+  }
+}
+
+/**
+ * Binds a server's port.
+ *
+ * @param what names it in the message: a variable, or a port
+ * @throws CannotListen
+ */
+export async function listen(server: Server, where: ListenOptions, what: string): Promise<void> {
+  try {
+    server.listen(where);
+    await once(server, 'listening');
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    throw new CannotListen(what, code, { cause });
+  }
+}

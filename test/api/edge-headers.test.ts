@@ -1,0 +1,243 @@
+import { Body, Controller, Get, Module, Post, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Public } from '../../src/platform/http/access/access.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
+import { rawExchange, requestBytes } from '../support/raw-http.js';
+
+/** The table of the requirements, to the letter. */
+const SECURITY_HEADERS = {
+  'x-frame-options': 'DENY',
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'strict-origin-when-cross-origin',
+  'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=()',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-dns-prefetch-control': 'off',
+};
+const API = 'no-cache, no-store, must-revalidate';
+const UI = 'no-cache';
+
+/** Names of headers that stand beside them. */
+const BODY = 'content-type content-length';
+const LIMITED = 'x-ratelimit-limit x-ratelimit-remaining';
+const CORS = 'access-control-allow-origin access-control-expose-headers';
+const PREFLIGHT =
+  'access-control-allow-methods access-control-allow-headers access-control-max-age';
+const OWN = `x-own transfer-encoding ${LIMITED}`;
+
+/** What a request is sent with. */
+const ASKING = ['Origin: https://friend.example', 'Access-Control-Request-Method: GET'];
+const TOO_LARGE = ['Content-Type: application/json', 'Content-Length: 300000'];
+
+/** Answers as a library might that has never heard of us. */
+@Controller('test')
+@Public()
+class CarelessController {
+  @Get('overrides')
+  override(@Res() response: Response): void {
+    response.writeHead(200, {
+      'X-Frame-Options': 'ALLOWALL',
+      'Cache-Control': 'public',
+      'X-Own': '1',
+    });
+    response.end('ok');
+  }
+
+  @Get('flat')
+  flat(@Res() response: Response): void {
+    response.writeHead(200, 'Fine', ['cache-control', 'public', 'x-own', '1']);
+    response.end('ok');
+  }
+
+  @Get('cookies')
+  setCookies(@Res() response: Response): void {
+    response.setHeader('Set-Cookie', 'before=0');
+    const cookies = ['Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'];
+    response.writeHead(200, 'Fine', [...cookies, 'Referrer-Policy', 'unsafe-url']);
+    response.end('ok');
+  }
+
+  @Get('clears')
+  clear(@Res() response: Response): void {
+    for (const name of response.getHeaderNames()) response.removeHeader(name);
+    response.end('ok');
+  }
+
+  @Post('reads')
+  read(@Body() body: unknown): unknown {
+    return body;
+  }
+
+  @Get('throws')
+  fail(): never {
+    throw new Error('something internal');
+  }
+}
+
+@Module({ controllers: [CarelessController] })
+class CarelessModule {}
+
+describe('the headers of every response', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ modules: [CarelessModule], timeouts: { linger: 200 } });
+  });
+  afterAll(() => app.close());
+
+  /** From an address of its own, and to our host unless told otherwise. */
+  const ask = (line: string, headers: readonly string[] = []) => {
+    const host = headers.some((header) => header.startsWith('Host:'))
+      ? []
+      : [`Host: ${new URL(app.baseUrl).host}`];
+    const from = `X-Forwarded-For: ${newAddress()}`;
+    return rawExchange(app.baseUrl, requestBytes(app.baseUrl, line, [...host, from, ...headers]));
+  };
+
+  const ownOriginOnly = 'default-src script-src style-src img-src font-src connect-src base-uri';
+  const policy = () =>
+    ownOriginOnly
+      .split(' ')
+      .map((directive) => `${directive} 'self'`)
+      .concat("frame-ancestors 'none'", `form-action 'self' ${issuerOf(app)}`)
+      .join('; ');
+
+  it.each([
+    ['a page', 'GET /', 200, UI, BODY],
+    ['a redirect', 'GET /keys', 303, UI, `${BODY} ${LIMITED} location vary`],
+    ['a static file', 'GET /static/app.css', 200, UI, `${BODY} etag`],
+    ['a static file that is known', 'GET /static/app.css', 304, UI, 'etag', ['If-None-Match: *']],
+    ['a static file that is not there', 'GET /static/nope', 404, UI, BODY],
+    ['liveness', 'GET /health', 200, API, `${BODY} ${CORS}`],
+    ['a HEAD', 'HEAD /health', 200, API, `${BODY} ${CORS}`],
+    ['the CA key', 'GET /v1/credentials/ssh/ca', 200, API, `${BODY} ${CORS} ${LIMITED} vary`],
+    ['a 401', 'GET /v1/keys', 401, API, `${BODY} ${CORS} ${LIMITED} www-authenticate`],
+    ['a 404 of the API', 'GET /v1/nothing', 404, API, `${BODY} ${CORS}`],
+    ['a 404 of OAuth', 'GET /oauth/token', 404, API, `${BODY} ${CORS} ${LIMITED}`],
+    ['a 404 of SCIM', 'GET /scim/v2/Users', 404, API, `${BODY} ${CORS} ${LIMITED}`],
+    ['a 404 of the pages', 'GET /admin/audit', 404, UI, `${BODY} ${LIMITED}`],
+    ['a 404 of a navigation', 'GET /oauth/authorize', 404, API, `${BODY} ${LIMITED}`],
+    ['a 404 of nobody', 'GET /nothing', 404, API, `${BODY} ${CORS}`],
+    ['a 405', 'DELETE /health', 405, API, `${BODY} ${CORS} allow`],
+    ['a 405 of a page', 'PROPFIND /login', 405, UI, `${BODY} ${LIMITED} allow`],
+    ['a TRACE', 'TRACE /health', 405, API, `${BODY} ${CORS} allow`],
+    ['a 413', 'POST /test/reads', 413, API, `${BODY} ${CORS} ${LIMITED}`, TOO_LARGE],
+    ['a 421', 'GET /login', 421, UI, BODY, ['Host: evil.example']],
+    ['a 500', 'GET /test/throws', 500, API, `${BODY} ${CORS} ${LIMITED}`],
+    ['an OPTIONS', 'OPTIONS /logout', 204, UI, `${LIMITED} allow`],
+    ['an OPTIONS of nothing', 'OPTIONS *', 404, API, `${BODY} ${CORS}`],
+    ['a preflight', 'OPTIONS /v1/keys', 204, API, `${CORS} ${PREFLIGHT}`, ASKING],
+    ['a preflight of a page', 'OPTIONS /keys', 204, UI, '', ASKING],
+    ['a handler that writes its own', 'GET /test/overrides', 200, API, `${CORS} ${OWN}`],
+    ['a handler that writes them in turn', 'GET /test/flat', 200, API, `${CORS} ${OWN}`],
+    [
+      'a handler that clears all',
+      'GET /test/clears',
+      200,
+      API,
+      `content-length ${CORS} ${LIMITED}`,
+    ],
+    ['a target the router cannot read', 'GET http://[/', 400, API, `${BODY} ${CORS}`],
+    ['a target without a path', 'GET *', 400, API, `${BODY} ${CORS}`],
+    ['a target of another protocol', 'GET ftp://localhost/login', 400, API, `${BODY} ${CORS}`],
+    ['a malformed escape', 'GET /v1/keys/%zz', 400, API, `${BODY} ${CORS}`],
+    ['a fragment', 'GET /login#x', 400, API, `${BODY} ${CORS}`],
+  ])('are on %s, and no others', async (_, line, status, cache, others, headers = []) => {
+    const answer = await ask(line, headers);
+    expect(answer.status).toBe(status);
+    const sent = Object.fromEntries(
+      Object.keys(SECURITY_HEADERS).map((name) => [name, answer.header(name)]),
+    );
+    expect(sent).toEqual(SECURITY_HEADERS);
+    expect(answer.header('cache-control')).toBe(cache);
+    expect(answer.header('content-security-policy')).toBe(policy());
+    expect(answer.header('x-fapi-interaction-id')).toMatch(/^[0-9a-f-]{36}$/);
+    // Each once. Strict-Transport-Security is not among them: this is not TLS.
+    const every = [...Object.keys(SECURITY_HEADERS), 'cache-control', 'content-security-policy'];
+    const plumbing = ['x-fapi-interaction-id', 'date', 'connection'];
+    const expected = [...every, ...plumbing, ...others.split(' ').filter(Boolean)];
+    const names = answer.headers.map(([name]) => name.toLowerCase());
+    expect(names.toSorted()).toEqual(expected.toSorted());
+  });
+
+  it('leave alone what a handler may decide', async () => {
+    for (const path of ['/test/overrides', '/test/flat']) {
+      const answer = await ask(`GET ${path}`);
+      expect(answer.header('x-own')).toBe('1');
+    }
+  });
+
+  it('leave a header that may come twice whole', async () => {
+    const answer = await ask('GET /test/cookies');
+    const cookies = answer.headers.filter(([name]) => name.toLowerCase() === 'set-cookie');
+    expect(cookies.map(([, value]) => value)).toEqual(['a=1', 'b=2']);
+    expect(answer.header('referrer-policy')).toBe('strict-origin-when-cross-origin');
+  });
+
+  it('return the interaction id that a client sent, and replace one that is none', async () => {
+    const id = '6ba7b810-9dad-41d1-80b4-00c04fd430c8';
+    const returned = async (sent: string) =>
+      (await app.client().get('/health', { headers: { 'x-fapi-interaction-id': sent } })).headers;
+    expect((await returned(id)).get('x-fapi-interaction-id')).toBe(id);
+    expect((await returned('a-line-to-forge')).get('x-fapi-interaction-id')).toMatch(
+      /^[0-9a-f-]{36}$/,
+    );
+  });
+});
+
+describe('a request that no route takes', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  it.each([
+    ['/v1/nothing', 'application/problem+json', 'not_found'],
+    ['/api/v1/org/nothing', 'application/problem+json', 'not_found'],
+    ['/oauth/token', 'application/json', 'invalid_request'],
+    ['/scim/v2/Users', 'application/scim+json', '"404"'],
+    ['/admin/audit', 'text/html', 'Not found'],
+    ['/oauth/authorize', 'text/html', 'Not found'],
+    ['/oauth/callback/nothing', 'text/html', 'Not found'],
+  ])('is answered 404 in the voice of %s', async (path, type, content) => {
+    const answer = await app.client().get(path);
+    expect(answer.status).toBe(404);
+    expect(answer.headers.get('content-type')).toContain(type);
+    expect(answer.text).toContain(content);
+  });
+
+  it('is answered elsewhere as its client asks', async () => {
+    const page = await app.client().get('/nothing', { headers: { accept: 'text/html' } });
+    expect([page.status, page.headers.get('content-type')]).toEqual([
+      404,
+      expect.stringContaining('html'),
+    ]);
+    const json = await app.client().get('/nothing', { headers: { accept: '*/*' } });
+    expect([json.status, json.json.code]).toEqual([404, 'not_found']);
+  });
+
+  it.each([
+    ['DELETE', '/v1/credentials/ssh', 'POST, OPTIONS'],
+    ['PUT', '/v1/keys/0192f0c1-0000-7000-8000-000000000000', 'PATCH, OPTIONS'],
+    ['POST', '/V1/Keys/', 'GET, HEAD, OPTIONS'],
+    ['GET', '/login/webauthn/start', 'POST, OPTIONS'],
+    ['PROPFIND', '/logout', 'POST, OPTIONS'],
+    ['POST', '/oauth/callback', 'GET, OPTIONS'],
+  ])('%s %s is 405 and says what would do', async (method, path, allow) => {
+    const answer = await app.client().send(method, path);
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow]);
+    const asked = await app.client().send('OPTIONS', path);
+    expect([asked.status, asked.headers.get('allow')]).toEqual([204, allow]);
+  });
+
+  it('a link preview does not spend the state of a sign-in', async () => {
+    const answer = await app.client().send('HEAD', '/oauth/callback');
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET']);
+  });
+});
+
+function issuerOf({ config }: TestApp): string {
+  return new URL(config.upstream.providers[0]?.issuer ?? '').origin;
+}

@@ -1,0 +1,137 @@
+import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
+import { RequestMethod } from '@nestjs/common';
+import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Access } from '../../src/platform/http/access/access.js';
+import { FALLBACK_TEMPLATE } from '../../src/platform/http/routing/allowed-methods.js';
+import { bodyLimitOf } from '../../src/platform/http/body/body-limits.js';
+import { cacheClassOf, corsClassOf } from '../../src/platform/http/edge/route-classes.js';
+import { tierOf } from '../../src/platform/rate-limit/tiers.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+
+const KIB = 1024;
+
+/**
+ * Every route there is: its rate tier, the KiB its body may have, who may read it from another origin, what caches may
+ * do, and the session it asks for.
+ */
+const EXPECTED = `
+GET    /                          unlimited       256  ui    ui   optional
+GET    /login                     general         256  ui    ui   optional
+GET    /enroll                    general         256  ui    ui   optional
+GET    /keys                      general         256  ui    ui   optional
+POST   /logout                    general         256  ui    ui   optional
+GET    /static/:name              unlimited       256  ui    ui   none
+GET    /oauth/callback            unlimited       256  api   api  optional
+POST   /enroll/webauthn/start     authentication   32  ui    ui   any
+POST   /enroll/webauthn/complete  authentication   32  ui    ui   optional
+POST   /login/webauthn/start      authentication   32  ui    ui   optional
+POST   /login/webauthn/complete   authentication   32  ui    ui   optional
+GET    /v1/keys                   general         256  api   api  verified
+PATCH  /v1/keys/:id               general         256  api   api  verified
+POST   /v1/credentials/ssh        issuance          8  api   api  verified
+GET    /v1/credentials/ssh/ca     general           8  api   api  none
+GET    /health                    unlimited       256  api   api  none
+GET    /health/ready              unlimited       256  api   api  none
+GET    /metrics                   unlimited       256  api   api  none
+POST   /certification/complete-login general       256  api   api  none
+POST   /certification/deny-login  general         256  api   api  none
+`
+  .trim()
+  .split('\n')
+  .map((line) => line.split(/\s+/).join(' '))
+  .toSorted();
+
+describe('every route', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({
+      environment: {
+        SVC_METRICS_BEARER_TOKEN: 'the token of a scraper in a test',
+        SVC_CERTIFICATION_TEST_TOKEN: 'the token of a certification suite in a test',
+      },
+    });
+  });
+  afterAll(() => app.close());
+
+  it('stands in the tables: tier, body limit, CORS class, cache class, session', () => {
+    const found = routesOf(app).map(({ method, template, session }) =>
+      [
+        method,
+        template,
+        tierOf(method, template) ?? 'in no tier',
+        bodyLimitOf(template) / KIB,
+        corsClassOf(template),
+        cacheClassOf(template),
+        session,
+      ].join(' '),
+    );
+    expect(found.toSorted()).toEqual(EXPECTED);
+  });
+
+  it('is one that Express knows, and Express knows no other', () => {
+    const layers = app.nest.getHttpAdapter().getInstance().router.stack as unknown as readonly {
+      readonly route?: { readonly path: string; readonly methods: Record<string, boolean> };
+    }[];
+    const registered = layers.flatMap(({ route }) =>
+      route === undefined || route.path === FALLBACK_TEMPLATE
+        ? []
+        : Object.keys(route.methods).map((method) => `${method.toUpperCase()} ${route.path}`),
+    );
+    const known = routesOf(app).map(({ method, template }) => `${method} ${template}`);
+    expect(registered.toSorted()).toEqual(known.toSorted());
+  });
+});
+
+describe('every route, asked without a session', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+
+  it('answers as its row says', async () => {
+    for (const { method, template, session } of routesOf(app)) {
+      const answer = await app.client().send(method, template.replace(':id', 'x'));
+      const of = `${method} ${template}`;
+      const tier = tierOf(method, template);
+      const limit = answer.headers.get('x-ratelimit-limit');
+      expect([of, limit === null]).toEqual([of, tier === 'unlimited']);
+      const cache = answer.headers.get('cache-control');
+      expect([of, cache?.includes('no-store')]).toEqual([of, cacheClassOf(template) === 'api']);
+      const cors = answer.headers.get('access-control-allow-origin');
+      expect([of, cors]).toEqual([of, corsClassOf(template) === 'api' ? '*' : null]);
+      const refused = session === 'any' || session === 'verified';
+      expect([of, answer.status === 401]).toEqual([of, refused]);
+    }
+  });
+});
+
+interface Route {
+  readonly method: string;
+  readonly template: string;
+  readonly session: string;
+}
+
+/** Every route of every controller but the fallback, from the metadata that Nest mounts it by. */
+function routesOf(app: TestApp): Route[] {
+  const reflector = new Reflector();
+  const scanner = new MetadataScanner();
+  const controllers = [...app.nest.get(ModulesContainer).values()].flatMap((module) => [
+    ...module.controllers.values(),
+  ]);
+  return controllers.flatMap(({ metatype }) => {
+    if (typeof metatype !== 'function') return [];
+    const prototype = metatype.prototype as Record<string, () => void>;
+    return scanner.getAllMethodNames(prototype).flatMap((name) => {
+      const handler = prototype[name] ?? (() => undefined);
+      const path = Reflect.getMetadata(PATH_METADATA, handler) as string | undefined;
+      if (path === undefined || path === FALLBACK_TEMPLATE) return [];
+      const base = Reflect.getMetadata(PATH_METADATA, metatype) as string;
+      const template = `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(?<=.)\/$/, '');
+      const method = RequestMethod[Reflect.getMetadata(METHOD_METADATA, handler) as number] ?? '';
+      const access = reflector.getAllAndOverride(Access, [handler, metatype]);
+      return [{ method, template, session: access?.session ?? 'no rule' }];
+    });
+  });
+}

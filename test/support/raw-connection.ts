@@ -1,0 +1,72 @@
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { parseAnswer, type RawAnswer } from './raw-http.js';
+
+/** A connection that says what it likes, as slowly or as endlessly as it likes. */
+export class RawConnection {
+  readonly socket: Socket;
+  #received = '';
+  #waiting: (() => void)[] = [];
+
+  /** @param socket one that is open already, over TLS for example */
+  constructor(baseUrl: string, socket?: Socket) {
+    const { port } = new URL(baseUrl);
+    this.socket = socket ?? connect({ host: 'localhost', port: Number(port) });
+    const wake = () => this.#waiting.splice(0).forEach((resolve) => resolve());
+    this.socket.setEncoding('latin1').on('data', (text: string) => {
+      this.#received += text;
+      wake();
+    });
+    this.socket.on('error', () => undefined); // a reset is an end like another
+    this.socket.on('close', wake).on('drain', wake);
+  }
+
+  /** All that came until now. */
+  get received(): string {
+    return this.#received;
+  }
+
+  /** Resolves when such a text came; rejects when the connection ends without. */
+  async receives(text: string): Promise<void> {
+    while (!this.#received.includes(text)) {
+      if (this.socket.closed) throw new Error(`the connection ended with: ${this.#received}`);
+      await this.#somethingNew();
+    }
+  }
+
+  #somethingNew(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** The first answer, once the server ended the connection. */
+  async farewell(): Promise<RawAnswer> {
+    if (!this.socket.closed) await once(this.socket, 'close');
+    return parseAnswer(this.#received);
+  }
+
+  /**
+   * Sends chunks of a body without waiting for an answer, as fast as they are taken, until so many bytes are sent or the
+   * server ends the connection.
+   *
+   * @returns how many bytes left this side
+   */
+  async pour(most: number): Promise<number> {
+    const { socket } = this;
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    while (socket.writable && socket.bytesWritten < most) {
+      socket.write(chunk);
+      while (socket.writableNeedDrain && !socket.closed) await this.#somethingNew();
+    }
+    return socket.bytesWritten - socket.writableLength;
+  }
+}
+
+/** A request's head, from an address of its own; its connection may be used again. */
+export function headOf(baseUrl: string, line: string, headers: readonly string[] = []): string {
+  const from = `10.${randomInt(256)}.${randomInt(256)}.${randomInt(1, 255)}`;
+  const host = new URL(baseUrl).host;
+  return [`${line} HTTP/1.1`, `Host: ${host}`, `X-Forwarded-For: ${from}`, ...headers, '', ''].join(
+    '\r\n',
+  );
+}

@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+
+/** An answer as it came over the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  /** In the order and the case in which they were written. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** By lower-cased name; the last of each. */
+  readonly header: (name: string) => string | undefined;
+  readonly body: string;
+}
+
+/**
+ * Sends bytes to a server of this machine and reads until it hangs up: for what no HTTP client would send. A request should
+ * say `Connection: close`.
+ */
+export async function rawExchange(baseUrl: string, bytes: string): Promise<RawAnswer> {
+  const socket = connect({ host: 'localhost', port: Number(new URL(baseUrl).port) });
+  let received = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => (received += chunk));
+  socket.write(bytes);
+  await once(socket, 'close');
+  return parseAnswer(received);
+}
+
+/** A request's bytes: its first line, `Host` unless told otherwise, the headers given, and `Connection: close`. */
+export function requestBytes(
+  baseUrl: string,
+  line: string,
+  headers: readonly string[] = [`Host: ${new URL(baseUrl).host}`],
+  body = '',
+): string {
+  return [`${line} HTTP/1.1`, ...headers, 'Connection: close', '', body].join('\r\n');
+}
+
+/** Reads the first answer in what was received. */
+export function parseAnswer(received: string): RawAnswer {
+  const end = received.indexOf('\r\n\r\n');
+  const [first = '', ...lines] = received.slice(0, end).split('\r\n');
+  const headers = lines.map((line) => {
+    const colon = line.indexOf(':');
+    return [line.slice(0, colon), line.slice(colon + 1).trim()] as const;
+  });
+  const byName = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]));
+  return {
+    status: Number(first.split(' ')[1]),
+    headers,
+    header: (name) => byName.get(name),
+    body: received.slice(end + 4),
+  };
+}

@@ -1,0 +1,49 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { httpsRedirect } from '#platform/http/edge/https-redirect.js';
+
+const redirect = httpsRedirect('https://keys.example.org');
+
+/** Where a request target is sent; undefined when it is served. */
+function locationOf(url: string): string | undefined {
+  let location: string | undefined;
+  const response = {
+    writeHead: (status: number, headers: { Location: string }) => {
+      location = status === 308 ? headers.Location : `unexpected ${status}`;
+      return { end: () => undefined };
+    },
+  };
+  redirect(
+    { url, headers: { host: 'evil.example' } } as IncomingMessage,
+    response as unknown as ServerResponse,
+    () => undefined,
+  );
+  return location;
+}
+
+describe('the redirect to https', () => {
+  it.each([
+    ['/', '/'],
+    ['/login?provider=corp&redirect_to=%2Fkeys', '/login?provider=corp&redirect_to=%2Fkeys'],
+    ['//evil.example/x', '//evil.example/x'],
+    ['/\\evil.example', '/\\evil.example'],
+    ['/@evil.example', '/@evil.example'],
+    ['http://evil.example/x?y=1', '/x?y=1'],
+    ['http://evil.example', '/'],
+    ['javascript:alert(1)', '/'],
+    ['.evil.example', '/'],
+    ['@evil.example', '/'],
+    ['*', '/'],
+    ['', '/'],
+    ['/healthy', '/healthy'],
+    ['/health/../login', '/health/../login'],
+  ])('sends %s to our own origin', (target, pathAndQuery) => {
+    const location = locationOf(target) ?? '';
+    expect(location).toBe(`https://keys.example.org${pathAndQuery}`);
+    expect(new URL(location).origin).toBe('https://keys.example.org');
+  });
+
+  it.each(['/health', '/health/', '/health/ready', '/HEALTH?verbose'])('serves %s', (target) => {
+    expect(locationOf(target)).toBeUndefined();
+  });
+});
