@@ -7,17 +7,22 @@ import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
 import { DatabaseModule } from '#platform/database/database.module.js';
 import { EdgeModule } from '#platform/http/edge.module.js';
+import { FallbackModule } from '#platform/http/routing/fallback.module.js';
+import { HttpModule } from '#platform/http/http.module.js';
 import { PAGE_SCRIPTS } from '#platform/http/views.service.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
+import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
 import { HealthModule } from './features/health/health.module.js';
+import { MetricsModule } from './features/metrics/metrics.module.js';
 import { PagesModule } from './features/pages/pages.module.js';
 import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
 import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
+import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
 /** What the composition root alone decides: nothing an operator can set reaches it. */
-export interface CompositionRoot {
+export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;
   /** Whose attestation is believed. Production: the pinned vendor roots, and nothing else. */
   readonly trustAnchors: readonly TrustAnchor[];
@@ -37,18 +42,27 @@ export class AppModule {
         ConfigModule.forRoot(config, [
           { provide: TRUST_ANCHORS, useValue: root.trustAnchors },
           { provide: PAGE_SCRIPTS, useValue: root.pageScripts },
+          {
+            provide: LISTENER_PLAN,
+            useValue: { ports: root.ports, hosts: root.hosts, timeouts: root.timeouts },
+          },
         ]),
         DatabaseModule.forRoot(root.composition),
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
+        HttpModule,
+        ...CertificationModule.forRoot(config.certification),
         CredentialsModule,
         HealthModule,
+        MetricsModule.forRoot(config.metrics),
         PagesModule,
         SshCaModule,
         UpstreamModule,
         WebAuthnModule,
         ...root.modules,
+        FallbackModule,
       ],
+      providers: [Listeners],
     };
   }
 }

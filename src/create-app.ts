@@ -3,13 +3,36 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { Config } from '#platform/config/config.js';
+import { ErrorVoices } from '#platform/errors/error-voices.service.js';
 import { clientAddressResolver } from '#platform/http/client-address.js';
 import { CLIENT_ADDRESS } from '#platform/http/client-origin.js';
-import { interactionId } from '#platform/http/interaction-id.js';
-import { responseHeaders } from '#platform/http/response-headers.js';
+import { corsByClass } from '#platform/http/edge/cors.js';
+import { requestEdge } from '#platform/http/edge/edge-step.js';
+import { expectations } from '#platform/http/body/expectation.js';
+import { hostRule, ownAuthorities, ownHost } from '#platform/http/edge/host-rule.js';
+import { httpsRedirect } from '#platform/http/edge/https-redirect.js';
+import { interactionId } from '#platform/http/edge/interaction-id.js';
+import { unreadBodies } from '#platform/http/edge/lingering-close.js';
+import { requestDeadline } from '#platform/http/edge/request-deadline.js';
+import { withoutAuthority } from '#platform/http/routing/request-path.js';
+import { requestTarget } from '#platform/http/edge/request-target.js';
+import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
+import { edgeHeadersFor, responseHeaders } from '#platform/http/edge/response-headers.js';
+import { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
 import { validationPipe } from '#platform/http/validation.js';
 import { applicationLog } from '#platform/telemetry/application-log.js';
+import { rawAnswerMetrics, requestMetrics } from '#platform/telemetry/request-metrics.js';
+import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { AppModule, type CompositionRoot } from './app.module.js';
+import { Listeners } from './listeners.service.js';
+
+/** The application of a composition. */
+export interface Application {
+  readonly nest: NestExpressApplication;
+  /** Opens the listeners. @throws what keeps a port that must be ours from being bound */
+  listen(): Promise<void>;
+  close(): Promise<void>;
+}
 
 /**
  * Builds the application of a composition, ready to listen.
@@ -21,24 +44,66 @@ export async function createApp(
   config: Config,
   logger: Logger,
   root: CompositionRoot,
-): Promise<NestExpressApplication> {
-  const { nest, requestLog } = applicationLog(logger);
+): Promise<Application> {
+  const log = applicationLog(logger);
   const app = await NestFactory.create<NestExpressApplication>(
     AppModule.compose(config, logger, root),
     {
       bodyParser: false, // bodies are read after the guards
-      logger: nest,
+      logger: log.nest,
       abortOnError: false, // the caller says what went wrong
     },
   );
+  const express = app.getHttpAdapter().getInstance();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', 'simple');
-
   app.set(CLIENT_ADDRESS, clientAddressResolver(config.http.trustedProxies));
-  app.use(responseHeaders(app.get(IdentityProviders).authorizationEndpointOrigins()));
-  app.use(interactionId, requestLog);
   app.useGlobalPipes(validationPipe);
-  app.enableShutdownHooks([], { useProcessExit: true });
-  return app;
+  app.enableShutdownHooks(['SIGTERM', 'SIGINT'], { useProcessExit: true });
+
+  const voices = app.get(ErrorVoices);
+  const headersOf = edgeHeadersFor(app.get(IdentityProviders).authorizationEndpointOrigins());
+  const steps = [
+    app.get(RequestsInFlight).track,
+    interactionId,
+    responseHeaders(headersOf),
+    log.requestLog,
+    requestMetrics(app.get(ServiceMetrics)),
+    requestDeadline(voices, root.timeouts),
+    unreadBodies(root.timeouts.linger),
+    corsByClass(config.http.corsOrigins),
+    expectations(voices),
+    requestTarget(voices),
+  ];
+  const unreadable = new UnreadableRequests({
+    headersOf,
+    voices,
+    logger,
+    linger: root.timeouts.linger,
+    onRawAnswer: rawAnswerMetrics(app.get(ServiceMetrics)),
+  });
+  return {
+    nest: app,
+    async listen() {
+      await app.init();
+      await app.get(Listeners).open({
+        application: requestEdge(
+          [...steps, hostRule(ownAuthorities(config.http), voices), withoutAuthority],
+          express,
+        ),
+        redirect: requestEdge(
+          [
+            ...steps,
+            hostRule(ownHost(config.http), voices),
+            withoutAuthority,
+            httpsRedirect(config.http.baseUrl),
+          ],
+          express,
+        ),
+        unreadable,
+      });
+    },
+    close: () => app.close(),
+  };
 }

@@ -1,5 +1,13 @@
 import { requireNode } from './node-version.js';
+import { runOrExit } from './start.js';
 
 requireNode();
-const { startProduction } = await import('./production.js');
-await startProduction();
+await runOrExit(async () => {
+  const { readEnvironment } = await import('#platform/config/environment.js');
+  const { loadConfig } = await import('#platform/config/load-config.js');
+  const loaded = loadConfig(readEnvironment()); // what is wrong is told before anything else is loaded
+  const { startTracing } = await import('#platform/telemetry/tracing.js');
+  const tracing = await startTracing(loaded.config.tracing); // before the rest is, which it instruments
+  const { startProduction } = await import('./production.js');
+  await startProduction(loaded, tracing);
+});

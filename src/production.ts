@@ -1,26 +1,33 @@
 import 'reflect-metadata';
 import { PINNED_ROOTS } from '#domain/authenticators/trust-anchors.js';
-import { readEnvironment } from '#platform/config/environment.js';
-import { loadConfig } from '#platform/config/load-config.js';
+import type { LoadedConfig } from '#platform/config/load-config.js';
+import { EDGE_TIMEOUTS } from '#platform/http/server/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
+import { TracingModule } from '#platform/telemetry/tracing.module.js';
+import type { Tracing } from '#platform/telemetry/tracing.js';
 import { createApp } from './create-app.js';
-import { runOrExit } from './start.js';
 
-/** The production composition root: the pinned vendor roots are all it trusts, and no variable adds to them. */
-export function startProduction(): Promise<void> {
-  return runOrExit(async () => {
-    const { config, warnings } = loadConfig(readEnvironment());
-    const logger = createLogger(config.log);
-    for (const warning of warnings) logger.warn({ context: 'config' }, warning);
+/**
+ * The production composition root: the pinned vendor roots are all it trusts, and no variable adds to them.
+ *
+ * @throws whatever keeps it from starting
+ */
+export async function startProduction(
+  { config, warnings }: LoadedConfig,
+  tracing: Tracing | undefined,
+): Promise<void> {
+  const logger = createLogger(config.log);
+  for (const warning of warnings) logger.warn({ context: 'config' }, warning);
+  tracing?.reportTo(logger);
 
-    const app = await createApp(config, logger, {
-      composition: 'production',
-      trustAnchors: PINNED_ROOTS,
-      pageScripts: [],
-      modules: [],
-    });
-    const { host, port } = config.http.listen;
-    await app.listen(port, host);
-    logger.info({ context: 'listeners' }, `${config.http.baseUrl} is served on port ${port}`);
+  const app = await createApp(config, logger, {
+    composition: 'production',
+    ports: { https: 443, http: 80 },
+    hosts: [],
+    timeouts: EDGE_TIMEOUTS,
+    trustAnchors: PINNED_ROOTS,
+    pageScripts: [],
+    modules: tracing ? [TracingModule.forRoot(tracing)] : [],
   });
+  await app.listen();
 }

@@ -64,8 +64,13 @@ export function demoConfiguration(
     ...environment,
     SVC_LISTEN_ADDR: `${host}:${port}`,
   });
-  if (isLoopbackHost(host)) return loaded;
-  throw new ConfigProblems([
-    'SVC_LISTEN_ADDR: must be a loopback address, the demo serves no other',
-  ]);
+  if (!isLoopbackHost(host)) {
+    throw new ConfigProblems([
+      'SVC_LISTEN_ADDR: must be a loopback address, the demo serves no other',
+    ]);
+  }
+  if (loaded.config.http.tls) {
+    throw new ConfigProblems(['SVC_TLS_CERT: the demo serves plain HTTP, on loopback alone']);
+  }
+  return loaded;
 }

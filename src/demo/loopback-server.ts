@@ -3,17 +3,13 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:net';
 
 /**
- * Listens on one loopback address and nowhere else.
+ * Listens on 127.0.0.1 and nowhere else.
  *
  * @param port 0 for a free one
  * @returns the port; rejects with the system's error when it is taken
  */
-export async function listenOnLoopback(
-  server: Server,
-  port = 0,
-  address: '127.0.0.1' | '::1' = '127.0.0.1',
-): Promise<number> {
-  server.listen({ port, host: address });
+export async function listenOnLoopback(server: Server, port = 0): Promise<number> {
+  server.listen({ port, host: '127.0.0.1' });
   await once(server, 'listening');
   const bound = server.address();
   if (typeof bound !== 'object' || bound === null) throw new Error('not a TCP server');

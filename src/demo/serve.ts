@@ -1,13 +1,13 @@
 import 'reflect-metadata';
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
 import {
   PINNED_ROOTS,
   trustAnchorFromPem,
   type TrustAnchor,
 } from '#domain/authenticators/trust-anchors.js';
 import { readProcessEnvironment } from '#platform/config/environment.js';
+import { EDGE_TIMEOUTS } from '#platform/http/server/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import { createApp } from '../create-app.js';
 import type { DemoArguments } from './arguments.js';
@@ -15,7 +15,7 @@ import { BrowserKey } from './browser-key/browser-key.js';
 import { BrowserKeyModule } from './browser-key/browser-key.module.js';
 import { dataDirOf, demoConfiguration, LOCAL_PROVIDER, portOf } from './configuration.js';
 import { startDemoIdentityProvider } from './identity-provider.js';
-import { codeOf, freePort, listenOnLoopback, stopServer } from './loopback-server.js';
+import { freePort } from './loopback-server.js';
 import { recall, remember, type Memory } from './memory.js';
 import { SoftwareKey } from './software-key.js';
 
@@ -63,20 +63,22 @@ export async function serveDemo(
   const browserKey = new BrowserKey(vendor, baseUrl, (softwareKey) => keep({ softwareKey }));
   const app = await createApp(config, logger, {
     composition: 'demo',
+    ports: { https: 443, http: 80 }, // unused: its configuration takes no certificate
+    hosts: ['127.0.0.1', '::1'], // `localhost` is ::1 to some browsers, which must not meet another program there
+    timeouts: EDGE_TIMEOUTS,
     trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
     pageScripts: ['/demo/software-key.js'],
     modules: [BrowserKeyModule.forRoot(browserKey)],
   });
   keep({ identityProviderPort: provider.port }); // not before the database is known to be the demo's
-  await app.listen(port, '127.0.0.1');
-  const ipv6 = await listenOnIpv6(app.getHttpAdapter().getInstance(), port);
+  await app.listen();
+  process.once('SIGHUP', () => process.kill(process.pid, 'SIGINT')); // its terminal is gone
   return {
     baseUrl,
     dataDir,
     vendor,
     provider: isLocal ? LOCAL_PROVIDER : undefined,
     async close() {
-      await ipv6?.();
       await app.close();
       await identityProvider?.close();
     },
@@ -92,21 +94,6 @@ async function localProvider({ identityProviderPort }: Memory) {
     clientId: 'svc-demo',
     clientSecret: randomBytes(32).toString('base64url'),
   };
-}
-
-/** `localhost` is ::1 to some browsers, which must not meet another program there. */
-async function listenOnIpv6(
-  requests: RequestListener,
-  port: number,
-): Promise<(() => Promise<void>) | undefined> {
-  const server = createServer(requests);
-  try {
-    await listenOnLoopback(server, port, '::1');
-    return () => stopServer(server);
-  } catch (error) {
-    if (['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(codeOf(error))) return undefined; // no IPv6 here
-    throw error;
-  }
 }
 
 function readRoots(file: string | undefined): TrustAnchor[] {

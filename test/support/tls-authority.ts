@@ -9,9 +9,9 @@ export interface TlsAuthority {
   readonly cert: string;
 }
 
-/** Makes both, the server certificate for one hour. */
-export function makeTlsAuthority(): TlsAuthority {
-  const authority = issueAuthority('Private authority', new Date());
+/** Makes both, the server certificate for one hour. @param name of the authority: two of one name are taken for each other */
+export function makeTlsAuthority(name = 'Private authority'): TlsAuthority {
+  const authority = issueAuthority(name, new Date());
   const names = new GeneralNames({ names: [new GeneralName({ type: 2, value: 'localhost' })] });
   const server = issueCertificate(
     {

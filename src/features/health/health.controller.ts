@@ -1,7 +1,8 @@
 import { Controller, Get, Header, Logger, Res } from '@nestjs/common';
 import { HealthCheckService, TypeOrmHealthIndicator } from '@nestjs/terminus';
 import type { Response } from 'express';
-import { Public } from '#platform/http/access.js';
+import { Public } from '#platform/http/access/access.js';
+import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 
 const DATABASE_TIMEOUT_MS = 2000;
 
@@ -14,6 +15,7 @@ export class HealthController {
   constructor(
     private readonly health: HealthCheckService,
     private readonly database: TypeOrmHealthIndicator,
+    private readonly inFlight: RequestsInFlight,
   ) {}
 
   /** Liveness alone: it checks nothing, so that a database that is away restarts nobody. */
@@ -23,8 +25,13 @@ export class HealthController {
     return 'ok';
   }
 
+  /** Readiness: not while the database is away, and not once the process is on its way out. */
   @Get('ready')
   async ready(@Res({ passthrough: true }) response: Response): Promise<object> {
+    if (this.inFlight.isStopping) {
+      response.status(503);
+      return { status: 'not_ready', reason: 'stopping' };
+    }
     try {
       await this.health.check([
         () => this.database.pingCheck('database', { timeout: DATABASE_TIMEOUT_MS }),

@@ -9,7 +9,7 @@ import { LogOut } from '#domain/users/log-out.service.js';
 import { ManageKeys } from '#domain/users/manage-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { HtmlErrors } from '#platform/errors/html.filter.js';
-import { Access, CurrentSession } from '#platform/http/access.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { SESSION_COOKIE, readCookieValues } from '#platform/http/cookies.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';

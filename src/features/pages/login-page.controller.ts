@@ -5,7 +5,7 @@ import { IdentityProviders } from '#domain/identity-providers/identity-providers
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { HtmlErrors } from '#platform/errors/html.filter.js';
-import { Access, CurrentSession } from '#platform/http/access.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { Views } from '#platform/http/views.service.js';

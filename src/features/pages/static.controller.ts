@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Public } from '#platform/http/access.js';
+import { Public } from '#platform/http/access/access.js';
 import { readStaticFiles } from './static-files.js';
 
 /** `GET /static/{name}`: style sheet, scripts and icon of the pages. */

@@ -1,7 +1,7 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CertificateAuthority } from '#domain/ssh-certificates/certificate-authority.service.js';
-import { Public } from '#platform/http/access.js';
+import { Public } from '#platform/http/access/access.js';
 
 /** `GET /v1/credentials/ssh/ca`: a line fit for `TrustedUserCAKeys`, or JSON when asked for. */
 @Controller('v1/credentials/ssh/ca')

@@ -1,0 +1,199 @@
+import type { RequestListener, Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import type { ListenOptions } from 'node:net';
+import type { TlsOptions } from 'node:tls';
+import {
+  Inject,
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { edgeServer, type EdgeServerOptions } from '#platform/http/server/edge-server.js';
+import type { EdgeTimeouts } from '#platform/http/server/edge-timeouts.js';
+import { CannotListen, listen } from '#platform/http/server/listen.js';
+import { isLoopbackHost } from '#platform/http/loopback.js';
+import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
+import { stopServers } from '#platform/http/server/stop-servers.js';
+import {
+  readTlsMaterial,
+  type TlsMaterial,
+  type TlsSource,
+} from '#platform/http/server/tls-material.js';
+import type { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
+
+/** Where a composition listens, beside what its operator says. */
+export interface ListenerPlan {
+  /** With TLS. Production: 443 and 80. */
+  readonly ports: { readonly https: number; readonly http: number };
+  /**
+   * Without TLS, in place of the host of SVC_LISTEN_ADDR; all but the first only where the machine has them.
+   * Production: none.
+   */
+  readonly hosts: readonly string[];
+  /** Production: EDGE_TIMEOUTS. */
+  readonly timeouts: EdgeTimeouts;
+}
+
+/** The injection token of the {@link ListenerPlan}. */
+export const LISTENER_PLAN = Symbol('ListenerPlan');
+
+/** What the listeners lead to: the edge, and for the plain port beside TLS the edge that ends in a redirect. */
+export interface Edges {
+  readonly application: RequestListener;
+  readonly redirect: RequestListener;
+  /** Answers what becomes no request, on all of them. */
+  readonly unreadable: UnreadableRequests;
+}
+
+/** RFC 9325 §3.1.1: nothing older. */
+const TLS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const;
+
+/** Milliseconds from the signal on: requests are cut off first, and the pool has the rest. */
+const CUT_OFF_MS = 24_000;
+const EXIT_MS = 29_000;
+
+/** The servers of this process: opened once the application is ready, closed before anything they need is. */
+@Injectable()
+export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdown {
+  readonly #servers: Server[] = [];
+  readonly #tlsServers: { readonly server: TlsServer; readonly options: TlsOptions }[] = [];
+  readonly #logger = new Logger('listeners');
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'http' | 'relyingParty'>,
+    @Inject(LISTENER_PLAN) private readonly plan: ListenerPlan,
+    private readonly inFlight: RequestsInFlight,
+  ) {}
+
+  /** Serves what came through the edge. @throws Error, in one line, when a port that must be ours is not */
+  async open(edges: Edges): Promise<void> {
+    const { tls } = this.config.http;
+    try {
+      if (tls) await this.#openWithTls(edges, tls);
+      else await this.#openPlain(edges);
+    } catch (error) {
+      for (const server of this.#servers) server.close();
+      throw error;
+    }
+    process.on('SIGHUP', this.#reload);
+  }
+
+  async beforeApplicationShutdown(signal?: string): Promise<void> {
+    if (signal !== undefined) setTimeout(() => this.#giveUp(), EXIT_MS).unref();
+    const drain = signal === 'SIGTERM'; // SIGINT: at a terminal somebody waits
+    const lost = await stopServers(this.#servers, this.inFlight, { drain, limit: CUT_OFF_MS });
+    if (lost > 0) this.#logger.warn(`${lost} requests took too long to end, and were cut off`);
+  }
+
+  onApplicationShutdown(): void {
+    process.off('SIGHUP', this.#reload);
+  }
+
+  async #openPlain(edges: Edges): Promise<void> {
+    const { host: configured, port } = this.config.http.listen;
+    const [host = configured, ...others] = this.plan.hosts;
+    const options = this.#serverOptions(edges);
+    const server = () => edgeServer(edges.application, options);
+    await this.#listen(server(), { host, port }, 'SVC_LISTEN_ADDR:');
+    for (const other of others) {
+      try {
+        await this.#listen(server(), { host: other, port }, 'SVC_LISTEN_ADDR:');
+      } catch (error) {
+        if (!isMissingHere(error)) throw error;
+      }
+    }
+    this.#tellServed(port);
+  }
+
+  async #openWithTls(edges: Edges, source: TlsSource): Promise<void> {
+    const { mtls } = this.config.http;
+    const { https, http } = this.plan.ports;
+    const material = readTlsMaterial(source);
+    const shared = this.#serverOptions(edges);
+    const open = async (options: TlsOptions, port: number, what: string) => {
+      const server = edgeServer(edges.application, shared, withMaterial(options, material));
+      this.#tlsServers.push({ server, options });
+      await this.#listen(server, { port }, what);
+    };
+    await open(TLS, https, `SVC_TLS_CERT: port ${https}, which TLS needs,`);
+    await open(mutualTls(mtls.clientCaCerts), mtls.port, 'SVC_MTLS_PORT:');
+    try {
+      await this.#listen(edgeServer(edges.redirect, shared), { port: http }, `port ${http}`);
+    } catch (error) {
+      this.#logger.warn(`${reasonOf(error)}: nobody is redirected from http to https`);
+    }
+    this.#tellCertificate(material);
+    if (isLoopbackHost(this.config.relyingParty.id)) {
+      new Logger('security').warn('SVC_RP_ID: is a loopback host although TLS is configured');
+    }
+    this.#logger.log(`client certificates are asked for on port ${mtls.port}`);
+    this.#tellServed(https);
+  }
+
+  #serverOptions({ unreadable }: Edges): EdgeServerOptions {
+    return { timeouts: this.plan.timeouts, unreadable };
+  }
+
+  async #listen(server: Server, where: ListenOptions, what: string): Promise<void> {
+    await listen(server, where, what);
+    server.on('error', (error) => this.#logger.error({ err: error }, 'a connection was lost'));
+    this.#servers.push(server);
+  }
+
+  /** SIGHUP: certificate and key anew, for connections to come; those that are there keep theirs. */
+  readonly #reload = (): void => {
+    const { tls } = this.config.http;
+    if (!tls) {
+      this.#logger.log('SIGHUP: without TLS there is nothing to read again');
+      return;
+    }
+    try {
+      const material = readTlsMaterial(tls);
+      for (const { server, options } of this.#tlsServers) {
+        server.setSecureContext(withMaterial(options, material));
+      }
+      this.#tellCertificate(material);
+    } catch (error) {
+      this.#logger.error(`SIGHUP: the certificate stays the one it was: ${reasonOf(error)}`);
+    }
+  };
+
+  #tellServed(port: number): void {
+    this.#logger.log(`${this.config.http.baseUrl} is served on port ${port}`);
+  }
+
+  #tellCertificate({ leaf }: TlsMaterial): void {
+    const until = leaf.validToDate;
+    const line = `the certificate is ${leaf.fingerprint256}, valid until ${until.toISOString()}`;
+    if (until.getTime() > Date.now()) this.#logger.log(line);
+    else this.#logger.warn(`${line}: it has expired`);
+  }
+
+  #giveUp(): void {
+    this.#logger.error('the stop took too long, and is cut short');
+    process.exit(1);
+  }
+}
+
+/**
+ * Asks for a client certificate and takes any, or none: what it is worth is decided where it is presented. With an
+ * empty list of authorities none counts as verified; without a list Node would trust the public ones.
+ */
+function mutualTls(clientCaCerts: readonly string[]): TlsOptions {
+  return { ...TLS, requestCert: true, rejectUnauthorized: false, ca: [...clientCaCerts] };
+}
+
+function withMaterial(options: TlsOptions, { cert, key }: TlsMaterial): TlsOptions {
+  return { ...options, cert, key };
+}
+
+/** Whether an address is not of this machine: ::1 where there is no IPv6. */
+function isMissingHere(error: unknown): boolean {
+  return error instanceof CannotListen && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(error.code);
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

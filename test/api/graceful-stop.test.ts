@@ -1,0 +1,173 @@
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { request, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  startDemoIdentityProvider,
+  type DemoIdentityProvider,
+} from '../../src/demo/identity-provider.js';
+import { freePort } from '../support/app.js';
+import { startLoad } from '../support/load.js';
+import { startServerProcess, type ServerProcess } from '../support/server-process.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
+
+describe('SIGTERM', () => {
+  let folder: string;
+  let idp: DemoIdentityProvider;
+  let origin: string;
+  let server: ServerProcess;
+
+  beforeEach(async () => {
+    folder = await makeTemporaryDirectory();
+    const port = await freePort();
+    origin = `http://localhost:${port}`;
+    idp = await startDemoIdentityProvider({
+      ...TEST_CLIENT,
+      redirectUri: `${origin}/oauth/callback`,
+    });
+    server = startServerProcess(
+      'main.js',
+      {
+        SVC_BASE_URL: origin,
+        SVC_LISTEN_ADDR: `[::]:${port}`,
+        SVC_DATA_DIR: join(folder, 'data'),
+        ...providerEnvironment(idp.issuer),
+        SVC_LOG_FORMAT: 'json',
+      },
+      { cwd: folder },
+    );
+    await server.printed(/is served on port/);
+  });
+  afterEach(async () => {
+    server.signal('SIGKILL');
+    await server.ended;
+    await idp.close();
+    await removeDirectory(folder);
+  });
+
+  /** The lines of the log about requests, such as `GET /health 200`. */
+  const served = (): string[] =>
+    server
+      .output()
+      .trim()
+      .split('\n')
+      .map((line): { context?: string; msg: string } => JSON.parse(line))
+      .filter(({ context }) => context === 'http')
+      .map(({ msg }) => msg);
+  const database = () => join(folder, 'data', 'postgres', 'postmaster.pid');
+
+  it('during a load of 32 connections loses none of their requests, and ends with status 0', async () => {
+    const paths = ['/', '/health', '/health/ready'];
+    const load = startLoad({ origin, paths, clients: 32, onFarewell: 'leave' });
+    await load.reached(500);
+    expect(existsSync(database())).toBe(true);
+    const before = load.total;
+    server.signal('SIGTERM');
+    await load.done; // every client heard that its connection ends, and left
+    expect(await server.ended).toBe(0);
+
+    expect(load.tally).toMatchObject({ lost: [], refused: [], farewells: 32 });
+    expect(load.total).toBeGreaterThan(before);
+    expect([...load.tally.answers.keys()].toSorted()).toEqual(expect.arrayContaining([200]));
+    expect(served().filter((line) => line.endsWith('aborted'))).toEqual([]);
+    expect(served()).toHaveLength(load.total);
+    expect(existsSync(database())).toBe(false);
+  });
+
+  it('answers whatever it took, even from clients that never leave', async () => {
+    const load = startLoad({ origin, paths: ['/health'], clients: 32, onFarewell: 'connect' });
+    await load.reached(500);
+    server.signal('SIGTERM');
+    await load.done; // when nobody is there to connect to
+    expect(await server.ended).toBe(0);
+
+    expect(load.tally.lost).toEqual([]);
+    expect(load.tally.refused).toHaveLength(32);
+    expect(served().filter((line) => !line.endsWith(' 200'))).toEqual([]);
+    expect(served()).toHaveLength(load.total);
+  });
+
+  it('takes readiness away first, and answers what is still being sent', async () => {
+    const slow = request(`${origin}/login/webauthn/start`, {
+      method: 'POST',
+      headers: { origin, 'content-type': 'application/json', 'content-length': 2 },
+    });
+    slow.write('{');
+    await once(slow, 'socket');
+    const probing = startLoad({
+      origin,
+      paths: ['/health/ready'],
+      clients: 1,
+      onFarewell: 'leave',
+    });
+    await probing.reached(5);
+    server.signal('SIGTERM');
+    server.signal('SIGTERM'); // one more changes nothing
+    await probing.done;
+    const ready = await fetch(`${origin}/health/ready`);
+    expect([ready.status, await ready.json()]).toEqual([
+      503,
+      { status: 'not_ready', reason: 'stopping' },
+    ]);
+    expect(ready.headers.get('connection')).toBe('close');
+    expect((await fetch(`${origin}/health`)).status).toBe(200); // alive: nobody should kill it
+
+    await expect.poll(() => isRefused(origin), { timeout: 15_000 }).toBe(true);
+    server.signal('SIGINT');
+    slow.end('}');
+    const [answer] = (await once(slow, 'response')) as [IncomingMessage];
+    expect([answer.statusCode, answer.headers.connection]).toEqual([200, 'close']);
+    expect(await json(answer)).toHaveProperty('publicKey.challenge');
+    expect(await server.ended).toBe(0);
+    expect(existsSync(database())).toBe(false);
+  });
+
+  it('waits for nobody who says nothing', async () => {
+    const { port } = new URL(origin);
+    const silent = connect(Number(port), 'localhost');
+    const halfway = connect(Number(port), 'localhost');
+    await Promise.all([once(silent, 'connect'), once(halfway, 'connect')]);
+    halfway.write('GET /health HTTP/1.1\r\nHost: ');
+    await delay(100);
+    const gone = [silent, halfway].map((socket) => once(socket.resume(), 'close').catch(() => []));
+    const start = performance.now();
+    server.signal('SIGTERM');
+    expect(await server.ended).toBe(0);
+    expect(performance.now() - start).toBeLessThan(15_000);
+    await Promise.all(gone);
+  });
+});
+
+describe('SIGHUP', () => {
+  it('ends the demo, whose terminal is gone, and with status 0', async () => {
+    const cwd = await makeTemporaryDirectory();
+    const port = await freePort();
+    const demo = startServerProcess(
+      'demo/main.js',
+      { SVC_LISTEN_ADDR: `127.0.0.1:${port}` },
+      { cwd },
+    );
+    await demo.printed(/Ctrl-C ends the demo/);
+    demo.signal('SIGHUP');
+    expect(await demo.ended).toBe(0);
+    await removeDirectory(cwd);
+  });
+});
+
+async function isRefused(origin: string): Promise<boolean> {
+  const { port } = new URL(origin);
+  const socket = connect(Number(port), 'localhost');
+  try {
+    await once(socket, 'connect');
+    return false;
+  } catch {
+    return true;
+  } finally {
+    socket.destroy();
+  }
+}
