@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
-import type { Answer } from '../support/client.js';
+import { newAddress, type Answer } from '../support/client.js';
 import { auditOf, count, rows } from '../support/rows.js';
 
 const outcomes = (answers: readonly Answer[]) =>
@@ -75,7 +75,7 @@ describe('enrollment', () => {
     const credential = app.newKey().create(publicKey, app.baseUrl);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () =>
-        client.post('/enroll/webauthn/complete', { state, credential }),
+        client.post('/enroll/webauthn/complete', { state, credential }, { address: newAddress() }),
       ),
     );
     // A loser that comes after the winner's commit finds its bootstrap session gone, and is not signed in at all.

@@ -187,7 +187,7 @@ describe('POST /logout', () => {
 
   it('is no link: GET does not log out', async () => {
     const { client } = await app.enrolled('staying@example.com');
-    expect((await client.get('/logout')).status).toBe(404);
+    expect((await client.get('/logout')).status).toBe(405);
     expect((await client.get('/keys')).status).toBe(200);
   });
 });

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
-import type { Client } from '../support/client.js';
+import { newAddress, type Client } from '../support/client.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { count, rows } from '../support/rows.js';
 
@@ -14,7 +14,8 @@ describe('POST /v1/credentials/ssh', () => {
   });
   afterAll(() => app.close());
 
-  const ask = (body: unknown) => client.post('/v1/credentials/ssh', body);
+  const ask = (body: unknown) =>
+    client.post('/v1/credentials/ssh', body, { address: newAddress() });
 
   it('issues a certificate that ends with the session, on record before it leaves', async () => {
     const answer = await ask({ public_key: newPublicKeyLine() });
@@ -130,7 +131,10 @@ describe('POST /v1/credentials/ssh', () => {
 
   it('another content type, or a compressed body, is 415', async () => {
     for (const headers of [{ 'content-type': 'text/plain' }, { 'content-encoding': 'gzip' }]) {
-      const answer = await client.post('/v1/credentials/ssh', '{}', { headers });
+      const answer = await client.post('/v1/credentials/ssh', '{}', {
+        headers,
+        address: newAddress(),
+      });
       expect([answer.status, answer.json.code]).toEqual([415, 'unsupported_media_type']);
     }
   });

@@ -9,6 +9,7 @@ import { freePort } from '../support/app.js';
 import { Client } from '../support/client.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 
 /** What ended, and what it said: one line a problem. */
 async function outcome(server: ServerProcess) {
@@ -26,8 +27,7 @@ describe('node dist/main.js', () => {
     folder = await makeTemporaryDirectory();
     port = await freePort();
     idp = await startDemoIdentityProvider({
-      clientId: 'svc',
-      clientSecret: 'the secret of the client',
+      ...TEST_CLIENT,
       redirectUri: `http://localhost:${port}/oauth/callback`,
     });
   });
@@ -54,18 +54,16 @@ describe('node dist/main.js', () => {
     SVC_BASE_URL: `http://localhost:${port}`,
     SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
     SVC_DATA_DIR: join(folder, 'data'),
-    SVC_JWT_SECRET: 'a root secret only this test knows',
-    SVC_IDPS: 'demo',
-    SVC_IDP_DEMO_TYPE: 'oidc',
-    SVC_IDP_DEMO_ISSUER: idp.issuer,
-    SVC_IDP_DEMO_CLIENT_ID: 'svc',
-    SVC_IDP_DEMO_CLIENT_SECRET: 'the secret of the client',
+    ...providerEnvironment(idp.issuer),
   });
 
   it('with an empty environment exits 1 and names every missing variable in one go', async () => {
     expect(await outcome(start({}))).toEqual({
       status: 1,
-      lines: ['SVC_JWT_SECRET: is required', 'SVC_IDPS: is required'],
+      lines: [
+        'SVC_JWT_SECRET: is required',
+        'SVC_IDPS: at least one upstream identity provider is required',
+      ],
     });
   });
 
@@ -122,7 +120,7 @@ describe('node dist/main.js', () => {
     const fromFile = await outcome(start({}));
     expect(fromFile.lines).toEqual([
       'SVC_JWT_SECRET: must have at least 32 characters',
-      'SVC_IDPS: is required',
+      'SVC_IDPS: at least one upstream identity provider is required',
     ]);
     const overridden = await outcome(start({ SVC_JWT_SECRET: 'x'.repeat(40) }));
     expect(overridden.lines[0]).toBe('SVC_JWT_SECRET: must not be one repeated character');

@@ -9,8 +9,21 @@ const templates = readdirSync(new URL('templates/', folder)).map((name) =>
 );
 const chart = [read('values.yaml'), ...templates].join('\n');
 
-/** What belongs in the Secret, and never in values. */
-const SECRETS = ['SVC_DATABASE_URL', 'SVC_JWT_SECRET', 'SVC_JWT_SECRET_PREVIOUS', 'SVC_SSH_CA_KEY'];
+/** What belongs in the Secret, and never in values: these must be there, those may. */
+const REQUIRED_SECRETS = ['SVC_DATABASE_URL', 'SVC_JWT_SECRET', 'SVC_SSH_CA_KEY'];
+const OPTIONAL_SECRETS = ['SVC_JWT_SECRET_PREVIOUS', 'SVC_METRICS_BEARER_TOKEN'];
+
+/** What nobody sets by its name. */
+const NOT_TO_BE_SET = new Set([
+  'SVC_TLS_CERT', // the files of tls.secretName
+  'SVC_TLS_KEY',
+  'SVC_DATA_DIR', // a pod has no disk
+  'SVC_SSH_CA_KEY_PATH',
+  'SVC_CERTIFICATION_TEST_TOKEN', // never for production
+  'OTEL_EXPORTER_OTLP_PROTOCOL', // has one value
+  'SVC_AUTH_EVENTS_RETENTION_DAYS', // without effect in this version
+  'SVC_OAUTH_EVENTS_RETENTION_DAYS',
+]);
 
 function isKnown(name: string): boolean {
   const ofProvider = /^SVC_IDP_(?:<SLUG>)?_?([A-Z_]*)$/.exec(name)?.[1];
@@ -18,6 +31,13 @@ function isKnown(name: string): boolean {
     return ofProvider === '' || Object.hasOwn(PROVIDER_ENVIRONMENT.shape, ofProvider);
   }
   return Object.hasOwn(ENVIRONMENT.shape, name);
+}
+
+/** What a template has only where a value is set: the bodies of its `if` and `with`, none of which holds another. */
+function blocksOf(template: string, value: string): string {
+  const name = value.replaceAll('.', '\\.');
+  const block = new RegExp(`\\{\\{- (?:if|with) \\$?${name} \\}\\}([^]*?)\\{\\{- end \\}\\}`, 'g');
+  return [...template.matchAll(block)].map(([, body]) => body).join('');
 }
 
 describe('the Helm chart', () => {
@@ -32,9 +52,23 @@ describe('the Helm chart', () => {
   it('lets every variable that has an effect be set, and no secret in values', () => {
     const schema = JSON.parse(read('values.schema.json'));
     const allowed = Object.keys(schema.properties.config.properties);
-    expect(allowed.filter((name) => !Object.hasOwn(ENVIRONMENT.shape, name))).toEqual([]);
-    expect(allowed.filter((name) => SECRETS.includes(name))).toEqual([]);
+    const secrets = [...REQUIRED_SECRETS, ...OPTIONAL_SECRETS];
+    const settable = Object.keys(ENVIRONMENT.shape).filter(
+      (name) => !secrets.includes(name) && !NOT_TO_BE_SET.has(name),
+    );
+    expect(allowed.toSorted()).toEqual(settable.toSorted());
     expect(schema.properties.config.additionalProperties).toBe(false);
+  });
+
+  it('cannot turn certification test mode on: neither values nor the Secret reach it', () => {
+    for (const template of templates) expect(template).not.toContain('CERTIFICATION');
+    const { patternProperties } = JSON.parse(read('values.schema.json')).properties.config;
+    const [pattern, ...others] = Object.keys(patternProperties);
+    expect('SVC_IDP_CORP_CLIENT_ID').toMatch(new RegExp(pattern ?? ''));
+    expect('SVC_CERTIFICATION_TEST_TOKEN').not.toMatch(new RegExp(pattern ?? ''));
+    expect(others).toEqual([]);
+    // Nothing brings in a whole Secret, or a container's environment that nobody looked at.
+    expect(chart).not.toMatch(/envFrom|extraEnv/);
   });
 
   it('takes every secret from the Secret that the operator made', () => {
@@ -42,9 +76,52 @@ describe('the Helm chart', () => {
     expect(deployment.match(/secretKeyRef:/g)).toHaveLength(2);
     expect(chart).not.toMatch(/^kind: Secret$/m);
     const helpers = read('templates/_helpers.tpl');
-    for (const name of SECRETS.filter((secret) => !secret.endsWith('PREVIOUS'))) {
-      expect(helpers).toMatch(new RegExp(`^${name}$`, 'm'));
+    for (const name of REQUIRED_SECRETS) expect(helpers).toMatch(new RegExp(`^${name}$`, 'm'));
+    const optional = OPTIONAL_SECRETS.map((name) => `"${name}"`).join(' ');
+    expect(deployment).toContain(`{{- range list ${optional} }}`);
+    expect(deployment.match(/optional: true/g)).toHaveLength(1);
+  });
+
+  it('ends TLS with the files of a Secret, on 443 and 80 without a capability', () => {
+    const deployment = read('templates/deployment.yaml');
+    const withTls = blocksOf(deployment, '.Values.tls.secretName');
+    for (const line of [
+      'value: /tls/tls.crt',
+      'value: /tls/tls.key',
+      'mountPath: /tls',
+      'containerPort: 443',
+      'containerPort: {{ include "svc.mtlsPort" . }}',
+      'name: net.ipv4.ip_unprivileged_port_start',
+      'secretName: {{ . }}',
+    ]) {
+      expect(withTls, line).toContain(line);
     }
+    // The port called http is the redirecting one then, which answers probes in plain HTTP.
+    const port = /define "svc\.port" -\}\}\n([^]*?)\n\{\{- define/.exec(
+      read('templates/_helpers.tpl'),
+    );
+    expect(port?.[1]).toMatch(/^\{\{- if \.Values\.tls\.secretName -\}\}80\{\{- else/);
+    expect(deployment.match(/^ +port: http$/gm)).toHaveLength(3);
+    expect(deployment).not.toContain('scheme:');
+    const mtlsDefault = ENVIRONMENT.shape.SVC_MTLS_PORT.parse(undefined);
+    expect(read('templates/_helpers.tpl')).toContain(`SVC_MTLS_PORT | default ${mtlsDefault}`);
+    for (const name of ['service', 'networkpolicy']) {
+      const ports = blocksOf(read(`templates/${name}.yaml`), '.Values.tls.secretName');
+      expect(ports).toMatch(/ https$/m);
+      expect(ports).toMatch(/ mtls$/m);
+    }
+  });
+
+  it('gives a pod the time its stop takes, after the time proxies take to learn of it', () => {
+    const deployment = read('templates/deployment.yaml');
+    const listeners = readFileSync(
+      new URL('../../src/listeners.service.ts', import.meta.url),
+      'utf8',
+    );
+    const grace = Number(/terminationGracePeriodSeconds: (\d+)/.exec(deployment)?.[1]);
+    const before = Number(/command: \[sleep, '(\d+)'\]/.exec(deployment)?.[1]);
+    const exit = Number(/EXIT_MS = ([\d_]+);/.exec(listeners)?.[1]?.replaceAll('_', '')) / 1000;
+    expect(grace).toBeGreaterThan(before + exit);
   });
 
   it('runs as nobody in particular, with nothing it does not need', () => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { reachableFrom, readSource, sourceFiles } from './import-graph.js';
 
@@ -40,6 +41,22 @@ function copiedBy(stage: readonly Instruction[]): string[] {
     const sources = (paths ?? '').split(/\s+/).slice(0, -1);
     return sources.map((source) => (from === undefined ? source : `${from}:${source}`));
   });
+}
+
+/** The URL that the health check asks in an environment, and how it exits when the answer is as good as told. */
+async function healthCheck(env: Record<string, string>, ok: boolean) {
+  const command = said(image, 'HEALTHCHECK').join().split(' CMD ')[1] ?? '';
+  const [node, flag, script = ''] = JSON.parse(command) as string[];
+  expect([node, flag]).toEqual(['node', '-e']);
+  let asked: unknown;
+  const code = await new Promise((exit) => {
+    const fetch = async (url: string) => {
+      asked = url;
+      return { ok };
+    };
+    runInNewContext(script, { process: { env, exit }, fetch });
+  });
+  return { asked, code };
 }
 
 const stages = stagesOf(read('Dockerfile'));
@@ -86,6 +103,18 @@ describe('the production image', () => {
     expect(last.lastIndexOf('USER')).toBeGreaterThan(last.lastIndexOf('RUN'));
     expect(JSON.parse(said(image, 'CMD').join())).toEqual(['node', 'dist/main.js']);
     expect(said(image, 'HEALTHCHECK').join()).toMatch(/ CMD \["node", .*\/health.*\]$/);
+  });
+
+  it('is healthy where the process serves: in plain HTTP on the port it was given, with TLS on the redirecting one', async () => {
+    const ask = async (env: Record<string, string>) => (await healthCheck(env, true)).asked;
+    expect(await ask({})).toBe('http://localhost:3000/health');
+    expect(await ask({ SVC_LISTEN_ADDR: '[::]:8080' })).toBe('http://localhost:8080/health');
+    const tls = { SVC_TLS_CERT: '/tls/tls.crt', SVC_LISTEN_ADDR: '[::]:8080' };
+    expect(await ask(tls)).toBe('http://localhost:80/health');
+    expect(said(image, 'EXPOSE')).toEqual(['3000 443 80 8443']);
+
+    expect((await healthCheck({}, true)).code).toBe(0);
+    expect((await healthCheck({}, false)).code).toBe(1);
   });
 
   it('is built from a context in which no secret and no data can be', () => {

@@ -3,23 +3,33 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { PINNED_ROOTS, trustAnchorFromPem } from '../../src/domain/authenticators/trust-anchors.js';
-import { createApp } from '../../src/create-app.js';
+import { createApp, type Application } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key.js';
 import type { Config } from '../../src/platform/config/config.js';
 import { loadConfig } from '../../src/platform/config/load-config.js';
+import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/server/edge-timeouts.js';
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
+import type { ListenerPlan } from '../../src/listeners.service.js';
 import { Client } from './client.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
+import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
 
 /** What a test may want otherwise. */
 export interface TestAppOptions {
   /** Variables over those every test app has. */
   readonly environment?: Readonly<Record<string, string>>;
   /** A database of the test's own making, which outlives the app. */
-  readonly database?: TestDatabase;
+  readonly database?: Pick<TestDatabase, 'url'>;
+  /** Where it listens with TLS; the real ports unless told. */
+  readonly ports?: ListenerPlan['ports'];
+  /** Routes beside those of the product. */
+  readonly modules?: readonly Type[];
+  /** Time-outs shorter than those of production. */
+  readonly timeouts?: Partial<EdgeTimeouts>;
   /** Claims the identity provider says of a person. */
   readonly claims?: (email: string) => object;
 }
@@ -28,6 +38,7 @@ export interface TestAppOptions {
 export interface TestApp {
   readonly baseUrl: string;
   readonly config: Config;
+  readonly nest: Application['nest'];
   readonly dataSource: DataSource;
   readonly log: string[];
   /** A new browser. */
@@ -39,45 +50,46 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
+/** The logs of the apps that run: nestjs-pino writes what Nest says to the first logger of the process, whoever says it. */
+const openLogs = new Set<string[]>();
+
 /** Starts the tests' composition root: the production application, with the software keys' root trusted beside. */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const database = options.database ?? (await createTestDatabase());
+  const ownDatabase = options.database ? undefined : await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'));
   const port = await freePort();
   const baseUrl = `http://localhost:${port}`;
   const idp = await startDemoIdentityProvider({
-    clientId: 'svc',
-    clientSecret: 'the secret of the test client',
+    ...TEST_CLIENT,
     redirectUri: `${baseUrl}/oauth/callback`,
     ...(options.claims ? { claims: options.claims } : {}),
   });
   const { config } = loadConfig({
     SVC_BASE_URL: baseUrl,
     SVC_LISTEN_ADDR: `[::]:${port}`,
-    SVC_DATABASE_URL: database.url,
+    SVC_DATABASE_URL: (options.database ?? ownDatabase)?.url,
     SVC_DB_MAX_CONNECTIONS: '10',
     SVC_DATA_DIR: dataDir,
-    SVC_JWT_SECRET: 'a root secret that only the tests know',
+    ...providerEnvironment(idp.issuer),
     SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
-    SVC_IDPS: 'demo',
-    SVC_IDP_DEMO_TYPE: 'oidc',
     SVC_IDP_DEMO_NAME: 'the demo provider',
-    SVC_IDP_DEMO_ISSUER: idp.issuer,
-    SVC_IDP_DEMO_CLIENT_ID: 'svc',
-    SVC_IDP_DEMO_CLIENT_SECRET: 'the secret of the test client',
     RUST_LOG: 'debug',
     ...options.environment,
   });
   const vendor = new SoftwareKey();
   const log: string[] = [];
-  const sink = { write: (line: string) => void log.push(line) };
+  openLogs.add(log);
+  const sink = { write: (line: string) => openLogs.forEach((open) => open.push(line)) };
   const app = await createApp(config, createLogger(config.log, sink), {
     composition: 'test',
+    ports: options.ports ?? { https: 443, http: 80 },
+    hosts: [],
+    timeouts: { ...EDGE_TIMEOUTS, ...options.timeouts },
     trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem)],
     pageScripts: [],
-    modules: [],
+    modules: options.modules ?? [],
   });
-  await app.listen(port, config.http.listen.host);
+  await app.listen();
 
   const client = () => new Client(baseUrl);
   const newKey = (keyOptions: SoftwareKeyOptions = {}) =>
@@ -85,7 +97,8 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   return {
     baseUrl,
     config,
-    dataSource: app.get(DataSource),
+    nest: app.nest,
+    dataSource: app.nest.get(DataSource),
     log,
     client,
     newKey,
@@ -99,8 +112,9 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     },
     async close() {
       await app.close();
+      openLogs.delete(log);
       await idp.close();
-      if (!options.database) await database.drop();
+      await ownDatabase?.drop();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -1,5 +1,6 @@
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import type { SoftwareKey } from '../../src/demo/software-key.js';
+import { newAddress } from './client.js';
 import { findProgram } from './programs.js';
 
 /** Starts the machine's Chromium without a window; a test file that calls it stands under `requires('chromium')`. */
@@ -33,9 +34,10 @@ export interface Visitor {
   leave(): Promise<void>;
 }
 
-/** Opens a new, empty browser profile on an origin. */
+/** Opens a new, empty browser profile on an origin, at an address of its own. */
 export async function visit(browser: Browser, baseUrl: string): Promise<Visitor> {
-  const context = await browser.newContext({ baseURL: baseUrl });
+  const extraHTTPHeaders = { 'x-forwarded-for': newAddress() };
+  const context = await browser.newContext({ baseURL: baseUrl, extraHTTPHeaders });
   context.setDefaultTimeout(10_000); // less than a test has: a step that hangs is named
   const page = await context.newPage();
   const complaints: string[] = [];

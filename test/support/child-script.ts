@@ -14,8 +14,14 @@ export interface ChildScript<Answer> {
   kill(): Promise<void>;
 }
 
+const TYPESCRIPT = [
+  '--conditions=source',
+  `--import=${new URL('typescript-hooks.js', import.meta.url).href}`,
+];
+
 /**
- * Runs a TypeScript file of test/support with one argument, given as JSON.
+ * Runs a file of test/support with one argument, given as JSON. TypeScript finds the sources, and brings its compiler into
+ * the process; JavaScript finds the build.
  *
  * @param uid the user and group to run it as, where we are root
  */
@@ -26,12 +32,7 @@ export function runScript<Answer>(
 ): ChildScript<Answer> {
   const child = spawn(
     process.execPath,
-    [
-      '--conditions=source',
-      `--import=${new URL('typescript-hooks.js', import.meta.url).href}`,
-      file(name),
-      JSON.stringify(argument),
-    ],
+    [...(name.endsWith('.ts') ? TYPESCRIPT : []), file(name), JSON.stringify(argument)],
     {
       cwd: file('../..'),
       stdio: ['pipe', 'pipe', 'pipe'],

@@ -16,6 +16,13 @@ export interface Answer {
 export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Where it comes from, other than the client's own address: those who ask often are many. */
+  readonly address?: string;
+}
+
+/** An address that nobody else comes from, in all likelihood: no two clients of a test share a rate limit. */
+export function newAddress(): string {
+  return `10.${randomInt(256)}.${randomInt(256)}.${randomInt(1, 255)}`;
 }
 
 /**
@@ -24,9 +31,12 @@ export interface RequestOptions {
  */
 export class Client {
   readonly #jars = new Map<string, Map<string, string>>();
-  readonly #address = `10.${randomInt(256)}.${randomInt(256)}.${randomInt(1, 255)}`;
 
-  constructor(readonly baseUrl: string) {}
+  /** @param address where its proxy says it comes from; nobody else's unless told */
+  constructor(
+    readonly baseUrl: string,
+    readonly address = newAddress(),
+  ) {}
 
   get(path: string, options: RequestOptions = {}): Promise<Answer> {
     return this.send('GET', path, options);
@@ -39,7 +49,7 @@ export class Client {
   /** One request to a path of ours or an absolute address; redirects are not followed. */
   async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const url = new URL(path, this.baseUrl);
-    const headers = new Headers({ 'x-forwarded-for': this.#address });
+    const headers = new Headers({ 'x-forwarded-for': options.address ?? this.address });
     const cookies = this.#jar(url);
     if (cookies.size > 0) headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
     if (method !== 'GET' && method !== 'HEAD') headers.set('origin', this.baseUrl);

@@ -61,17 +61,18 @@ export function upstreamSuite(): UpstreamSuite {
 
   const secrets = { root: randomBytes(32).toString('hex'), previousRoot: undefined };
   const http = { baseUrl: BASE_URL, listen: { host: '', port: 0 } };
+  const mtls = { port: 0, clientCaCerts: [] };
   const suite: UpstreamSuite = {
     async connect(providers, extraCaCerts = []) {
       const tokens = new SealedTokens({ secrets });
       const spent = new SpentTokensRepository();
       const states = new SingleUseStates(dataSource.manager, tokens, spent);
       const config = {
-        http: { ...http, trustedProxies: [], corsOrigins: [] },
+        http: { ...http, tls: undefined, mtls, trustedProxies: [], corsOrigins: [] },
         upstream: { providers, extraCaCerts },
       };
       const connected = await IdentityProviders.connect(config, states);
-      onTestFinished(() => connected.onModuleDestroy());
+      onTestFinished(() => connected.onApplicationShutdown());
       return connected;
     },
     async problemsOf(...providers) {

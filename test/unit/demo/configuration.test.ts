@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Environment } from '#platform/config/environment.js';
 import { demoConfiguration, portOf } from '../../../src/demo/configuration.js';
+import { makeTlsAuthority } from '../../support/tls-authority.js';
 
 const PROVIDER = { issuer: 'http://127.0.0.1:3001', clientId: 'svc-demo', clientSecret: 'secret' };
 const SECRET = 'a root secret of this run and no other';
@@ -52,6 +53,14 @@ describe('the configuration of the demo', () => {
       );
     },
   );
+
+  it('takes no certificate: TLS would serve every address', () => {
+    const { cert, key } = makeTlsAuthority();
+    const tls = { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_RP_ID: 'localhost' };
+    expect(() => configure({ ...tls, SVC_BASE_URL: 'https://localhost' })).toThrow(
+      'SVC_TLS_CERT: the demo serves plain HTTP, on loopback alone',
+    );
+  });
 
   it.each([
     { asked: undefined, environment: {}, port: 3000 },

@@ -1,0 +1,222 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  startDemoIdentityProvider,
+  type DemoIdentityProvider,
+} from '../../src/demo/identity-provider.js';
+import { freePort } from '../support/app.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { startServerProcess } from '../support/server-process.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
+
+/** Stands in every value that is wrong: no message may repeat it. */
+const PLANTED = 'planted-value';
+
+const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
+
+/** What is set over a working configuration, and the one line that must come of it. */
+const FATAL: readonly (readonly [environment: Record<string, string>, line: string])[] = [
+  [{ SVC_JWT_SECRET: '' }, 'SVC_JWT_SECRET: is required'],
+  [{ SVC_JWT_SECRET: `${PLANTED}-short` }, 'SVC_JWT_SECRET: must have at least 32 characters'],
+  [{ SVC_JWT_SECRET: 'a'.repeat(64) }, 'SVC_JWT_SECRET: must not be one repeated character'],
+  [
+    { SVC_JWT_SECRET_PREVIOUS: PLANTED },
+    'SVC_JWT_SECRET_PREVIOUS: must have at least 32 characters',
+  ],
+  [{ SVC_IDPS: '' }, 'SVC_IDPS: at least one upstream identity provider is required'],
+  [{ SVC_IDPS: 'demo,demo' }, 'SVC_IDPS: names a slug twice'],
+  [{ SVC_IDPS: `${PLANTED}-` }, 'SVC_IDPS: has a malformed slug'],
+  [{ SVC_IDP_DEMO_CLIENT_SECRET: '' }, 'SVC_IDP_DEMO_CLIENT_SECRET: is required'],
+  [
+    { SVC_IDP_DEMO_ISSUER: `http://${PLANTED}.example` },
+    'SVC_IDP_DEMO_ISSUER: must be https (http only for localhost)',
+  ],
+  [{ SVC_CORS_ORIGINS: '*' }, 'SVC_CORS_ORIGINS: must name origins: * is refused'],
+  [
+    { SVC_CORS_ORIGINS: 'https://*.app.example' },
+    'SVC_CORS_ORIGINS: must name origins: * is refused',
+  ],
+  [
+    { SVC_CORS_ORIGINS: `https://app.example,${PLANTED}` },
+    'SVC_CORS_ORIGINS: must be an http or https URL',
+  ],
+  [{ SVC_LOG_FORMAT: PLANTED }, 'SVC_LOG_FORMAT: must be text or json'],
+  [
+    { RUST_LOG: `info,http=${PLANTED}` },
+    'RUST_LOG: must be directives such as info,security=warn; levels are trace to off',
+  ],
+  [
+    { SVC_ALLOWED_AAGUIDS: `${AAGUID},${PLANTED}` },
+    'SVC_ALLOWED_AAGUIDS: must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs',
+  ],
+  [
+    { SVC_TRUSTED_PROXIES: `10.0.0.0/8,${PLANTED}` },
+    'SVC_TRUSTED_PROXIES: must be a comma-separated list of addresses or CIDR ranges',
+  ],
+  [
+    { SVC_TRUSTED_PROXIES: '10.0.0.0/33' },
+    'SVC_TRUSTED_PROXIES: must be a comma-separated list of addresses or CIDR ranges',
+  ],
+  [
+    { SVC_BASE_URL: `http://${PLANTED}.example` },
+    'SVC_BASE_URL: must be https (http only for a loopback host)',
+  ],
+  [
+    { SVC_RP_ID: `${PLANTED}.example` },
+    'SVC_RP_ID: must be the host of SVC_BASE_URL or a parent domain of it',
+  ],
+  [
+    { SVC_LISTEN_ADDR: PLANTED },
+    'SVC_LISTEN_ADDR: must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000',
+  ],
+  [
+    { SVC_CERTIFICATION_TEST_TOKEN: PLANTED },
+    'SVC_CERTIFICATION_TEST_TOKEN: must have at least 32 characters',
+  ],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: PLANTED },
+    'OTEL_EXPORTER_OTLP_ENDPOINT: must be an http or https URL',
+  ],
+  [
+    {
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318',
+      OTEL_EXPORTER_OTLP_PROTOCOL: PLANTED,
+    },
+    'OTEL_EXPORTER_OTLP_PROTOCOL: must be http/protobuf, the only one that is spoken',
+  ],
+  [
+    { SVC_AUTH_EVENTS_RETENTION_DAYS: '-1' },
+    'SVC_AUTH_EVENTS_RETENTION_DAYS: must be a whole number',
+  ],
+  [{ SVC_SESSION_HOURS: '0' }, 'SVC_SESSION_HOURS: must be between 1 and 24'],
+  [
+    { SVC_EXTRA_CA_CERTS: `/${PLANTED}.pem` },
+    'SVC_EXTRA_CA_CERTS: must be PEM certificates, or a readable file of them',
+  ],
+  [{ SVC_DATABASE_URL: `mysql://${PLANTED}` }, 'SVC_DATABASE_URL: must be a postgres:// URL'],
+  [{ SVC_S3_CONFIG_BUCKET: PLANTED }, 'SVC_S3_CONFIG_BUCKET: is not supported by this version'],
+  [{ SVC_SSH_CA_KMS_KEY_ID: PLANTED }, 'SVC_SSH_CA_KMS_KEY_ID: is not supported by this version'],
+];
+
+describe('the start', () => {
+  let folder: string;
+  let port: number;
+  let idp: DemoIdentityProvider;
+  let database: TestDatabase;
+
+  beforeAll(async () => {
+    folder = await makeTemporaryDirectory();
+    port = await freePort();
+    database = await createTestDatabase();
+    idp = await startDemoIdentityProvider({
+      ...TEST_CLIENT,
+      redirectUri: `http://localhost:${port}/oauth/callback`,
+    });
+  });
+  afterAll(async () => {
+    await idp.close();
+    await database.drop();
+    await removeDirectory(folder);
+  });
+
+  const start = (environment: Record<string, string>) =>
+    startServerProcess(
+      'main.js',
+      {
+        SVC_BASE_URL: `http://localhost:${port}`,
+        SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
+        SVC_DATABASE_URL: database.url,
+        SVC_DATA_DIR: join(folder, 'data'),
+        ...providerEnvironment(idp.issuer),
+        ...environment,
+      },
+      { cwd: folder },
+    );
+  const outcome = async (environment: Record<string, string>) => {
+    const server = start(environment);
+    return { status: await server.ended, output: server.output().trim() };
+  };
+
+  it.concurrent.each(FATAL)(
+    'with %j ends with status 1 and says: %s',
+    async (environment, line) => {
+      const ended = await outcome(environment);
+      expect(ended).toEqual({ status: 1, output: line });
+      expect(ended.output).not.toContain(PLANTED);
+    },
+  );
+
+  it.concurrent.each(['SVC_TLS_CERT', 'SVC_TLS_KEY'])(
+    'with %s alone names the other',
+    async (name) => {
+      const other = name === 'SVC_TLS_CERT' ? 'SVC_TLS_KEY' : 'SVC_TLS_CERT';
+      const { status, output } = await outcome({ [name]: `/${PLANTED}.pem` });
+      expect(status).toBe(1);
+      expect(output).toMatch(new RegExp(`^${other}: `, 'm'));
+      expect(output).not.toContain(PLANTED);
+    },
+  );
+
+  it('with TLS files that cannot be read names both', async () => {
+    const { status, output } = await outcome({
+      SVC_BASE_URL: '',
+      SVC_RP_ID: 'login.example',
+      SVC_TLS_CERT: `/${PLANTED}.pem`,
+      SVC_TLS_KEY: `/${PLANTED}.key`,
+    });
+    expect({ status, lines: output.split('\n') }).toEqual({
+      status: 1,
+      lines: [
+        'SVC_TLS_CERT: must be PEM certificates, base64 of them, or a readable file',
+        'SVC_TLS_KEY: must be a PEM private key, base64 of it, or a readable file',
+      ],
+    });
+  });
+
+  it('finds a provider that is not what it is said to be, or not there', async () => {
+    const away = await freePort();
+    const [unreachable, mismatch, common] = await Promise.all([
+      outcome({ SVC_IDP_DEMO_ISSUER: `http://127.0.0.1:${away}` }),
+      outcome({ SVC_IDP_DEMO_ISSUER: `${idp.issuer}/` }),
+      outcome({ SVC_IDP_DEMO_ISSUER: 'https://login.microsoftonline.com/common/v2.0' }),
+    ]);
+    expect([unreachable.status, mismatch.status, common.status]).toEqual([1, 1, 1]);
+    expect(unreachable.output).toMatch(/SVC_IDP_DEMO_ISSUER: discovery failed/);
+    expect(mismatch.output).toMatch(/SVC_IDP_DEMO_ISSUER: issuer mismatch/);
+    expect(common.output).toMatch(/SVC_IDP_DEMO_ISSUER: .*common/);
+  });
+
+  it('goes on with warnings, and in certification test mode without a provider', async () => {
+    const server = start({
+      SVC_JWT_SECRET: 'abcd'.repeat(10),
+      SVC_IDPS: '',
+      SVC_CERTIFICATION_TEST_TOKEN: 'a token that only the conformance suite knows',
+      SVC_AWS_AUDIENCE: 'x',
+      SVC_LOG_FORMAT: 'json',
+    });
+    await server.printed(/is served on port/);
+    server.signal('SIGTERM');
+    expect(await server.ended).toBe(0);
+    const lines = server
+      .output()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, string>);
+    const warned = lines
+      .filter(({ level }) => level === 'warn')
+      .map(({ context, msg }) => `${context}: ${msg}`);
+    expect(warned).toEqual([
+      'config: SVC_AWS_AUDIENCE: has no effect in this version',
+      'config: SVC_JWT_SECRET: has fewer than 8 distinct bytes',
+      expect.stringMatching(/^security: Certification test mode is on/),
+    ]);
+    expect(server.output()).not.toContain('a token that only');
+  });
+
+  it('fails on a port that is taken, and names it', async () => {
+    const { status, output } = await outcome({ SVC_LISTEN_ADDR: new URL(idp.issuer).host });
+    expect(status).toBe(1);
+    expect(output).toMatch(/^SVC_LISTEN_ADDR: .*EADDRINUSE/m);
+  });
+});
