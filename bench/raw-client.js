@@ -1,20 +1,32 @@
 import { createConnection } from 'node:net';
 
+/** How a client's address is written in the bytes of a request: the last three octets are changed in place. */
+const ADDRESS = '10.100.100.100';
+
 /**
- * One keep-alive connection that sends the same request over and over. The bytes are made once and answers are only
- * measured, so that the load takes as little as it can of the machine it shares with what is measured.
+ * One keep-alive connection that sends the same request over and over, each from another client address. The bytes are made
+ * once and answers are only measured, so that the load takes as little as it can of the machine it shares with what is
+ * measured.
  */
 export class RawClient {
+  static #addresses = 0;
   #socket;
   #request;
+  #address;
   #received = '';
   #waiting;
 
   constructor(url, { method, headers = {}, body = '' }) {
     const { hostname, port, pathname, host } = new URL(url);
-    const lines = Object.entries({ host, ...headers, 'content-length': Buffer.byteLength(body) });
+    const lines = Object.entries({
+      host,
+      'x-forwarded-for': ADDRESS,
+      ...headers,
+      ...(body === '' ? {} : { 'content-length': Buffer.byteLength(body) }),
+    });
     const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('');
     this.#request = Buffer.from(`${method} ${pathname} HTTP/1.1\r\n${head}\r\n${body}`);
+    this.#address = this.#request.indexOf(ADDRESS) + '10.'.length;
     this.#socket = createConnection({ host: hostname, port: Number(port), noDelay: true });
     this.#socket.setEncoding('latin1').on('data', (chunk) => this.#receive(chunk));
     this.#socket.on('error', (error) => this.#waiting?.reject(error));
@@ -24,12 +36,23 @@ export class RawClient {
   send() {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
-      this.#socket.write(this.#request);
+      this.#comeFromElsewhere();
+      this.#socket.write(Buffer.from(this.#request));
     });
   }
 
   close() {
     this.#socket.destroy();
+  }
+
+  /** Limits hold for an address, and are never switched off: nobody comes twice from the same one for a long time. */
+  #comeFromElsewhere() {
+    let number = (RawClient.#addresses += 1);
+    for (let octet = 0; octet < 3; octet += 1) {
+      const value = 100 + (number % 156); // three digits, whatever it is
+      number = Math.floor(number / 156);
+      this.#request.write(String(value), this.#address + octet * 4, 'latin1');
+    }
   }
 
   #receive(chunk) {

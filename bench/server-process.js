@@ -7,6 +7,7 @@ import { startDemoIdentityProvider } from '../dist/demo/identity-provider.js';
 import { SoftwareKey } from '../dist/demo/software-key.js';
 import { PINNED_ROOTS, trustAnchorFromPem } from '../dist/domain/authenticators/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
+import { EDGE_TIMEOUTS } from '../dist/platform/http/server/edge-timeouts.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
 
 const PEOPLE = 32;
@@ -22,6 +23,7 @@ const idp = await startDemoIdentityProvider({
 const key = new SoftwareKey();
 const { config } = loadConfig({
   SVC_BASE_URL: baseUrl,
+  SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
   SVC_DATA_DIR: join(folder, 'data'),
   SVC_JWT_SECRET: 'a root secret that only the bench knows',
   SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
@@ -37,11 +39,14 @@ const { config } = loadConfig({
 const logger = createLogger(config.log, { write: () => undefined });
 const app = await createApp(config, logger, {
   composition: 'test',
+  ports: { https: 443, http: 80 },
+  hosts: [],
+  timeouts: EDGE_TIMEOUTS,
   trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(key.rootPem)],
   pageScripts: [],
   modules: [],
 });
-await app.listen(port, 'localhost');
+await app.listen();
 const tokens = [];
 for (let person = 0; person < PEOPLE; person += 1) tokens.push(await enroll(person));
 
@@ -50,7 +55,7 @@ process.on('disconnect', () => void stop());
 process.send({ baseUrl, tokens, publicKeyLine: publicKeyLine() });
 
 async function answerCount(from) {
-  const [{ n }] = await app.get(DataSource).query(`SELECT count(*)::int AS n FROM ${from}`);
+  const [{ n }] = await app.nest.get(DataSource).query(`SELECT count(*)::int AS n FROM ${from}`);
   process.send({ n });
 }
 

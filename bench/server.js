@@ -10,7 +10,25 @@ import { fileURLToPath } from 'node:url';
  * @param environment variables over its own
  */
 export async function startBenchServer(folder, environment = {}) {
-  const child = fork(fileURLToPath(new URL('server-process.js', import.meta.url)), [folder], {
+  const { child, ...server } = await startProcess('server-process.js', [folder], environment);
+  return {
+    ...server,
+    /** How many rows a `FROM …` has. */
+    async count(from) {
+      child.send({ count: from });
+      const [{ n }] = await once(child, 'message');
+      return n;
+    },
+  };
+}
+
+/** Starts the peer that has nothing around its one route (bench/bare-nest-process.js). */
+export function startBareNest() {
+  return startProcess('bare-nest-process.js', [], {});
+}
+
+async function startProcess(script, args, environment) {
+  const child = fork(fileURLToPath(new URL(script, import.meta.url)), args, {
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
@@ -18,18 +36,13 @@ export async function startBenchServer(folder, environment = {}) {
   const [ready] = await Promise.race([
     once(child, 'message'),
     ended.then(() => {
-      throw new Error('the server to be measured did not start');
+      throw new Error(`${script} did not start`);
     }),
   ]);
   return {
     ...ready,
+    child,
     pid: child.pid,
-    /** How many rows a `FROM …` has. */
-    async count(from) {
-      child.send({ count: from });
-      const [{ n }] = await once(child, 'message');
-      return n;
-    },
     async stop() {
       child.disconnect();
       await ended;
