@@ -21,7 +21,8 @@ COPY --from=build /app/dist ./dist
 COPY migrations ./migrations
 COPY config ./config
 USER node
-EXPOSE 3000
+# Without TLS; with it.
+EXPOSE 3000 443 80 8443
 HEALTHCHECK --interval=10s --timeout=3s --start-period=40s \
-  CMD ["node", "-e", "const port = (process.env.SVC_LISTEN_ADDR || ':3000').split(':').at(-1); fetch('http://localhost:' + port + '/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "const { SVC_TLS_CERT: tls, SVC_LISTEN_ADDR: listen } = process.env; const port = tls ? 80 : (listen || ':3000').split(':').at(-1); fetch('http://localhost:' + port + '/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "dist/main.js"]

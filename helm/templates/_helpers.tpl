@@ -26,9 +26,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* The port of SVC_LISTEN_ADDR; the service's own default where that is unset. */}}
+{{/* The port of plain HTTP: with TLS the redirecting one, else that of SVC_LISTEN_ADDR or the service's own default. */}}
 {{- define "svc.port" -}}
+{{- if .Values.tls.secretName -}}80{{- else -}}
 {{- .Values.config.SVC_LISTEN_ADDR | default "[::]:3000" | regexFind "[0-9]+$" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The port that asks for client certificates, with TLS; the service's own default where SVC_MTLS_PORT is unset. */}}
+{{- define "svc.mtlsPort" -}}
+{{- .Values.config.SVC_MTLS_PORT | default 8443 -}}
 {{- end -}}
 
 {{/* The host of SVC_BASE_URL, which is the only one that the service answers for. */}}
@@ -64,8 +71,14 @@ SVC_IDP_{{ . | replace "-" "_" | upper }}_CLIENT_SECRET
 {{- if not .Values.config.SVC_IDPS -}}
 {{- $problems = append $problems "config.SVC_IDPS: is required" -}}
 {{- end -}}
-{{- if and .Values.ingress.enabled (not (hasPrefix "https://" .Values.config.SVC_BASE_URL)) -}}
-{{- $problems = append $problems "config.SVC_BASE_URL: must be https behind an ingress" -}}
+{{- if and (or .Values.ingress.enabled .Values.tls.secretName) (not (hasPrefix "https://" .Values.config.SVC_BASE_URL)) -}}
+{{- $problems = append $problems "config.SVC_BASE_URL: must be https, with an ingress as with tls.secretName" -}}
+{{- end -}}
+{{- if and .Values.ingress.enabled .Values.tls.secretName -}}
+{{- $problems = append $problems "tls.secretName: TLS ends at the ingress already; with both, every request would be redirected" -}}
+{{- end -}}
+{{- if and (ne .Values.service.type "ClusterIP") (not .Values.tls.secretName) -}}
+{{- $problems = append $problems "service.type: must be ClusterIP without tls.secretName; plain HTTP is not for the outside" -}}
 {{- end -}}
 {{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.from) -}}
 {{- $problems = append $problems "networkPolicy.from: is required when enabled; an empty list would admit everybody" -}}
