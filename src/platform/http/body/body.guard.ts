@@ -11,6 +11,9 @@ import { requestPath } from '#platform/http/routing/request-path.js';
 /** Methods whose content means something (RFC 9110 §9.3). */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
+/** How the one charset that is read may be written. */
+const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
+
 /**
  * Global, and the last guard: refuses a body that is too large, of another type than the route reads, or malformed, and
  * reads it. Whoever an earlier guard refused has cost no memory. Nest's own parser is off, and no other is used: they
@@ -53,9 +56,10 @@ function checkType({ headers }: Request, reader: BodyReader): void {
   if (!reader.accepts.test(type.trim())) {
     throw new DomainError('unsupported_media_type', `The body must be ${reader.name}.`);
   }
-  const charset = parameters.map((part) => /^\s*charset="?([^"]*)"?\s*$/i.exec(part)?.[1]);
-  const isPlain = (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
-  if (!isPlain || charset.some((name) => name !== undefined && !/^utf-?8$/i.test(name))) {
+  const isPlain =
+    (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity' &&
+    (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked';
+  if (!isPlain || !parameters.every(leavesUtf8)) {
     throw new DomainError(
       'unsupported_media_type',
       'The body must be plain UTF-8, without content coding.',
@@ -70,4 +74,10 @@ function decode(body: Buffer): string {
   } catch {
     throw new DomainError('malformed_body', 'The body is not UTF-8.');
   }
+}
+
+/** What a media type's parameter leaves the body to be: UTF-8, unless it is a charset of another name. */
+function leavesUtf8(parameter: string): boolean {
+  const [name = '', value = ''] = parameter.toLowerCase().split('=', 2);
+  return name.trim() !== 'charset' || UTF8.has(value.trim());
 }

@@ -55,8 +55,7 @@ export function edgeServer(
     ? createTlsServer({ ...http, ...tls, handshakeTimeout: timeouts.handshake })
     : createServer(http);
   const serve = (request: IncomingMessage, response: ServerResponse) => {
-    unreadable.follow(response);
-    edge(request, response);
+    if (unreadable.follow(response)) edge(request, response);
   };
   // Expectations too are requests: what becomes of them is decided on their way, and never by Node.
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, serve);

@@ -38,6 +38,9 @@ export interface UnreadableRequestsOptions {
   readonly onRawAnswer: (status: number, method?: string) => void;
 }
 
+/** How many requests of one connection may wait for their answers: clients that pipeline at all send fewer. */
+const MOST_WAITING = 32;
+
 const RESPONSES = Symbol('responses of the connection, in their turn');
 const REFUSED = Symbol('whether the connection is refused');
 type Connection = Socket & { [RESPONSES]?: ServerResponse[]; [REFUSED]?: true };
@@ -56,11 +59,22 @@ interface Refusal {
 export class UnreadableRequests {
   constructor(private readonly options: UnreadableRequestsOptions) {}
 
-  /** Remembers the responses that a connection waits for: what cannot be read may be the body of the newest one's request. */
-  follow(response: ServerResponse): void {
-    const responses = ((response.req.socket as Connection)[RESPONSES] ??= []);
-    while (responses[0]?.closed) responses.shift();
-    responses.push(response);
+  /**
+   * Remembers the responses that a connection waits for: what cannot be read may be the body of the newest one's request.
+   *
+   * @returns whether the request is one to serve. What follows the last answer of a connection is none (RFC 9112 §9.6), and
+   *   that is the last one where too many wait already: whoever sends on without reading would have us hold it all.
+   */
+  follow(response: ServerResponse): boolean {
+    const { socket } = response.req as { readonly socket: Connection };
+    const responses = (socket[RESPONSES] ??= []);
+    if (responses.at(-1)?.getHeader('connection') === 'close') {
+      socket.pause(); // nothing more is read
+      return false;
+    }
+    while (responses[0]?.closed && responses.length > 1) responses.shift();
+    if (responses.push(response) > MOST_WAITING) response.setHeader('Connection', 'close');
+    return true;
   }
 
   /** For a server's `clientError`. */
