@@ -56,6 +56,13 @@ describe('certification test mode', () => {
     }
   });
 
+  it.each(PATHS)('%s is no page: a link leads nowhere, with the token or without', async (path) => {
+    for (const headers of [{}, { authorization: `Bearer ${TOKEN}` }] as Record<string, string>[]) {
+      const answer = await app.client().get(path, { headers });
+      expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);
+    }
+  });
+
   it.each(PATHS)('%s refuses a token that comes twice', async (path) => {
     const body = `token=${encodeURIComponent(TOKEN)}&token=x`;
     const answer = await app.client().post(path, body, { headers: FORM });

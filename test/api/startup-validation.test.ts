@@ -4,6 +4,7 @@ import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
 } from '../../src/demo/identity-provider.js';
+import { ENVIRONMENT } from '../../src/platform/config/environment.js';
 import { freePort } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startServerProcess } from '../support/server-process.js';
@@ -28,6 +29,9 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   [{ SVC_IDPS: 'demo,demo' }, 'SVC_IDPS: names a slug twice'],
   [{ SVC_IDPS: `${PLANTED}-` }, 'SVC_IDPS: has a malformed slug'],
   [{ SVC_IDP_DEMO_CLIENT_SECRET: '' }, 'SVC_IDP_DEMO_CLIENT_SECRET: is required'],
+  [{ SVC_IDP_DEMO_TYPE: 'saml' }, 'SVC_IDP_DEMO_TYPE: saml is not built yet'],
+  [{ SVC_IDP_DEMO_TYPE: PLANTED }, 'SVC_IDP_DEMO_TYPE: must be oidc'],
+  [{ SVC_IDP_DEMO_ISSUER: PLANTED }, 'SVC_IDP_DEMO_ISSUER: must be a URL'],
   [
     { SVC_IDP_DEMO_ISSUER: `http://${PLANTED}.example` },
     'SVC_IDP_DEMO_ISSUER: must be https (http only for localhost)',
@@ -89,15 +93,46 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_AUTH_EVENTS_RETENTION_DAYS: '-1' },
     'SVC_AUTH_EVENTS_RETENTION_DAYS: must be a whole number',
   ],
+  [
+    { SVC_OAUTH_EVENTS_RETENTION_DAYS: '-1' },
+    'SVC_OAUTH_EVENTS_RETENTION_DAYS: must be a whole number',
+  ],
   [{ SVC_SESSION_HOURS: '0' }, 'SVC_SESSION_HOURS: must be between 1 and 24'],
   [
     { SVC_EXTRA_CA_CERTS: `/${PLANTED}.pem` },
     'SVC_EXTRA_CA_CERTS: must be PEM certificates, or a readable file of them',
   ],
   [{ SVC_DATABASE_URL: `mysql://${PLANTED}` }, 'SVC_DATABASE_URL: must be a postgres:// URL'],
-  [{ SVC_S3_CONFIG_BUCKET: PLANTED }, 'SVC_S3_CONFIG_BUCKET: is not supported by this version'],
-  [{ SVC_SSH_CA_KMS_KEY_ID: PLANTED }, 'SVC_SSH_CA_KMS_KEY_ID: is not supported by this version'],
+  [{ SVC_DB_MAX_CONNECTIONS: PLANTED }, 'SVC_DB_MAX_CONNECTIONS: must be a whole number'],
+  [{ SVC_MTLS_PORT: '0' }, 'SVC_MTLS_PORT: must be between 1 and 65535'],
+  [
+    { SVC_MTLS_CLIENT_CA_CERTS: PLANTED },
+    'SVC_MTLS_CLIENT_CA_CERTS: must be PEM certificates, or a readable file of them',
+  ],
+  [
+    { SVC_METRICS_BEARER_TOKEN: `${PLANTED}\n` },
+    'SVC_METRICS_BEARER_TOKEN: must be printable ASCII: it has to fit into a header',
+  ],
+  [
+    { SVC_SSH_PRINCIPALS: `email,${PLANTED}` },
+    'SVC_SSH_PRINCIPALS: must be email, username, or both',
+  ],
+  [{ SVC_RP_NAME: PLANTED.repeat(5) }, 'SVC_RP_NAME: must have 64 characters at most'],
+  [{ SVC_ORG_NAME: PLANTED.repeat(5) }, 'SVC_ORG_NAME: must have 64 characters at most'],
 ];
+
+/** What this version cannot keep the promise of. */
+const UNSUPPORTED = [
+  'SVC_JWT_HMAC_KMS_KEY_ID',
+  'SVC_SSH_CA_KMS_KEY_ID',
+  'SVC_OIDC_SIGNING_KMS_KEY_ID',
+  'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
+  'SVC_DOCUMENT_KEY_KMS_KEY_ID',
+  'SVC_S3_CONFIG_BUCKET',
+];
+
+/** Values that are wrong for nearly everything; each variable that knows a wrong value refuses one of them. */
+const WRONG_FOR_MANY = ['*', '*\n', '*'.repeat(65)];
 
 describe('the start', () => {
   let folder: string;
@@ -147,6 +182,23 @@ describe('the start', () => {
     },
   );
 
+  it('is tried with a wrong value of every variable that can have one', () => {
+    const refused = Object.entries(ENVIRONMENT.shape)
+      .filter(([, shape]) => WRONG_FOR_MANY.some((value) => !shape.safeParse(value).success))
+      .map(([name]) => name);
+    expect(refused.length).toBeGreaterThan(20);
+    const tried = new Set(FATAL.flatMap(([environment]) => Object.keys(environment)));
+    const below = ['SVC_TLS_CERT', 'SVC_TLS_KEY'];
+    expect(refused.filter((name) => !tried.has(name) && !below.includes(name))).toEqual([]);
+  });
+
+  it.concurrent('with settings this version cannot keep names them all at once', async () => {
+    const environment = Object.fromEntries(UNSUPPORTED.map((name) => [name, PLANTED]));
+    const { status, output } = await outcome(environment);
+    const lines = UNSUPPORTED.map((name) => `${name}: is not supported by this version`);
+    expect({ status, lines: output.split('\n') }).toEqual({ status: 1, lines });
+  });
+
   it.concurrent.each(['SVC_TLS_CERT', 'SVC_TLS_KEY'])(
     'with %s alone names the other',
     async (name) => {
@@ -182,13 +234,17 @@ describe('the start', () => {
       outcome({ SVC_IDP_DEMO_ISSUER: 'https://login.microsoftonline.com/common/v2.0' }),
     ]);
     expect([unreachable.status, mismatch.status, common.status]).toEqual([1, 1, 1]);
-    expect(unreachable.output).toMatch(/SVC_IDP_DEMO_ISSUER: discovery failed/);
-    expect(mismatch.output).toMatch(/SVC_IDP_DEMO_ISSUER: issuer mismatch/);
-    expect(common.output).toMatch(/SVC_IDP_DEMO_ISSUER: .*common/);
+    const complaintOf = ({ output }: { output: string }) => output.split('\n').at(-1);
+    expect(complaintOf(unreachable)).toBe('SVC_IDP_DEMO_ISSUER: discovery failed: ECONNREFUSED');
+    expect(complaintOf(mismatch)).toMatch(/^SVC_IDP_DEMO_ISSUER: issuer mismatch/);
+    expect(complaintOf(common)).toMatch(/^SVC_IDP_DEMO_ISSUER: the multi-tenant "common"/);
+    expect(unreachable.output).not.toContain(String(away));
   });
 
   it('goes on with warnings, and in certification test mode without a provider', async () => {
     const server = start({
+      SVC_BASE_URL: 'https://login.example.com', // looks like production: told all the same
+      SVC_MTLS_PORT: '8443',
       SVC_JWT_SECRET: 'abcd'.repeat(10),
       SVC_IDPS: '',
       SVC_CERTIFICATION_TEST_TOKEN: 'a token that only the conformance suite knows',
@@ -209,6 +265,8 @@ describe('the start', () => {
     expect(warned).toEqual([
       'config: SVC_AWS_AUDIENCE: has no effect in this version',
       'config: SVC_JWT_SECRET: has fewer than 8 distinct bytes',
+      expect.stringMatching(/^config: SVC_TRUSTED_PROXIES: is empty/),
+      'config: SVC_MTLS_PORT: has no effect without SVC_TLS_CERT and SVC_TLS_KEY',
       expect.stringMatching(/^security: Certification test mode is on/),
     ]);
     expect(server.output()).not.toContain('a token that only');
@@ -217,6 +275,6 @@ describe('the start', () => {
   it('fails on a port that is taken, and names it', async () => {
     const { status, output } = await outcome({ SVC_LISTEN_ADDR: new URL(idp.issuer).host });
     expect(status).toBe(1);
-    expect(output).toMatch(/^SVC_LISTEN_ADDR: .*EADDRINUSE/m);
+    expect(output.split('\n').at(-1)).toMatch(/^SVC_LISTEN_ADDR: .*EADDRINUSE/);
   });
 });

@@ -89,22 +89,6 @@ describe('node dist/main.js', () => {
     expect(lines.join('\n')).not.toContain(value);
   });
 
-  it('a provider that cannot be discovered is fatal', async () => {
-    const { status, lines } = await outcome(
-      start({ ...working(), SVC_IDP_DEMO_ISSUER: `http://127.0.0.1:${await freePort()}` }),
-    );
-    expect(status).toBe(1);
-    expect(lines.at(-1)).toMatch(/^SVC_IDP_DEMO_ISSUER: /);
-  });
-
-  it('saml is not built yet, and says so', async () => {
-    const { status, lines } = await outcome(start({ ...working(), SVC_IDP_DEMO_TYPE: 'saml' }));
-    expect({ status, lines }).toEqual({
-      status: 1,
-      lines: ['SVC_IDP_DEMO_TYPE: saml is not built yet'],
-    });
-  });
-
   it('an older Node is told so in one line', async () => {
     const pretend =
       "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})";

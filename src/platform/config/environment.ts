@@ -102,6 +102,8 @@ const logDirectives = z.string().transform((text, context) => {
   }
 });
 
+const shortName = z.string().max(64, 'must have 64 characters at most');
+
 const rootSecret = z
   .string()
   .min(32, 'must have at least 32 characters')
@@ -116,8 +118,8 @@ function refuse(context: z.RefinementCtx, message: string): never {
 export const ENVIRONMENT = z.object({
   SVC_BASE_URL: origin.default('http://localhost:3000'),
   SVC_RP_ID: z.string().toLowerCase().optional(), // default: the host of the base URL
-  SVC_RP_NAME: z.string().max(64).default('svc'),
-  SVC_ORG_NAME: z.string().max(64).optional(), // default: the RP name
+  SVC_RP_NAME: shortName.default('svc'),
+  SVC_ORG_NAME: shortName.optional(), // default: the RP name
   SVC_LISTEN_ADDR: listenAddress.default({ host: '::', port: 3000 }), // ignored with TLS
   SVC_TLS_CERT: z // both or neither; read again on SIGHUP
     .string()
@@ -148,7 +150,7 @@ export const ENVIRONMENT = z.object({
   SVC_SSH_CA_KEY: z.string().optional(),
   SVC_SSH_CA_KEY_PATH: z.string().optional(), // default: {data}/ssh_ca_key
   SVC_SSH_PRINCIPALS: list
-    .pipe(z.array(z.enum(['email', 'username'])).min(1))
+    .pipe(z.array(z.enum(['email', 'username'], 'must be email, username, or both')).min(1))
     .default(['email'])
     .transform((kinds) => new Set(kinds)),
 
@@ -191,7 +193,7 @@ export const PROVIDER_ENVIRONMENT = z.object({
     .refine((type) => type !== 'saml', 'saml is not built yet')
     .refine((type) => type === 'saml' || type === 'oidc', 'must be oidc')
     .transform(() => 'oidc' as const),
-  NAME: z.string().max(64).optional(),
+  NAME: shortName.optional(),
   ISSUER: z
     .string()
     .refine((text) => URL.canParse(text), { error: 'must be a URL', abort: true })

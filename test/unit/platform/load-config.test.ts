@@ -81,7 +81,6 @@ describe('loadConfig', () => {
       'must be an origin only, without path, query or credentials',
     ],
     ['SVC_BASE_URL', 'ftp://keys.example.org', 'must be an http or https URL'],
-    ['SVC_BASE_URL', 'ftp://keys.example.org', 'must be an http or https URL'],
     ['SVC_RP_ID', 'intranet', 'must be localhost or a domain name of two labels or more'],
     ['SVC_RP_ID', 'example.org', 'must be the host of SVC_BASE_URL or a parent domain of it'],
     ['SVC_LISTEN_ADDR', '3000', 'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000'],
