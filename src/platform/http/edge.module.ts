@@ -10,8 +10,8 @@ import { HttpModule } from './http.module.js';
 import { OriginRule } from './access/origin-rule.service.js';
 
 /**
- * What every request meets around its handler: the rate limit, the size its body declares, the access rule, the body, then the
- * handler; and the error filter for whatever any of them throws.
+ * What every request meets around its handler: the rate limit, the size its body declares, the access rule, the body, then
+ * the handler; and the error filter for whatever any of them throws.
  */
 @Module({})
 export class EdgeModule {

@@ -11,8 +11,8 @@ export class RateLimitsRepository {
    * sees what the one before it did. A request that had to wait for the lock is judged by the time it came, which is never
    * later than now.
    *
-   * A refused request writes its refusal, too, since only a row that is written is returned as it is now. It moves the bucket
-   * only where the server's clock was set back, and nobody could have come to owe so much.
+   * A refused request writes its refusal, too, since only a row that is written is returned as it is now. It moves the
+   * bucket only where the server's clock was set back, and nobody could have come to owe so much.
    */
   async take(tx: EntityManager, bucket: string, rate: Rate): Promise<Verdict> {
     const interval = rate.interval / 1000;

@@ -9,8 +9,8 @@ const NOTHING = Buffer.alloc(0);
 
 /**
  * Reads a body, and holds no more of it than the limit, in one piece: kept as they come, pieces of a byte would cost
- * hundreds each. Once the request is answered, by whoever else, the rest is none of our
- * business, and what was read is dropped.
+ * hundreds each. Once the request is answered, by whoever else, the rest is none of our business, and what was read is
+ * dropped.
  *
  * @param limit in bytes
  */

@@ -38,7 +38,10 @@ export function edgeHeadersFor(formActionOrigins: readonly string[]): EdgeHeader
 const KEPT = Symbol('kept headers');
 type Keeper = ServerResponse & { [KEPT]?: HeaderLine[] };
 
-/** Gives a response a header that whatever answers, a library's error path too, cannot lose: it is set when the head is written. */
+/**
+ * Gives a response a header that whatever answers, a library's error path too, cannot lose: it is set when the head is
+ * written.
+ */
 export function keepHeader(response: Keeper, name: string, value: string): void {
   (response[KEPT] ??= []).push([name, value]);
 }

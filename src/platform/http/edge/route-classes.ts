@@ -1,6 +1,9 @@
 import { RouteTable } from '#platform/http/routing/route-table.js';
 
-/** What a route is to browsers: `ui` a page of ours or what it calls, `navigation` reached from elsewhere by the address bar alone. */
+/**
+ * What a route is to browsers: `ui` a page of ours or what it calls, `navigation` reached from elsewhere by the address bar
+ * alone.
+ */
 type SpecialClass = 'ui' | 'navigation';
 
 /** The routes that are no API: everything else is. */

@@ -2,8 +2,8 @@
 export type RouteRow<T> = readonly [pattern: string, value: T];
 
 /**
- * What holds for which routes. A look-up takes a request's path or a route's template alike, and reads it as the router does:
- * whatever its case, with or without a slash at its end. The longest pattern wins, an exact one over its prefix.
+ * What holds for which routes. A look-up takes a request's path or a route's template alike, and reads it as the router
+ * does: whatever its case, with or without a slash at its end. The longest pattern wins, an exact one over its prefix.
  */
 export class RouteTable<T> {
   readonly #exact = new Map<string, T>();
