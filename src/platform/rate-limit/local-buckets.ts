@@ -16,8 +16,8 @@ const CROWDS = 4096;
  * The buckets of one process, in its memory.
  *
  * A bucket is forgotten only when it is out of debt: nobody gets rid of a debt by hiding in a crowd. When there is no room,
- * because a million clients came within a minute, newcomers share buckets with each other at random. That refuses too
- * many rather than too few, and whoever has a bucket keeps it.
+ * because a million clients came within half a minute to a minute, newcomers share buckets with each other at random. That
+ * refuses too many rather than too few, and whoever has a bucket keeps it.
  */
 export class LocalBuckets implements ThrottlerStorage {
   /** The theoretical arrival times of buckets, by 48 bits of the hash of their keys. */

@@ -10,8 +10,8 @@ export interface Tracing {
 }
 
 /**
- * Begins tracing where OTEL_EXPORTER_OTLP_ENDPOINT is set; nothing of OpenTelemetry is loaded elsewhere. To be called
- * before anything else is imported: what is loaded already can no longer be traced.
+ * Begins tracing where OTEL_EXPORTER_OTLP_ENDPOINT is set; of OpenTelemetry nothing but its API is loaded elsewhere. To be
+ * called before anything else is imported: what is loaded already can no longer be traced.
  *
  * @returns undefined where tracing is off
  */
