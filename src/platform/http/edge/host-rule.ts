@@ -69,9 +69,10 @@ export function hostRule(isOurs: Ours, voices: ErrorVoices): EdgeStep {
 function authorityOf({ url = '', rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   const hosts = rawHeaders.filter((_, i) => i % 2 === 1 && isHost(rawHeaders[i - 1]));
   const isOne = hosts.length === 1 || (hosts.length === 0 && httpVersion === '1.0');
-  const named = [...hosts, targetAuthority(url) ?? ''];
+  const target = targetAuthority(url);
+  const named = [...hosts, target ?? ''];
   if (!isOne || named.some((host) => !AUTHORITY.test(host))) return undefined;
-  return (targetAuthority(url) ?? hosts[0] ?? '').toLowerCase();
+  return (target ?? hosts[0] ?? '').toLowerCase();
 }
 
 function isHost(name = ''): boolean {
