@@ -1,4 +1,4 @@
-import { Controller, Get, Inject, Post, Query, Req, Res, UseFilters } from '@nestjs/common';
+import { Controller, Get, Inject, Post, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
@@ -8,7 +8,6 @@ import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
 import { LogOut } from '#domain/users/log-out.service.js';
 import { ManageKeys } from '#domain/users/manage-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { HtmlErrors } from '#platform/errors/html.filter.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { SESSION_COOKIE, readCookieValues } from '#platform/http/cookies.js';
@@ -23,7 +22,6 @@ const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 /** The pages of a person: the start page, enrolling a key, one's keys, and logging out. */
 @Controller()
 @Access({ session: 'optional', origin: 'ui' })
-@UseFilters(HtmlErrors)
 export class AccountPagesController {
   readonly #baseUrl: string;
 

@@ -1,10 +1,9 @@
-import { Controller, Get, Inject, Query, Req, Res, UseFilters } from '@nestjs/common';
+import { Controller, Get, Inject, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { HtmlErrors } from '#platform/errors/html.filter.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
@@ -20,7 +19,6 @@ const QUERY = z.object({
 /** `GET /login`: a button for each identity provider and one for the key; `?provider=` goes upstream at once. */
 @Controller('login')
 @Access({ session: 'optional', origin: 'ui' })
-@UseFilters(HtmlErrors)
 export class LoginPageController {
   readonly #baseUrl: string;
 

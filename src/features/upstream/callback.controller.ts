@@ -1,4 +1,4 @@
-import { Controller, Get, Inject, Req, Res, UseFilters } from '@nestjs/common';
+import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
@@ -6,7 +6,6 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { SignIn } from '#domain/users/sign-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { HtmlErrors } from '#platform/errors/html.filter.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
@@ -14,7 +13,6 @@ import { SessionCookies } from '#platform/http/session-cookies.service.js';
 /** `GET /oauth/callback`: where an OpenID provider sends the browser back to. */
 @Controller('oauth/callback')
 @Access({ session: 'optional', origin: 'any' })
-@UseFilters(HtmlErrors)
 export class CallbackController {
   readonly #baseUrl: string;
 

@@ -3,11 +3,11 @@ import { isDatabaseAway, isLostRace } from '#platform/database/faults.js';
 import type { ErrorCode } from './catalogue.js';
 import { DomainError } from './domain-error.js';
 
-/** What the framework itself refuses, in our codes. */
-const FRAMEWORK_CODES: Readonly<Record<number, ErrorCode>> = {
-  400: 'invalid_request',
-  404: 'not_found',
-  405: 'method_not_allowed',
+/** What the framework itself refuses, in our codes, and what its client is told. */
+const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
+  400: ['invalid_request', 'The request cannot be understood.'],
+  404: ['not_found', 'There is nothing here.'],
+  405: ['method_not_allowed', 'This method is not allowed here.'],
 };
 
 /**
@@ -29,16 +29,10 @@ export function asDomainError(thrown: unknown): DomainError {
     });
   }
   const status = thrown instanceof HttpException ? thrown.getStatus() : statusOf(thrown);
-  const code = status === undefined ? undefined : FRAMEWORK_CODES[status];
-  if (code !== undefined) return new DomainError(code, DETAILS[code] ?? '');
+  const refused = status === undefined ? undefined : FRAMEWORK_ERRORS[status];
+  if (refused) return new DomainError(...refused);
   return new DomainError('internal', 'Something went wrong on our side.', { cause: thrown });
 }
-
-const DETAILS: Partial<Record<ErrorCode, string>> = {
-  invalid_request: 'The request cannot be understood.',
-  not_found: 'There is nothing here.',
-  method_not_allowed: 'This method is not allowed here.',
-};
 
 /** Express marks what a client caused (a malformed percent-encoding, say) by a status on the error. */
 function statusOf(thrown: unknown): number | undefined {

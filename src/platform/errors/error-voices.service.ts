@@ -27,19 +27,12 @@ export class ErrorVoices {
   /**
    * Answers a request with an error. An answer that has begun already is left alone, and a client's error that there is
    * nobody left to tell is not worth a line.
-   *
-   * @param voice where the handler knows better than the path
    */
-  answer(
-    error: DomainError,
-    request: IncomingMessage,
-    response: ServerResponse,
-    voice: Voice = voiceOf(request),
-  ): void {
+  answer(error: DomainError, request: IncomingMessage, response: ServerResponse): void {
     const isTold = !response.headersSent && !response.destroyed;
     if (isTold || error.status >= 500) logError(error);
     if (!isTold) return;
-    const { type, content } = this.#bodyOf(error, voice);
+    const { type, content } = this.#bodyOf(error, voiceOf(request));
     setErrorHeaders(response, error);
     response.statusCode = error.status;
     response.setHeader('Content-Type', type);

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { asDomainError } from './as-domain-error.js';
 import { ErrorVoices } from './error-voices.service.js';
 
-/** Global: every error no controller's own filter took, in the voice of its path. */
+/** Global: every error of a route, in the voice of its path. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   constructor(private readonly voices: ErrorVoices) {}
