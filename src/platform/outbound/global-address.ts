@@ -1,0 +1,86 @@
+import { BlockList, isIP, SocketAddress } from 'node:net';
+
+/** IPv4 that is not global, or not anybody's alone (IANA special-purpose registry, RFC 6890). */
+const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
+  ['0.0.0.0', 8], // this network
+  ['10.0.0.0', 8], // private
+  ['100.64.0.0', 10], // carrier-grade NAT
+  ['127.0.0.0', 8], // loopback
+  ['168.63.129.16', 32], // Azure's metadata
+  ['169.254.0.0', 16], // link-local, with the clouds' metadata
+  ['172.16.0.0', 12], // private
+  ['192.0.0.0', 24], // protocol assignments
+  ['192.0.2.0', 24], // documentation
+  ['192.31.196.0', 24], // AS112
+  ['192.52.193.0', 24], // AMT
+  ['192.88.99.0', 24], // 6to4 relays
+  ['192.168.0.0', 16], // private
+  ['192.175.48.0', 24], // AS112
+  ['198.18.0.0', 15], // benchmarking
+  ['198.51.100.0', 24], // documentation
+  ['203.0.113.0', 24], // documentation
+  ['224.0.0.0', 4], // multicast
+  ['240.0.0.0', 4], // reserved, broadcast
+];
+
+/**
+ * What of 2000::/3 is not global. Outside of it nothing is: neither loopback, unique-local, link-local and multicast, nor the
+ * forms with an IPv4 address inside (mapped, compatible, NAT64).
+ */
+const SPECIAL_IPV6: readonly (readonly [string, number])[] = [
+  ['2001::', 23], // protocol assignments, Teredo, benchmarking, ORCHID
+  ['2001:db8::', 32], // documentation
+  ['2002::', 16], // 6to4
+  ['2620:4f:8000::', 48], // AS112
+  ['3fff::', 20], // documentation
+];
+
+/** Loopback, as far as it is ever allowed. */
+const LOOPBACK = blockList([['127.0.0.0', 8]], [['::1', 128]]);
+
+const NOT_GLOBAL = blockList(SPECIAL_IPV4, SPECIAL_IPV6);
+const GLOBAL_UNICAST = blockList([], [['2000::', 3]]);
+
+/**
+ * Whether an address is one that anybody may reach: neither ours, nor a neighbour's, nor a cloud's metadata.
+ *
+ * @param address IPv4, or IPv6 with or without a zone
+ */
+export function isGlobalAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return !NOT_GLOBAL.check(address, 'ipv4');
+  if (family === 0 || address.includes('%')) return false;
+  return (
+    GLOBAL_UNICAST.check(address, 'ipv6') &&
+    !NOT_GLOBAL.check(address, 'ipv6') &&
+    !isIsatap(address)
+  );
+}
+
+/** Whether an address is 127.0.0.0/8 or ::1, and written as such: no IPv6 form of an IPv4 one. */
+export function isLoopbackAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return LOOPBACK.check(address, 'ipv4');
+  return address === '::1';
+}
+
+/** Whether the last half is `0:5efe` or `200:5efe` and an IPv4 address, under whatever prefix (RFC 5214 §6.1). */
+function isIsatap(ipv6: string): boolean {
+  const canonical = new SocketAddress({ address: ipv6, family: 'ipv6' }).address;
+  const [head = [], tail = []] = canonical
+    .split('::')
+    .map((groups) => groups.split(':').filter((group) => group !== ''));
+  const zeros = Array.from({ length: 8 - head.length - tail.length }, () => '0');
+  const [, , , , flags = '', type] = [...head, ...zeros, ...tail];
+  return type === '5efe' && ['0', '200'].includes(flags);
+}
+
+function blockList(
+  ipv4: readonly (readonly [string, number])[],
+  ipv6: readonly (readonly [string, number])[],
+): BlockList {
+  const list = new BlockList();
+  for (const [network, prefix] of ipv4) list.addSubnet(network, prefix, 'ipv4');
+  for (const [network, prefix] of ipv6) list.addSubnet(network, prefix, 'ipv6');
+  return list;
+}
