@@ -1,0 +1,90 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { sql } from '#platform/database/sql.js';
+
+/** A client that a person registered, as those who manage it see it. */
+export interface Application {
+  readonly id: string;
+  /** RFC 7591 §2, without a secret. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly ownerId: string;
+  readonly orgId: string | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+  /** To the day. */
+  readonly lastUsedAt: Date;
+}
+
+/** Who asks: whoever registered an application manages it, and so do the admins of its organization. */
+export interface ApplicationManager {
+  readonly userId: string;
+  readonly orgId: string | null;
+  readonly isAdmin: boolean;
+}
+
+interface Row {
+  id: string;
+  metadata: Record<string, unknown>;
+  owner_id: string;
+  org_id: string | null;
+  created_at: Date;
+  updated_at: Date;
+  last_used_at: Date;
+}
+
+/** The applications of people. One that somebody does not manage is not there for them at all. */
+@Injectable()
+export class ApplicationsRepository {
+  /** The applications that somebody manages, in the order of their ids, from after one of them. */
+  async list(
+    tx: EntityManager,
+    { userId, orgId, isAdmin }: ApplicationManager,
+    { after, limit }: { readonly after: string; readonly limit: number },
+  ): Promise<Application[]> {
+    const rows = await sql<Row>(tx)`
+      SELECT id, metadata, owner_id, org_id, created_at, updated_at, last_used_at
+      FROM oauth_clients
+      WHERE kind = 'application' AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
+        AND (owner_id = ${userId} OR (${isAdmin} AND org_id IS NOT NULL)) AND id > ${after}
+      ORDER BY id LIMIT ${limit}`;
+    return rows.map(application);
+  }
+
+  /** An application that somebody manages. */
+  async find(
+    tx: EntityManager,
+    { userId, orgId, isAdmin }: ApplicationManager,
+    id: string,
+  ): Promise<Application | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT id, metadata, owner_id, org_id, created_at, updated_at, last_used_at
+      FROM oauth_clients
+      WHERE id = ${id} AND kind = 'application' AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
+        AND (owner_id = ${userId} OR (${isAdmin} AND org_id IS NOT NULL))`;
+    return row && application(row);
+  }
+
+  /** The same, locked against every other change of it. Issuing to it goes on. */
+  async lock(
+    tx: EntityManager,
+    manager: ApplicationManager,
+    id: string,
+  ): Promise<Application | undefined> {
+    await sql(
+      tx,
+    )`SELECT id FROM oauth_clients WHERE id = ${id} AND kind = 'application' FOR NO KEY UPDATE`;
+    return this.find(tx, manager, id);
+  }
+}
+
+function application(row: Row): Application {
+  return {
+    id: row.id,
+    metadata: row.metadata,
+    ownerId: row.owner_id,
+    orgId: row.org_id,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    lastUsedAt: row.last_used_at,
+  };
+}

@@ -1,0 +1,137 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { newUuid } from '#platform/crypto/random.js';
+import { sql } from '#platform/database/sql.js';
+
+/** How a client came to be: ours, registered by a person, or by itself (RFC 7591). */
+export type ClientKind = 'first-party' | 'application' | 'dynamic';
+
+/** A client as it is kept. */
+export interface ClientRow {
+  readonly id: string;
+  readonly kind: ClientKind;
+  /** RFC 7591 §2, without a secret. */
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly ownerId: string | null;
+  readonly orgId: string | null;
+}
+
+/** A client as the protocol needs it: with the hashes of the secrets that are good now, and when it was used last. */
+export interface LiveClient extends ClientRow {
+  readonly secretHashes: readonly Buffer[];
+  readonly isUsedToday: boolean;
+}
+
+/** Days without use after which a client that registered itself is gone. */
+const DYNAMIC_CLIENT_DAYS = 30;
+
+interface Row {
+  id: string;
+  kind: ClientKind;
+  metadata: Record<string, unknown>;
+  owner_id: string | null;
+  org_id: string | null;
+  secret_hashes: Buffer[];
+  used_today: boolean;
+}
+
+/** OAuth clients and their secrets. */
+@Injectable()
+export class ClientsRepository {
+  /** A client that may act now: not one whose owner is deactivated, nor one that has expired unused. */
+  async findLive(tx: EntityManager, id: string): Promise<LiveClient | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.last_used_at > now() - interval '1 day' AS used_today,
+             ARRAY(SELECT s.hash FROM oauth_client_secrets s
+                   WHERE s.client_id = c.id AND (s.expires_at IS NULL OR s.expires_at > now())
+                   ORDER BY s.created_at DESC) AS secret_hashes
+      FROM oauth_clients c LEFT JOIN users u ON u.id = c.owner_id
+      WHERE c.id = ${id} AND (c.owner_id IS NULL OR u.active)
+        AND (c.kind <> 'dynamic' OR c.last_used_at > now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS}))`;
+    return (
+      row && {
+        id: row.id,
+        kind: row.kind,
+        metadata: row.metadata,
+        ownerId: row.owner_id,
+        orgId: row.org_id,
+        secretHashes: row.secret_hashes,
+        isUsedToday: row.used_today,
+      }
+    );
+  }
+
+  /** Remembers that a client was used, to the day. */
+  async touch(tx: EntityManager, id: string): Promise<void> {
+    await sql(tx)`UPDATE oauth_clients SET last_used_at = now() WHERE id = ${id}`;
+  }
+
+  async insert(tx: EntityManager, client: ClientRow): Promise<void> {
+    await sql(tx)`
+      INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
+      VALUES (${client.id}, ${client.kind}, ${JSON.stringify(client.metadata)}, ${client.ownerId}, ${client.orgId})`;
+  }
+
+  /** Replaces what is registered of a client; false when it is gone. */
+  async update(tx: EntityManager, id: string, metadata: object): Promise<boolean> {
+    const updated = await sql<{ id: string }>(tx)`
+      UPDATE oauth_clients SET metadata = ${JSON.stringify(metadata)}, updated_at = now()
+      WHERE id = ${id} RETURNING id`;
+    return updated.length === 1;
+  }
+
+  /** Removes a client, and every grant, code and token of it. False when it was gone. */
+  async remove(tx: EntityManager, id: string): Promise<boolean> {
+    const removed = await sql<{ id: string }>(tx)`
+      DELETE FROM oauth_clients WHERE id = ${id} RETURNING id`;
+    return removed.length === 1;
+  }
+
+  /** Adds a secret, by its hash; returns the id under which it is revoked. */
+  async addSecret(tx: EntityManager, clientId: string, hash: Buffer): Promise<string> {
+    const id = newUuid();
+    await sql(tx)`
+      INSERT INTO oauth_client_secrets (id, client_id, hash) VALUES (${id}, ${clientId}, ${hash})`;
+    return id;
+  }
+
+  /**
+   * Locks the row of whoever registers an application: their registrations come one after another, and none comes after their
+   * de-provisioning.
+   *
+   * @returns how many applications they have, and their organization; undefined where their account is inactive or gone
+   */
+  async lockOwner(
+    tx: EntityManager,
+    userId: string,
+  ): Promise<{ readonly orgId: string | null; readonly applications: number } | undefined> {
+    const [owner] = await sql<{ org_id: string | null }>(tx)`
+      SELECT org_id FROM users WHERE id = ${userId} AND active FOR NO KEY UPDATE`;
+    if (!owner) return undefined;
+    const [counted] = await sql<{ n: number }>(tx)`
+      SELECT count(*)::int AS n FROM oauth_clients WHERE owner_id = ${userId}`;
+    return { orgId: owner.org_id, applications: counted?.n ?? 0 };
+  }
+
+  /**
+   * Ends every grant, code and token of a client: the grants first, as de-provisioning does, so that neither waits for the
+   * other in a circle.
+   *
+   * @returns how many tokens were good until then
+   */
+  async endTokens(tx: EntityManager, clientId: string): Promise<number> {
+    const [good] = await sql<{ n: number }>(tx)`
+      SELECT count(*)::int AS n FROM oauth_artifacts
+      WHERE client_id = ${clientId} AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()`;
+    await sql(tx)`DELETE FROM oauth_grants WHERE client_id = ${clientId}`;
+    await sql(tx)`DELETE FROM oauth_artifacts WHERE client_id = ${clientId}`;
+    return good?.n ?? 0;
+  }
+
+  /** Ends the tokens of their own that a person's applications hold: with their owner they may act for nobody. */
+  async endTokensOfOwner(tx: EntityManager, ownerId: string): Promise<void> {
+    await sql(tx)`
+      DELETE FROM oauth_artifacts a USING oauth_clients c
+      WHERE c.owner_id = ${ownerId} AND a.client_id = c.id AND a.model = 'ClientCredentials'`;
+  }
+}

@@ -1,0 +1,130 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { sql } from '#platform/database/sql.js';
+
+/** Seconds that a device waits longer after each request that came too soon (RFC 8628 §3.5). */
+const SLOW_DOWN = 5;
+
+/** Wrong user codes that a person may type with less than so many minutes between two, and the minutes they wait after the last. */
+const MOST_WRONG_TRIES = 5;
+const LOCK_MINUTES = 10;
+
+/** What a device asked for, as it is kept. */
+export interface DeviceRequestRow {
+  readonly id: Buffer;
+  readonly clientId: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** Approved or refused already. */
+  readonly isDecided: boolean;
+}
+
+/** What a person's try of a user code came to. Locked out they are for `retryAfter` seconds, whatever they type. */
+export type UserCodeTry =
+  | { readonly kind: 'found'; readonly request: DeviceRequestRow }
+  | { readonly kind: 'wrong' }
+  | { readonly kind: 'locked'; readonly retryAfter: number };
+
+/** The approval of a device code. */
+export interface DeviceApprovalRow {
+  readonly grantId: Buffer;
+  readonly userId: string;
+  /** What the library expects to find in the code from then on. */
+  readonly payload: object;
+}
+
+/** Device codes: how often they are asked for, who looks for one by its user code, and what becomes of it. */
+@Injectable()
+export class DeviceCodesRepository {
+  /**
+   * Counts a request, and says whether it came too soon after the one before. Another second is forgiven: a client that
+   * counts whole ones, and a network that is not always equally fast, keep to the interval all the same.
+   *
+   * @param interval seconds between two requests, as the client was told
+   */
+  async poll(tx: EntityManager, id: Buffer, interval: number): Promise<boolean> {
+    const [row] = await sql<{ too_soon: boolean }>(tx)`
+      UPDATE oauth_artifacts d
+      SET polled_at = now(),
+          poll_interval = coalesce(d.poll_interval, ${interval}) + CASE WHEN o.too_soon THEN ${SLOW_DOWN} ELSE 0 END
+      FROM (
+        SELECT model, id,
+               coalesce(polled_at > now() - make_interval(secs => coalesce(poll_interval, ${interval}) - 1), false)
+                 AS too_soon
+        FROM oauth_artifacts WHERE model = 'DeviceCode' AND id = ${id} AND consumed_at IS NULL
+        FOR UPDATE
+      ) o
+      WHERE d.model = o.model AND d.id = o.id
+      RETURNING o.too_soon`;
+    return row?.too_soon ?? false;
+  }
+
+  /**
+   * Looks a live code up by its user code, and counts the try (RFC 8628 §5.1): one statement. The tries of a person wait for
+   * one another on their row, so that of many at once no more are answered than of as many in a row. A right one clears nothing:
+   * whoever guesses has right ones of their own.
+   */
+  async tryUserCode(tx: EntityManager, userId: string, userCode: string): Promise<UserCodeTry> {
+    const [tried] = await sql<FoundRow>(tx)`
+      WITH found AS MATERIALIZED (
+        SELECT id, client_id, payload,
+               consumed_at IS NOT NULL OR payload ->> 'accountId' IS NOT NULL OR payload ->> 'error' IS NOT NULL
+                 AS is_decided
+        FROM oauth_artifacts
+        WHERE model = 'DeviceCode' AND user_code = ${userCode} AND expires_at > now()
+        ORDER BY created_at DESC LIMIT 1
+      ), tried AS (
+        INSERT INTO oauth_user_code_tries AS t (user_id, wrong_tries, last_at)
+        VALUES (${userId}, (SELECT CASE WHEN EXISTS (SELECT 1 FROM found) THEN 0 ELSE 1 END), now())
+        ON CONFLICT (user_id) DO UPDATE SET
+          wrong_tries = CASE WHEN t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
+                        THEN EXCLUDED.wrong_tries ELSE t.wrong_tries + EXCLUDED.wrong_tries END,
+          last_at = CASE WHEN EXCLUDED.wrong_tries = 0 AND t.last_at >= now() - make_interval(mins => ${LOCK_MINUTES})
+                    THEN t.last_at ELSE EXCLUDED.last_at END
+        WHERE t.wrong_tries < ${MOST_WRONG_TRIES} OR t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
+        RETURNING user_id
+      )
+      SELECT f.id, f.client_id, f.payload, f.is_decided FROM tried LEFT JOIN found f ON true`;
+    if (!tried) return { kind: 'locked', retryAfter: await this.#secondsLocked(tx, userId) };
+    const { id, client_id: clientId, payload, is_decided: isDecided } = tried;
+    return id === null
+      ? { kind: 'wrong' }
+      : { kind: 'found', request: { id, clientId, payload, isDecided } };
+  }
+
+  /** Approves a code: true for exactly one caller, and for none after it was refused, redeemed or has expired. */
+  async approve(tx: EntityManager, id: Buffer, approval: DeviceApprovalRow): Promise<boolean> {
+    const won = await sql<{ model: string }>(tx)`
+      UPDATE oauth_artifacts
+      SET payload = payload || ${JSON.stringify(approval.payload)}::jsonb, grant_id = ${approval.grantId},
+          user_id = ${approval.userId}
+      WHERE model = 'DeviceCode' AND id = ${id} AND consumed_at IS NULL AND expires_at > now()
+        AND payload ->> 'accountId' IS NULL AND payload ->> 'error' IS NULL
+      RETURNING model`;
+    return won.length === 1;
+  }
+
+  /** Refuses what a user code stands for: true for exactly one caller, as above. */
+  async refuse(tx: EntityManager, userCode: string): Promise<boolean> {
+    const refusal = { error: 'access_denied', errorDescription: 'the person refused' };
+    const won = await sql<{ model: string }>(tx)`
+      UPDATE oauth_artifacts SET payload = payload || ${JSON.stringify(refusal)}::jsonb
+      WHERE model = 'DeviceCode' AND user_code = ${userCode} AND consumed_at IS NULL AND expires_at > now()
+        AND payload ->> 'accountId' IS NULL AND payload ->> 'error' IS NULL
+      RETURNING model`;
+    return won.length > 0;
+  }
+
+  async #secondsLocked(tx: EntityManager, userId: string): Promise<number> {
+    const [row] = await sql<{ seconds: number }>(tx)`
+      SELECT ceil(extract(epoch FROM last_at + make_interval(mins => ${LOCK_MINUTES}) - now()))::int AS seconds
+      FROM oauth_user_code_tries WHERE user_id = ${userId}`;
+    return Math.max(1, row?.seconds ?? 1);
+  }
+}
+
+/** All null where the user code is of none. */
+interface FoundRow extends Pick<DeviceRequestRow, 'payload'> {
+  readonly id: Buffer | null;
+  readonly client_id: string;
+  readonly is_decided: boolean;
+}

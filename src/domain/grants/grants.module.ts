@@ -1,0 +1,39 @@
+import { Module } from '@nestjs/common';
+import { ApplicationsRepository } from './applications.repository.js';
+import { ArtifactLookUps } from './artifact-look-ups.service.js';
+import { ArtifactsRepository } from './artifacts.repository.js';
+import { ClientSecretsRepository } from './client-secrets.repository.js';
+import { ClientsRepository } from './clients.repository.js';
+import { DeviceCodesRepository } from './device-codes.repository.js';
+import { GrantsRepository } from './grants.repository.js';
+import { ReplaysRepository } from './replays.repository.js';
+
+/**
+ * What people allow OAuth clients, and all that is issued of it: rows that hang on one another, so that the end of a session,
+ * a grant, a client or an account is the end of everything below it, in one statement and on every replica.
+ *
+ *     user <- session <- grant <- code, token, device code        client <- grant, token, secret
+ */
+@Module({
+  providers: [
+    ApplicationsRepository,
+    ArtifactLookUps,
+    ArtifactsRepository,
+    ClientSecretsRepository,
+    ClientsRepository,
+    DeviceCodesRepository,
+    GrantsRepository,
+    ReplaysRepository,
+  ],
+  exports: [
+    ApplicationsRepository,
+    ArtifactLookUps,
+    ArtifactsRepository,
+    ClientSecretsRepository,
+    ClientsRepository,
+    DeviceCodesRepository,
+    GrantsRepository,
+    ReplaysRepository,
+  ],
+})
+export class GrantsModule {}

@@ -1,0 +1,163 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { sql } from '#platform/database/sql.js';
+import type { GrantHolder } from './grant-holder.js';
+
+/** A grant as it is kept: of whom, to which client, on which session. */
+export interface GrantRow {
+  readonly id: Buffer;
+  readonly clientId: string;
+  readonly userId: string;
+  readonly sessionId: string;
+  readonly payload: object;
+  /** Seconds from now; the session ends it in any case. */
+  readonly expiresIn: number;
+}
+
+interface HolderRow {
+  user_id: string;
+  org_id: string | null;
+  email: string | null;
+  name: string | null;
+  is_org_admin: boolean;
+  session_id: string;
+  level: 'verified' | 'synthetic';
+  authenticator_id: string | null;
+  aaguid: string | null;
+  auth_time: Date;
+  amr: string[];
+  acr: string | null;
+  expires_at: Date;
+}
+
+/** Seconds: longer than any token takes to be issued. */
+const ENDS_SOON = 5;
+
+/** Grants: what a person allows a client, for as long as the session lasts in which they allowed it. */
+@Injectable()
+export class GrantsRepository {
+  /**
+   * Writes a grant, on a live session that is more than a sign-in upstream, of an active user. The user row is locked
+   * first, then the session's: the order of de-provisioning.
+   *
+   * @returns false when there is no such session any more
+   */
+  async upsert(tx: EntityManager, grant: GrantRow): Promise<boolean> {
+    const written = await sql<{ client_id: string }>(tx)`
+      WITH account AS MATERIALIZED (
+        SELECT id FROM users WHERE id = ${grant.userId} AND active FOR SHARE
+      ), live AS MATERIALIZED (
+        SELECT s.id AS session_id, a.id AS user_id FROM account a JOIN sessions s ON s.user_id = a.id
+        WHERE s.id = ${grant.sessionId} AND s.level <> 'bootstrap' AND s.expires_at > now()
+        FOR SHARE OF s
+      )
+      INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
+      SELECT ${grant.id}, ${grant.clientId}, user_id, session_id, ${JSON.stringify(grant.payload)}::jsonb,
+             now() + make_interval(secs => ${grant.expiresIn})
+      FROM live
+      ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload
+      RETURNING client_id`;
+    return written.length === 1;
+  }
+
+  /** What the library keeps of a grant, if whoever it is of may still be issued anything. */
+  async find(tx: EntityManager, id: Buffer): Promise<Record<string, unknown> | undefined> {
+    const [row] = await sql<{ payload: Record<string, unknown> }>(tx)`
+      SELECT g.payload FROM oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id
+      WHERE g.id = ${id}`;
+    return row?.payload;
+  }
+
+  /** What a client was granted in a session since it last changed, one payload a grant. */
+  async listOfSession(
+    tx: EntityManager,
+    sessionId: string,
+    clientId: string,
+  ): Promise<Record<string, unknown>[]> {
+    const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
+      SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
+      WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
+        AND g.created_at > c.updated_at`;
+    return rows.map(({ payload }) => payload);
+  }
+
+  /** Ends a grant, and every code and token that hangs on it. */
+  async destroy(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
+  }
+
+  /**
+   * Ends a grant in a few seconds at most: for a secret of it that came twice at once. Whoever was first gets their answer,
+   * and what they got ends with the grant.
+   */
+  async endSoon(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`
+      UPDATE oauth_grants
+      SET expires_at = least(expires_at, now() + make_interval(secs => ${ENDS_SOON})),
+          payload = jsonb_set(payload, '{exp}', to_jsonb(least((payload ->> 'exp')::bigint,
+            extract(epoch FROM now())::bigint + ${ENDS_SOON})))
+      WHERE id = ${id}`;
+  }
+
+  /** Who is behind a grant, if they may still be issued anything. */
+  async holder(tx: EntityManager, id: Buffer): Promise<GrantHolder | undefined> {
+    const [row] = await sql<HolderRow>(tx)`
+      SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
+             h.auth_time, h.amr, h.acr, h.expires_at
+      FROM oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id
+      WHERE g.id = ${id} AND g.expires_at > now()`;
+    return row && holder(row);
+  }
+
+  /** Who is behind a session, if they may be issued anything. */
+  async holderOfSession(tx: EntityManager, sessionId: string): Promise<GrantHolder | undefined> {
+    const [row] = await sql<HolderRow>(tx)`
+      SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
+             h.auth_time, h.amr, h.acr, h.expires_at
+      FROM oauth_holders h WHERE h.session_id = ${sessionId}`;
+    return row && holder(row);
+  }
+
+  /**
+   * Who is behind the session of a browser, by the hash of its own token: hardware-verified or synthetic, never one that
+   * is signed in upstream alone, and never one of svc-cli.
+   */
+  async holderOfBrowser(tx: EntityManager, tokenHash: Buffer): Promise<GrantHolder | undefined> {
+    const [row] = await sql<HolderRow>(tx)`
+      SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
+             h.auth_time, h.amr, h.acr, h.expires_at
+      FROM oauth_holders h WHERE h.token_hash = ${tokenHash} AND h.session_client IS NULL`;
+    return row && holder(row);
+  }
+
+  /**
+   * The same, as it is once the row of the account is locked FOR SHARE: what is issued to them in this transaction comes
+   * before their de-provisioning, which takes the row first, or not at all.
+   */
+  async lockHolderOfBrowser(
+    tx: EntityManager,
+    userId: string,
+    tokenHash: Buffer,
+  ): Promise<GrantHolder | undefined> {
+    await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR SHARE`;
+    return this.holderOfBrowser(tx, tokenHash);
+  }
+}
+
+function holder(row: HolderRow): GrantHolder {
+  return {
+    userId: row.user_id,
+    orgId: row.org_id,
+    email: row.email,
+    name: row.name,
+    isOrgAdmin: row.is_org_admin,
+    sessionId: row.session_id,
+    hardwareVerified: row.level === 'verified',
+    authenticatorId: row.authenticator_id,
+    hardwareAaguid: row.aaguid,
+    authTime: row.auth_time,
+    amr: row.amr,
+    acr: row.acr,
+    expiresAt: row.expires_at,
+  };
+}

@@ -1,0 +1,24 @@
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+
+/** What waits for somebody to log in: an authorization request by its interaction, or a device by its user code. */
+export type PendingLogin = { readonly interaction: string } | { readonly userCode: string };
+
+/** A session to end a login with: its token, whose it is, and since when. */
+export interface LoggedIn {
+  readonly token: string;
+  readonly userId: string;
+  readonly authTime: Date;
+}
+
+/**
+ * Ends what waits for a login without any page: certification test mode asks, and whoever knows what waits implements it.
+ * Each method returns where the browser goes on, an absolute address, and throws DomainError not_found or invalid_state
+ * where nothing waits.
+ */
+export abstract class PendingLogins {
+  /** Goes on as the person of a session, who is asked nothing. */
+  abstract complete(pending: PendingLogin, session: LoggedIn, origin: AuditOrigin): Promise<string>;
+
+  /** The client is told `access_denied`. */
+  abstract deny(pending: PendingLogin): Promise<string>;
+}

@@ -1,0 +1,122 @@
+import { createPrivateKey, createPublicKey, generateKeyPair } from 'node:crypto';
+import { promisify } from 'node:util';
+import { Logger } from '@nestjs/common';
+import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
+import type { DataSource } from 'typeorm';
+import type { Config } from '#platform/config/config.js';
+import { ConfigProblems } from '#platform/config/load-config.js';
+import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
+import { TokenSigningKeysRepository, type KeyKind } from './token-signing-keys.repository.js';
+
+/** A key as JOSE knows it; `kid` is its RFC 7638 thumbprint. */
+export type SigningJwk = JWK & { readonly kid: string; readonly alg: string };
+
+/** A JWK Set (RFC 7517 §5). */
+export interface SigningJwks {
+  readonly keys: SigningJwk[];
+}
+
+const KINDS: Readonly<Record<KeyKind, { readonly alg: string; readonly variable: string }>> = {
+  ec: { alg: 'ES256', variable: 'SVC_OIDC_SIGNING_KEY' },
+  rsa: { alg: 'RS256', variable: 'SVC_OIDC_RSA_SIGNING_KEY' },
+};
+
+const generate = promisify(generateKeyPair);
+
+/**
+ * The keys that sign tokens, opened once, at start. Those the operator set: the first of each kind signs, the others are
+ * published beside it, so that a rotation overlaps. Else one of each kind that the first start makes, kept sealed in the
+ * database, so that replicas and restarts agree.
+ */
+export class TokenSigningKeys {
+  /** The signing one of each kind comes before the others of that kind. */
+  private constructor(private readonly keys: readonly SigningJwk[]) {}
+
+  /**
+   * Loads the keys, and makes those that are neither set nor kept; each of these is a warning.
+   *
+   * @throws ConfigProblems when a kept key opens under neither root secret
+   */
+  static async open(
+    config: Pick<Config, 'oidc' | 'secrets'>,
+    dataSource: DataSource,
+    repository: TokenSigningKeysRepository,
+  ): Promise<TokenSigningKeys> {
+    const logger = new Logger('token-signing');
+    const keys = new Map<string, SigningJwk>();
+    for (const kind of ['ec', 'rsa'] as const) {
+      const configured = config.oidc.signingKeys[kind];
+      if (configured === undefined) {
+        logger.warn(
+          `${KINDS[kind].variable}: is not set; tokens are signed by a key kept in the database`,
+        );
+      }
+      const blocks = configured ?? [await keptKey(kind, config.secrets, dataSource, repository)];
+      for (const block of blocks) {
+        const jwk = await toJwk(kind, block);
+        if (!keys.has(jwk.kid)) keys.set(jwk.kid, jwk); // a file often holds the public part beside the private one
+      }
+    }
+    return new TokenSigningKeys([...keys.values()]);
+  }
+
+  /**
+   * The keys whose private part is known, for `oidc-provider` alone: it signs with the first that fits, and takes an
+   * `id_token_hint` that any of them signed.
+   */
+  privateJwks(): SigningJwks {
+    return { keys: this.keys.filter(({ d }) => d !== undefined) };
+  }
+
+  /** Every key that signs or is only published, public parts alone. */
+  publicJwks(): SigningJwks {
+    return { keys: this.keys.map(publicPart) };
+  }
+}
+
+/** The key of this database, as PEM: made if there is none, sealed anew if only the previous root secret opens it. */
+async function keptKey(
+  kind: KeyKind,
+  secrets: Config['secrets'],
+  { manager }: DataSource,
+  repository: TokenSigningKeysRepository,
+): Promise<string> {
+  const purpose = `token signing key ${kind}`;
+  const sealed =
+    (await repository.find(manager, kind)) ??
+    (await repository.record(
+      manager,
+      kind,
+      await sealSecret(secrets, purpose, await newKey(kind)),
+    ));
+  const opened = await openSecret(secrets, purpose, sealed);
+  if (opened === undefined) {
+    throw new ConfigProblems([
+      'SVC_JWT_SECRET: does not open the token-signing keys of this database; set the secret that sealed them as SVC_JWT_SECRET_PREVIOUS',
+    ]);
+  }
+  if (opened.isOutdated) {
+    await repository.reseal(manager, kind, sealed, await sealSecret(secrets, purpose, opened.text));
+  }
+  return opened.text;
+}
+
+async function newKey(kind: KeyKind): Promise<string> {
+  const { privateKey } =
+    kind === 'ec'
+      ? await generate('ec', { namedCurve: 'P-256' })
+      : await generate('rsa', { modulusLength: 3072 });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+async function toJwk(kind: KeyKind, pem: string): Promise<SigningJwk> {
+  const isPrivate = pem.includes('PRIVATE KEY-----');
+  const jwk = await exportJWK(isPrivate ? createPrivateKey(pem) : createPublicKey(pem));
+  return { ...jwk, kid: await calculateJwkThumbprint(jwk), use: 'sig', alg: KINDS[kind].alg };
+}
+
+function publicPart({ kty, crv, x, y, n, e, kid, use, alg }: SigningJwk): SigningJwk {
+  const parts = { kty, crv, x, y, n, e, use };
+  const present = Object.entries(parts).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(present), kid, alg };
+}

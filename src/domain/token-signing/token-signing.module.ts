@@ -1,0 +1,23 @@
+import { Module } from '@nestjs/common';
+import { DataSource } from 'typeorm';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { TokenSigningKeysRepository } from './token-signing-keys.repository.js';
+import { TokenSigningKeys } from './token-signing-keys.service.js';
+
+/** The keys that sign ID tokens, JWT access tokens, and whatever else other services verify by our JWKS. */
+@Module({
+  providers: [
+    TokenSigningKeysRepository,
+    {
+      provide: TokenSigningKeys,
+      inject: [CONFIG, DataSource, TokenSigningKeysRepository],
+      useFactory: (
+        config: Config,
+        dataSource: DataSource,
+        repository: TokenSigningKeysRepository,
+      ) => TokenSigningKeys.open(config, dataSource, repository),
+    },
+  ],
+  exports: [TokenSigningKeys],
+})
+export class TokenSigningModule {}
