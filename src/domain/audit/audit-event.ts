@@ -10,8 +10,21 @@ export const AUDIT_CLASS = {
   email_changed: 'auth',
   identity_bound: 'auth',
   identity_bind_refused: 'auth',
+  device_approved: 'auth',
   ssh_credential: 'oauth',
+  token_exchange: 'oauth',
+  oauth_token_issued: 'oauth',
+  oauth_token_revoked: 'oauth',
+  oauth_client_registered: 'admin',
+  oauth_client_updated: 'admin',
+  oauth_client_deleted: 'admin',
+  oauth_secret_added: 'admin',
+  oauth_secret_revoked: 'admin',
+  scim_operation: 'admin',
   admin_promote: 'admin',
+  admin_deactivate: 'admin',
+  admin_activate: 'admin',
+  admin_remove_user: 'admin',
 } as const satisfies Record<string, 'auth' | 'oauth' | 'admin'>;
 
 /** The closed union of audit event types. */

@@ -26,7 +26,9 @@ export function trustAnchorFromPem(
 ): TrustAnchor {
   const certificate = parseCertificate(new X509Certificate(pem).raw);
   if (certificate.basicConstraints?.ca !== true || !certificate.signsCertificates) {
-    throw new Error(`not a certificate authority: ${certificate.x509.subject}`);
+    throw new Error(
+      `not a certificate authority: ${certificate.x509.subject.replaceAll('\n', ', ')}`,
+    );
   }
   return { certificate, fidoCaRequired: options.fidoCaRequired ?? false };
 }

@@ -6,6 +6,7 @@ import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { registerAttestationFormats } from './attestation-formats.js';
 import { ES256, type AttestationFormat } from './attestation-policy.js';
+import { CEREMONY_SECONDS } from './challenge.js';
 import { readAuthenticatorData } from './ceremony/attestation-object.js';
 import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
 import { refuseCrossOrigin } from './ceremony/client-data.js';
@@ -15,7 +16,6 @@ import { Refusal } from './refusal.js';
 import { TRUST_ANCHORS, type TrustAnchor } from './trust-anchors.js';
 import {
   AUTHENTICATION_RESPONSE,
-  CEREMONY_TIMEOUT_MS,
   REGISTRATION_RESPONSE,
   type CreationOptionsJSON,
   type RequestOptionsJSON,
@@ -72,7 +72,7 @@ export class WebAuthnCeremonies {
       user: { ...ceremony.user, id: ceremony.user.id.toString('base64url') },
       challenge: ceremony.challenge.toString('base64url'),
       pubKeyCredParams: [{ type: 'public-key', alg: ES256 }],
-      timeout: CEREMONY_TIMEOUT_MS,
+      timeout: CEREMONY_SECONDS * 1000,
       excludeCredentials: ceremony.excludeCredentialIds.map((credentialId) => ({
         type: 'public-key',
         id: credentialId.toString('base64url'),
@@ -98,7 +98,7 @@ export class WebAuthnCeremonies {
   }): RequestOptionsJSON {
     return {
       challenge: ceremony.challenge.toString('base64url'),
-      timeout: CEREMONY_TIMEOUT_MS,
+      timeout: CEREMONY_SECONDS * 1000,
       rpId: this.config.relyingParty.id,
       allowCredentials: (ceremony.allowCredentials ?? []).map(({ id, transports }) => ({
         type: 'public-key',
@@ -167,7 +167,7 @@ export class WebAuthnCeremonies {
    * @param ceremony `credential` is an `AuthenticationResponseJSON` nobody has looked at; `publicKey` (SPKI, PEM),
    *   `credentialId` and `userHandle` (the bytes of the owner's user id) are what is stored. A response with
    *   another user handle is refused, one without passes unless `requireUserHandle`, as it must be where nobody was
-   *   identified before (WebAuthn §7.2 step 6).
+   *   identified before (WebAuthn §7.2 step 6). `origin` is what the client data must name, ours unless told.
    * @throws DomainError `assertion_rejected`, with the reason
    */
   verifyAssertion(ceremony: {
@@ -178,6 +178,7 @@ export class WebAuthnCeremonies {
     readonly userHandle: Buffer | null;
     readonly requireUserVerification: boolean;
     readonly requireUserHandle?: boolean;
+    readonly origin?: string;
   }): Promise<VerifiedAssertion> {
     return refusedAs('assertion_rejected', async () => {
       const { id, response } = read(AUTHENTICATION_RESPONSE, ceremony.credential);
@@ -198,7 +199,7 @@ export class WebAuthnCeremonies {
           },
         },
         {
-          ...this.expected(ceremony.challenge),
+          ...this.expected(ceremony.challenge, ceremony.origin),
           factor: ceremony.requireUserVerification ? 'first' : 'second',
           publicKey: ceremony.publicKey,
           userHandle: ceremony.userHandle?.toString('base64url') ?? null,
@@ -210,9 +211,12 @@ export class WebAuthnCeremonies {
     });
   }
 
-  private expected(challenge: Buffer): { origin: string; rpId: string; challenge: string } {
+  private expected(
+    challenge: Buffer,
+    origin = this.config.http.baseUrl,
+  ): { origin: string; rpId: string; challenge: string } {
     return {
-      origin: this.config.http.baseUrl,
+      origin,
       rpId: this.config.relyingParty.id,
       challenge: challenge.toString('base64url'),
     };

@@ -3,9 +3,6 @@ import { z } from 'zod';
 /** How a key and a browser may talk (WebAuthn §5.8.4); what a browser adds later is dropped. */
 const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as const;
 
-/** How long a client may take over a ceremony: as long as its state lives. */
-export const CEREMONY_TIMEOUT_MS = 5 * 60_000;
-
 /** base64url of `minimum` to `maximum` bytes, in its one canonical spelling but for the padding older clients send. */
 const base64url = (minimum: number, maximum: number) =>
   z

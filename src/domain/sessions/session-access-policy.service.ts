@@ -5,35 +5,68 @@ import {
   type AccessRequirement,
   type PresentedToken,
 } from '#platform/http/access/access-policy.js';
+import { AccessTokenRule, refusedToken } from './access-token-rule.service.js';
+import { ADMIN_SCOPE } from './access-token.js';
 import type { LiveSession } from './session.js';
 import { Sessions } from './sessions.service.js';
 
-/** Who may come in, by the live session row of the presented token. */
+/**
+ * Who may come in, by the live session row of the presented token: the session's own, which holds whatever its owner may, or
+ * an access token of our command-line client.
+ */
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<LiveSession> {
-  constructor(private readonly sessions: Sessions) {
+  constructor(
+    private readonly sessions: Sessions,
+    private readonly accessTokens: AccessTokenRule,
+  ) {
     super();
   }
 
   override async admit(
     presented: PresentedToken | undefined,
-    requirement: AccessRequirement['session'],
+    requirement: AccessRequirement,
   ): Promise<LiveSession | undefined> {
-    // No token is bound to a DPoP key yet, and an unbound one under that scheme is refused (RFC 9449 §7.1).
-    const usable = presented && presented.scheme !== 'DPoP' ? presented : undefined;
-    const session = usable && (await this.sessions.find(usable.token));
-    if (session === undefined) {
-      // A stale cookie is as good as none; a token in a header was meant, and is answered.
-      const isMeant = presented !== undefined && presented.scheme !== 'cookie';
-      if (requirement === 'optional' && !isMeant) return undefined;
-      throw new DomainError(
-        'unauthenticated',
-        presented ? 'The access token is invalid or has expired.' : 'Sign in first.',
-      );
-    }
-    if (requirement === 'verified' && session.level !== 'verified') {
-      throw new DomainError('hardware_required', 'Log in with your security key first.');
+    if (presented === undefined) return nobody(requirement, 'Sign in first.');
+    const session =
+      presented.scheme === 'cookie'
+        ? await this.sessions.find(presented.token)
+        : await this.#ofHeader(presented.scheme, presented, requirement.scope);
+    // A stale cookie is as good as none; a token in a header was meant, and is answered.
+    if (!session) return nobody(requirement, 'The session is unknown or has ended.');
+    assertMay(session, requirement);
+    return session;
+  }
+
+  /** @throws DomainError whatever is wrong with a token in the Authorization header */
+  async #ofHeader(
+    scheme: 'Bearer' | 'DPoP',
+    presented: PresentedToken,
+    scope: string | undefined,
+  ): Promise<LiveSession> {
+    const session = await this.sessions.findByAnyToken(presented.token);
+    if (!session) throw refusedToken(scheme, 'The access token is invalid or has expired.');
+    const accessToken = session.level === 'verified' ? session.accessToken : null;
+    if (accessToken) {
+      await this.accessTokens.check(presented, accessToken, scope);
+    } else if (scheme === 'DPoP') {
+      // Bound to nothing, it proves nothing (RFC 9449 §7.1).
+      throw refusedToken('Bearer', 'This access token must come under the Bearer scheme.');
     }
     return session;
+  }
+}
+
+function nobody({ session }: AccessRequirement, detail: string): undefined {
+  if (session !== 'optional') throw new DomainError('unauthenticated', detail);
+}
+
+/** @throws DomainError hardware_required, admin_required */
+function assertMay(session: LiveSession, { session: level, scope }: AccessRequirement): void {
+  if (level === 'verified' && session.level !== 'verified') {
+    throw new DomainError('hardware_required', 'Log in with your security key first.');
+  }
+  if (scope === ADMIN_SCOPE && !(session.user?.isOrgAdmin && session.user.orgId !== null)) {
+    throw new DomainError('admin_required', 'This is for the admins of an organization.');
   }
 }

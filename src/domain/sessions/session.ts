@@ -1,4 +1,5 @@
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import type { AccessToken } from './access-token.js';
 
 /** NIST SP 800-63B AAL3: what a key with user verification gives. */
 export const AAL3 = 'urn:nist:authentication:assurance-level:aal3';
@@ -56,6 +57,8 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly authenticatorId: string;
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
+  /** The OAuth access token by which it was found; null when it was the session's own token. */
+  readonly accessToken: AccessToken | null;
 }
 
 /** A session that is alive at the moment it was looked up. */

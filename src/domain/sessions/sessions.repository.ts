@@ -2,22 +2,29 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { sql } from '#platform/database/sql.js';
+import { accessToken } from './access-token.js';
 import type { Assurance, LiveSession, SessionUser } from './session.js';
 
 /** What a new session row holds beside its id and token. */
 export type NewSession =
   | { readonly level: 'bootstrap'; readonly userId: string }
   | { readonly level: 'bootstrap'; readonly pendingIdentity: UpstreamIdentity }
-  | ({
-      readonly level: 'verified';
-      readonly userId: string;
-      readonly authenticatorId: string;
-      readonly authTime: Date;
-    } & Assurance);
+  | (ProvenSession & { readonly level: 'verified'; readonly authenticatorId: string })
+  /** Of certification test mode: it drives OAuth alone, and opens nothing of ours. */
+  | (ProvenSession & { readonly level: 'synthetic' });
+
+interface ProvenSession extends Assurance {
+  readonly userId: string;
+  readonly authTime: Date;
+  /** The client whose own session this is, beside that of any browser; its token of a session is nobody's. */
+  readonly clientId?: string;
+}
 
 interface Row {
   id: string;
-  token_hash: Buffer;
+  presented: Buffer;
+  token_client: string | null;
+  token_payload: Record<string, unknown> | null;
   level: 'bootstrap' | 'verified';
   expires_at: Date;
   pending_identity: UpstreamIdentity | null;
@@ -45,14 +52,15 @@ export class SessionsRepository {
     hours: number,
     session: NewSession,
   ): Promise<Date> {
-    const verified = session.level === 'verified' ? session : undefined;
+    const proven = session.level === 'bootstrap' ? undefined : session;
+    const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
     const [row] = await sql<{ expires_at: Date }>(tx)`
-      INSERT INTO sessions (id, token_hash, level, user_id, pending_identity, authenticator_id, amr, acr, auth_time,
-                            expires_at)
+      INSERT INTO sessions (id, token_hash, level, user_id, pending_identity, authenticator_id, client_id, amr, acr,
+                            auth_time, expires_at)
       VALUES (${id}, ${tokenHash}, ${session.level}, ${'userId' in session ? session.userId : null},
-              ${pending === null ? null : JSON.stringify(pending)}, ${verified?.authenticatorId ?? null},
-              ${verified?.amr ?? []}, ${verified?.acr ?? null}, ${verified?.authTime ?? null},
+              ${pending === null ? null : JSON.stringify(pending)}, ${authenticatorId},
+              ${proven?.clientId ?? null}, ${proven?.amr ?? []}, ${proven?.acr ?? null}, ${proven?.authTime ?? null},
               now() + make_interval(hours => ${hours}))
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
@@ -60,21 +68,34 @@ export class SessionsRepository {
   }
 
   /**
-   * The sessions of some tokens, by the base64url of their hashes: those that are alive and whose users may sign in.
+   * The sessions of some tokens, by the base64url of their hashes: those that are alive and whose users may sign in. A
+   * token is a browser session's own, or an OAuth access token whose grant hangs on the session. Synthetic sessions are
+   * not found, nor what hangs on them.
    */
   async findLive(
     tx: EntityManager,
     tokenHashes: readonly Buffer[],
   ): Promise<Map<string, LiveSession>> {
     const rows = await sql<Row>(tx)`
-      SELECT s.id, s.token_hash, s.level, s.expires_at, s.pending_identity, s.authenticator_id, s.amr, s.acr, s.auth_time,
-             s.user_id, u.org_id, u.email, u.name, u.is_org_admin, a.aaguid,
+      WITH known AS (
+        SELECT token_hash AS presented, id AS session_id, NULL AS token_client, NULL::jsonb AS token_payload
+        FROM sessions
+        WHERE token_hash = ANY (${tokenHashes}) AND client_id IS NULL
+        UNION ALL
+        SELECT t.id, g.session_id, g.client_id, t.payload
+        FROM oauth_artifacts t JOIN oauth_grants g ON g.id = t.grant_id AND g.client_id = t.client_id
+        WHERE t.model = 'AccessToken' AND t.id = ANY (${tokenHashes}) AND t.consumed_at IS NULL
+          AND t.expires_at > now() AND g.expires_at > now()
+      )
+      SELECT s.id, t.presented, t.token_client, t.token_payload, s.level, s.expires_at, s.pending_identity,
+             s.authenticator_id, s.amr, s.acr, s.auth_time, s.user_id, u.org_id, u.email, u.name, u.is_org_admin, a.aaguid,
              EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled
-      FROM sessions s
+      FROM known t
+      JOIN sessions s ON s.id = t.session_id
       LEFT JOIN users u ON u.id = s.user_id
       LEFT JOIN authenticators a ON a.id = s.authenticator_id
-      WHERE s.token_hash = ANY (${tokenHashes}) AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)`;
-    return new Map(rows.map((row) => [row.token_hash.toString('base64url'), liveSession(row)]));
+      WHERE s.level <> 'synthetic' AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)`;
+    return new Map(rows.map((row) => [row.presented.toString('base64url'), liveSession(row)]));
   }
 
   /** Ends a session; false when it had ended already. */
@@ -84,11 +105,20 @@ export class SessionsRepository {
     return ended.length === 1;
   }
 
-  /** Ends every session of a user. */
+  /**
+   * Ends every session of a user, and with it every grant, code and token that hangs on one; what else the OAuth library
+   * keeps of them (an interaction, its own browser session) is gone in the same statement.
+   */
   async deleteOfUser(tx: EntityManager, userId: string): Promise<number> {
     const ended = await sql<{ id: string }>(tx)`
+      WITH kept AS (DELETE FROM oauth_artifacts WHERE user_id = ${userId})
       DELETE FROM sessions WHERE user_id = ${userId} RETURNING id`;
     return ended.length;
+  }
+
+  /** Ends every session that no key stands behind, and all that hangs on one. */
+  async deleteSynthetic(tx: EntityManager): Promise<void> {
+    await sql(tx)`DELETE FROM sessions WHERE level = 'synthetic'`;
   }
 
   /** Renews the moment of the last assertion, and nothing else; false when the session is gone. */
@@ -133,6 +163,8 @@ function liveSession(row: Row): LiveSession {
     authTime: present(row.auth_time),
     amr: row.amr,
     acr: row.acr,
+    accessToken:
+      row.token_client === null ? null : accessToken(row.token_client, row.token_payload),
   };
 }
 

@@ -45,8 +45,17 @@ export class Sessions {
     return this.repository.renewAuthTime(tx, id, authTime);
   }
 
-  /** The live session of a token, or undefined for a token that is unknown, ended, expired or of an inactive user. */
-  find(token: string): Promise<LiveSession | undefined> {
+  /**
+   * The live session whose own token this is: the only kind that a cookie may hold. Undefined for one that is unknown,
+   * ended, expired, of an inactive user, or an OAuth access token.
+   */
+  async find(token: string): Promise<LiveSession | undefined> {
+    const session = await this.findByAnyToken(token);
+    return session?.level === 'verified' && session.accessToken !== null ? undefined : session;
+  }
+
+  /** The live session behind a token of either kind: what an OAuth access token may be used for is the caller's to judge. */
+  findByAnyToken(token: string): Promise<LiveSession | undefined> {
     return this.lookUps.find(hashOpaqueToken(token));
   }
 }
