@@ -9,7 +9,10 @@ import { violatedConstraint } from '#platform/database/faults.js';
 import { domainOfEmail } from './email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
 
-/** What a change of e-mail entails: whatever was issued under the old one ends with it, in the same transaction. */
+/**
+ * What a change of e-mail entails: whatever was issued under the old one ends with it, in the same transaction: the
+ * sessions and the grants, codes and tokens that hang on them, and the certificates that name it.
+ */
 @Injectable()
 export class ChangeEmail {
   constructor(

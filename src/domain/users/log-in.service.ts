@@ -6,18 +6,17 @@ import {
   AuthenticatorsRepository,
   type AssertingKey,
 } from '#domain/authenticators/authenticators.repository.js';
-import type { VerifiedAssertion } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import { AAL3, assuranceOf, type LiveSession } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { Assertions, type PresentedAssertion } from './assertions.service.js';
 import { ClaimAdmin } from './claim-admin.service.js';
 import { UsersRepository } from './users.repository.js';
 
-/** A verified assertion, by which key, in which session. */
-export interface Login {
-  readonly key: AssertingKey;
-  readonly assertion: VerifiedAssertion;
-  readonly session: LiveSession | undefined;
+/** An assertion to log in with, and for whom. */
+export interface Login extends PresentedAssertion {
+  /** The client that gets a session of its own, beside that of any browser. */
+  readonly clientId?: string;
 }
 
 /** Logging in with a security key: the second level of session, which may be issued credentials. */
@@ -32,6 +31,7 @@ export class LogIn {
     private readonly sessions: Sessions,
     private readonly audit: AuditLog,
     private readonly claimAdmin: ClaimAdmin,
+    private readonly assertions: Assertions,
   ) {}
 
   /**
@@ -39,10 +39,11 @@ export class LogIn {
    * session; an assertion that changes no level renews `auth_time` alone and keeps the token.
    *
    * @returns the new session, or undefined where the present one stays
-   * @throws DomainError assertion_rejected (a counter that does not grow, audited), account_inactive
+   * @throws DomainError assertion_rejected (audited), account_inactive
    */
   async logIn(login: Login, origin: AuditOrigin): Promise<OpenedSession | undefined> {
-    const { key, assertion, session: present } = login;
+    const { session: present, clientId } = login;
+    const { key, assertion } = await this.assertions.verify(login, origin);
     // A key that was enrolled as one that cannot verify its user asserts presence, whatever it says of itself.
     const userVerified = assertion.userVerified && key.userVerification;
     const outcome = await this.dataSource.transaction(async (tx) => {
@@ -67,7 +68,7 @@ export class LogIn {
       if (orgId !== null && email !== null) {
         await this.claimAdmin.forMember(tx, { id: user.id, orgId, email }, origin);
       }
-      const session = await this.#raise(tx, key, userVerified, present);
+      const session = await this.#raise(tx, key, userVerified, present, clientId);
       const details = { key_id: key.id, user_verified: userVerified };
       await this.audit.record(tx, { type: 'login_success', ...about, details });
       return session;
@@ -83,23 +84,12 @@ export class LogIn {
     return outcome;
   }
 
-  /** Records an assertion that was refused before it came this far. */
-  async recordFailure(userId: string | null, reason: string, origin: AuditOrigin): Promise<void> {
-    await this.audit.record(this.dataSource.manager, {
-      type: 'login_failed',
-      actorId: userId,
-      subjectId: userId,
-      orgId: null,
-      origin,
-      details: { reason },
-    });
-  }
-
   async #raise(
     tx: EntityManager,
     key: AssertingKey,
     userVerified: boolean,
     session: LiveSession | undefined,
+    clientId: string | undefined,
   ): Promise<OpenedSession | undefined> {
     const authTime = new Date();
     const raisesLevel = session?.level !== 'verified' || (userVerified && session.acr !== AAL3);
@@ -114,6 +104,7 @@ export class LogIn {
       authenticatorId: key.id,
       authTime,
       ...assuranceOf(userVerified),
+      ...(clientId === undefined ? {} : { clientId }),
     });
   }
 }

@@ -1,11 +1,14 @@
 import { Module } from '@nestjs/common';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
+import { GrantsModule } from '#domain/grants/grants.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
+import { Assertions } from './assertions.service.js';
 import { ChangeEmail } from './change-email.service.js';
 import { ClaimAdmin } from './claim-admin.service.js';
+import { Deprovision } from './deprovision.service.js';
 import { Enroll } from './enroll.service.js';
 import { EnrollmentPolicy } from './enrollment-policy.service.js';
 import { LogIn } from './log-in.service.js';
@@ -14,6 +17,7 @@ import { ManageKeys } from './manage-keys.service.js';
 import { MakePerson } from './make-person.service.js';
 import { ResolvePerson } from './resolve-person.service.js';
 import { SignIn } from './sign-in.service.js';
+import { SyntheticLogIn } from './synthetic-log-in.service.js';
 import { UsersRepository } from './users.repository.js';
 
 /**
@@ -24,13 +28,16 @@ import { UsersRepository } from './users.repository.js';
   imports: [
     AuditModule,
     AuthenticatorsModule,
+    GrantsModule,
     OrganizationsModule,
     SessionsModule,
     SshCertificatesModule,
   ],
   providers: [
+    Assertions,
     ChangeEmail,
     ClaimAdmin,
+    Deprovision,
     Enroll,
     EnrollmentPolicy,
     LogIn,
@@ -39,8 +46,18 @@ import { UsersRepository } from './users.repository.js';
     MakePerson,
     ResolvePerson,
     SignIn,
+    SyntheticLogIn,
     UsersRepository,
   ],
-  exports: [Enroll, EnrollmentPolicy, LogIn, LogOut, ManageKeys, SignIn],
+  exports: [
+    Deprovision,
+    Enroll,
+    EnrollmentPolicy,
+    LogIn,
+    LogOut,
+    ManageKeys,
+    SignIn,
+    SyntheticLogIn,
+  ],
 })
 export class UsersModule {}

@@ -77,6 +77,19 @@ export class UsersRepository {
     return made.length === 1;
   }
 
+  /** Adds a person who belongs to nobody's organization, unless they are there; returns the id they have in either case. */
+  async ensureOutsider(
+    tx: EntityManager,
+    { id, email, name }: Omit<NewPerson, 'orgId'>,
+  ): Promise<string> {
+    const [row] = await sql<{ id: string }>(tx)`
+      INSERT INTO users (id, email, name) VALUES (${id}, ${email}, ${name})
+      ON CONFLICT ON CONSTRAINT users_email DO UPDATE SET name = EXCLUDED.name
+      RETURNING id`;
+    if (!row) throw new Error('INSERT returned no row');
+    return row.id;
+  }
+
   /**
    * Binds a user's one upstream identity for good; false when the user has one already, or the identity is bound. The
    * caller holds the user's row lock, so that of two identities with one e-mail the second sees the first's binding.
@@ -108,6 +121,16 @@ export class UsersRepository {
                         WHERE other.org_id IS NOT DISTINCT FROM u.org_id AND other.email = ${email})
       RETURNING u.id`;
     return changed.length === 1;
+  }
+
+  /** Lets a user sign in and be issued things, or not. */
+  async setActive(tx: EntityManager, id: string, active: boolean): Promise<void> {
+    await sql(tx)`UPDATE users SET active = ${active}, updated_at = now() WHERE id = ${id}`;
+  }
+
+  /** Removes a user, and with the row their keys, identities and all that they registered. */
+  async remove(tx: EntityManager, id: string): Promise<void> {
+    await sql(tx)`DELETE FROM users WHERE id = ${id}`;
   }
 }
 

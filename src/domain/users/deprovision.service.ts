@@ -1,0 +1,116 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type { AuditEvent } from '#domain/audit/audit-event.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { ClientsRepository } from '#domain/grants/clients.repository.js';
+import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
+import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { UsersRepository, type User } from './users.repository.js';
+
+/** Who records the act, and as what: the admin API as an act of an admin, SCIM as an operation of its token. */
+export interface DeprovisionAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'details'> {
+  readonly type: 'admin_remove_user' | 'admin_deactivate' | 'admin_activate' | 'scim_operation';
+}
+
+/** Whose access ends, and what the revocation of their certificates says of it. */
+export interface Deprovisioning {
+  readonly userId: string;
+  readonly reason: string;
+  /** `scim`, or the id of the admin. */
+  readonly revokedBy: string;
+  readonly audit: DeprovisionAudit;
+}
+
+/** What was ended. */
+export interface Ended {
+  readonly sessions: number;
+  readonly certificates: number;
+}
+
+/**
+ * The end of somebody's access, whole or not at all, in the caller's transaction. The row of the user is locked before
+ * anything else: every issuance takes it FOR SHARE, so one that comes first is found and ended here, and one that comes
+ * second finds nothing to issue on.
+ *
+ *     lock the user -> sessions, and every grant, code and token on them -> certificates -> the user -> audit event
+ *
+ * Whether this is the caller's to do (their own organization, its last admin) is judged before, by the caller.
+ */
+@Injectable()
+export class Deprovision {
+  constructor(
+    private readonly users: UsersRepository,
+    private readonly sessions: SessionsRepository,
+    private readonly certificates: SshCertificatesRepository,
+    private readonly clients: ClientsRepository,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /**
+   * Removes a person, their keys and the applications they registered. Their certificates stay on record, revoked.
+   *
+   * @throws DomainError not_found when there is no such user any more
+   */
+  async remove(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
+    const user = await this.#lock(tx, deprovisioning.userId);
+    const ended = await this.#endAccess(tx, deprovisioning);
+    await this.users.remove(tx, user.id);
+    await this.#record(tx, user, deprovisioning.audit, ended);
+    return ended;
+  }
+
+  /**
+   * Does the same, but keeps the person with their keys and memberships: until they are activated again they can neither
+   * sign in nor be issued anything, and their applications cannot act.
+   *
+   * @throws DomainError not_found when there is no such user any more
+   */
+  async deactivate(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
+    const user = await this.#lock(tx, deprovisioning.userId);
+    const ended = await this.#endAccess(tx, deprovisioning);
+    await this.clients.endTokensOfOwner(tx, user.id);
+    await this.users.setActive(tx, user.id, false);
+    await this.#record(tx, user, deprovisioning.audit, ended);
+    return ended;
+  }
+
+  /**
+   * Lets a deactivated person in again. What was ended stays ended: they log in anew.
+   *
+   * @throws DomainError not_found when there is no such user any more
+   */
+  async activate(
+    tx: EntityManager,
+    { userId, audit }: Pick<Deprovisioning, 'userId' | 'audit'>,
+  ): Promise<void> {
+    const user = await this.#lock(tx, userId);
+    await this.users.setActive(tx, user.id, true);
+    await this.#record(tx, user, audit);
+  }
+
+  async #lock(tx: EntityManager, userId: string): Promise<User> {
+    const user = await this.users.lock(tx, userId);
+    if (!user) throw new DomainError('not_found', 'There is no such user.');
+    return user;
+  }
+
+  async #endAccess(
+    tx: EntityManager,
+    { userId, reason, revokedBy }: Deprovisioning,
+  ): Promise<Ended> {
+    const sessions = await this.sessions.deleteOfUser(tx, userId);
+    const certificates = await this.certificates.revokeOfUser(tx, userId, reason, revokedBy);
+    return { sessions, certificates };
+  }
+
+  async #record(
+    tx: EntityManager,
+    user: User,
+    { details, ...audit }: DeprovisionAudit,
+    ended: Partial<Ended> = {},
+  ): Promise<void> {
+    const about = { subjectId: user.id, orgId: user.orgId };
+    await this.audit.record(tx, { ...audit, ...about, details: { ...details, ...ended } });
+  }
+}
