@@ -70,6 +70,14 @@ export interface Config {
   readonly session: { readonly hours: number };
   /** Certification test mode is on exactly where there is a token. */
   readonly certification: { readonly token: string | undefined };
+  readonly oidc: {
+    /** PEM blocks of each kind, the signing private key first; undefined: the database keeps one. */
+    readonly signingKeys: {
+      readonly ec: readonly string[] | undefined;
+      readonly rsa: readonly string[] | undefined;
+    };
+    readonly deviceCode: { readonly expiresSeconds: number; readonly pollIntervalSeconds: number };
+  };
   readonly ssh: {
     /** The CA's private key itself, or else the file that holds it. */
     readonly caKey: string | undefined;

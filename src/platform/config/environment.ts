@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { X509Certificate, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { parseEnv } from 'node:util';
@@ -102,6 +102,30 @@ const logDirectives = z.string().transform((text, context) => {
   }
 });
 
+/** Blocks of PEM, base64 of it, or a file of it: the first is the private key that signs, the others are only published. */
+const signingKeys = (fits: (key: KeyObject) => boolean, message: string) =>
+  z.string().transform((text, context): string[] => {
+    try {
+      const pem = readPem(text);
+      const blocks = pem.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g) ?? [];
+      const [first = '', ...others] = blocks;
+      const isWhole = pem.split('-----BEGIN ').length - 1 === blocks.length;
+      const isSigning = isWhole && fits(createPrivateKey(first));
+      if (isSigning && others.every((other) => fits(createPublicKey(other)))) return blocks;
+    } catch {
+      // Said below: the reason may quote what was set.
+    }
+    return refuse(context, message);
+  });
+
+function isP256({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean {
+  return type === 'ec' && details?.namedCurve === 'prime256v1';
+}
+
+function isLongRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean {
+  return type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
+}
+
 const shortName = z.string().max(64, 'must have 64 characters at most');
 
 const rootSecret = z
@@ -146,6 +170,17 @@ export const ENVIRONMENT = z.object({
 
   SVC_JWT_SECRET: rootSecret, // no default secret, ever
   SVC_JWT_SECRET_PREVIOUS: rootSecret.optional(),
+
+  SVC_OIDC_SIGNING_KEY: signingKeys(
+    isP256,
+    'must be P-256 keys in PEM, a private one first',
+  ).optional(), // default: the database keeps one
+  SVC_OIDC_RSA_SIGNING_KEY: signingKeys(
+    isLongRsa,
+    'must be RSA keys of 3072 bits or more in PEM, a private one first',
+  ).optional(), // default: the database keeps one
+  SVC_DEVICE_CODE_EXPIRES: wholeNumber(60, 3600).default(600), // seconds
+  SVC_DEVICE_POLL_INTERVAL: wholeNumber(1, 60).default(5), // seconds
 
   SVC_SSH_CA_KEY: z.string().optional(),
   SVC_SSH_CA_KEY_PATH: z.string().optional(), // default: {data}/ssh_ca_key

@@ -39,10 +39,6 @@ const NOT_BUILT_YET = [
 
 /** Settings of features that do not exist yet: without effect, and said so. A trailing `_` stands for what follows. */
 const WITHOUT_EFFECT_YET = [
-  'SVC_OIDC_SIGNING_KEY',
-  'SVC_OIDC_RSA_SIGNING_KEY',
-  'SVC_DEVICE_CODE_EXPIRES',
-  'SVC_DEVICE_POLL_INTERVAL',
   'SVC_CLEANUP_INTERVAL',
   'SVC_AUTH_EVENTS_RETENTION_DAYS',
   'SVC_OAUTH_EVENTS_RETENTION_DAYS',
@@ -94,6 +90,13 @@ export function loadConfig(raw: Environment): LoadedConfig {
     },
     session: { hours: settings.SVC_SESSION_HOURS },
     certification: { token: settings.SVC_CERTIFICATION_TEST_TOKEN },
+    oidc: {
+      signingKeys: { ec: settings.SVC_OIDC_SIGNING_KEY, rsa: settings.SVC_OIDC_RSA_SIGNING_KEY },
+      deviceCode: {
+        expiresSeconds: settings.SVC_DEVICE_CODE_EXPIRES,
+        pollIntervalSeconds: settings.SVC_DEVICE_POLL_INTERVAL,
+      },
+    },
     ssh: {
       caKey: settings.SVC_SSH_CA_KEY,
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),

@@ -1,7 +1,8 @@
-import { hkdfSync, type webcrypto } from 'node:crypto';
+import type { webcrypto } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { EncryptJWT, errors, jwtDecrypt, type JWTPayload } from 'jose';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { deriveKey } from './derive-key.js';
 
 const HEADER = { alg: 'dir', enc: 'A256GCM' } as const;
 
@@ -60,6 +61,6 @@ export class SealedTokens {
 }
 
 async function importKey(secret: string, purpose: string): Promise<webcrypto.CryptoKey> {
-  const bits = hkdfSync('sha256', secret, '', `svc sealed token: ${purpose}`, 32);
+  const bits = deriveKey(secret, `sealed token: ${purpose}`, 32);
   return crypto.subtle.importKey('raw', bits, 'AES-GCM', false, ['encrypt', 'decrypt']);
 }

@@ -56,6 +56,12 @@ export function isLostRace(error: unknown): boolean {
   return state === '40P01' || state === '40001' || isStalePlan(error);
 }
 
+/** Whether a value has a character that PostgreSQL keeps no text with: U+0000, or half of a surrogate pair. */
+export function isUnstorable(error: unknown): boolean {
+  const state = sqlStateOf(error);
+  return state === '22021' || state === '22P05';
+}
+
 /** Whether a migration has changed the type of a column since the statement was prepared. */
 export function isStalePlan(error: unknown): boolean {
   const fault = reportedBy(error);

@@ -1,5 +1,5 @@
 import { HttpException } from '@nestjs/common';
-import { isDatabaseAway, isLostRace } from '#platform/database/faults.js';
+import { isDatabaseAway, isLostRace, isUnstorable } from '#platform/database/faults.js';
 import type { ErrorCode } from './catalogue.js';
 import { DomainError } from './domain-error.js';
 
@@ -27,6 +27,9 @@ export function asDomainError(thrown: unknown): DomainError {
       cause: thrown,
       retryAfter: 1,
     });
+  }
+  if (isUnstorable(thrown)) {
+    return new DomainError('invalid_request', 'The request has characters that are no text.');
   }
   const status = thrown instanceof HttpException ? thrown.getStatus() : statusOf(thrown);
   const refused = status === undefined ? undefined : FRAMEWORK_ERRORS[status];

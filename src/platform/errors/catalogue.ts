@@ -44,8 +44,23 @@ export const CATALOGUE = {
 
   // Who is asking.
   unauthenticated: { status: 401, title: 'Not signed in', oauth: 'invalid_token' },
+  insufficient_user_authentication: {
+    status: 401,
+    title: 'Touch your key again',
+    oauth: 'insufficient_user_authentication',
+  },
+  invalid_dpop_proof: { status: 401, title: 'Invalid DPoP proof', oauth: 'invalid_dpop_proof' },
+  insufficient_scope: { status: 403, title: 'Insufficient scope', oauth: 'insufficient_scope' },
+  admin_required: { status: 403, title: 'Admin required', oauth: 'access_denied' },
   hardware_required: { status: 403, title: 'Hardware key required', oauth: 'access_denied' },
   account_inactive: { status: 403, title: 'Account inactive', oauth: 'access_denied' },
+
+  invalid_client: { status: 400, title: 'Unknown client', oauth: 'invalid_client' },
+  unauthorized_client: {
+    status: 400,
+    title: 'Client not authorized',
+    oauth: 'unauthorized_client',
+  },
 
   // Signing in upstream.
   unknown_provider: { status: 404, title: 'Unknown identity provider', oauth: 'invalid_request' },
@@ -64,6 +79,9 @@ export const CATALOGUE = {
   already_enrolled: { status: 403, title: 'A key is already enrolled', oauth: 'access_denied' },
   enrollment_refused: { status: 403, title: 'Enrollment refused', oauth: 'access_denied' },
   credential_exists: { status: 409, title: 'Key already registered', oauth: 'invalid_request' },
+
+  // Registering applications.
+  limit_reached: { status: 409, title: 'Limit reached', oauth: 'invalid_request' },
 
   // What is issued.
   invalid_public_key: { status: 400, title: 'Invalid public key', oauth: 'invalid_request' },

@@ -1,9 +1,22 @@
 import { CATALOGUE, type ErrorCode } from './catalogue.js';
 
-/** What may go with an error: the cause is for the log alone, `retryAfter` (seconds) for the client. */
+/** What a protected resource says about the token it did not accept (RFC 6750 §3, RFC 9449 §7.1). */
+export interface Challenge {
+  /** The scheme under which a token must come. */
+  readonly scheme: 'Bearer' | 'DPoP';
+  /** The scope that would do. */
+  readonly scope?: string;
+  /** Seconds that the last assertion may lie back (RFC 9470 §3). */
+  readonly maxAge?: number;
+  /** The algorithms that a DPoP proof may be signed with. */
+  readonly algs?: readonly string[];
+}
+
+/** What may go with an error: the cause is for the log alone, `retryAfter` (seconds) and the challenge for the client. */
 export interface DomainErrorOptions {
   readonly cause?: unknown;
   readonly retryAfter?: number;
+  readonly challenge?: Challenge;
 }
 
 /**
@@ -13,6 +26,7 @@ export interface DomainErrorOptions {
 export class DomainError extends Error {
   override readonly name = 'DomainError';
   readonly retryAfter: number | undefined;
+  readonly challenge: Challenge | undefined;
 
   constructor(
     readonly code: ErrorCode,
@@ -21,6 +35,7 @@ export class DomainError extends Error {
   ) {
     super(`${code}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
     this.retryAfter = options.retryAfter;
+    this.challenge = options.challenge;
   }
 
   get status(): number {

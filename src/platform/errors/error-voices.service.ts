@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import accepts from 'accepts';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { requestPath } from '#platform/http/routing/request-path.js';
 import { Views } from '#platform/http/views.service.js';
 import { CATALOGUE } from './catalogue.js';
+import { challengeOf } from './challenge.js';
 import type { DomainError } from './domain-error.js';
 import type { ErrorBody } from './error-body.js';
 import { logError } from './error-log.js';
@@ -22,7 +24,14 @@ const DIALECTS = {
 /** Tells an error, in the voice of the place where it happened, and writes its line in the log. */
 @Injectable()
 export class ErrorVoices {
-  constructor(private readonly views: Views) {}
+  readonly #baseUrl: string;
+
+  constructor(
+    @Inject(CONFIG) config: Pick<Config, 'http'>,
+    private readonly views: Views,
+  ) {
+    this.#baseUrl = config.http.baseUrl;
+  }
 
   /**
    * Answers a request with an error. An answer that has begun already is left alone, and a client's error that there is
@@ -33,11 +42,19 @@ export class ErrorVoices {
     if (isTold || error.status >= 500) logError(error);
     if (!isTold) return;
     const { type, content } = this.#bodyOf(error, voiceOf(request));
-    setErrorHeaders(response, error);
+    this.#setHeaders(response, error, requestPath(request));
     response.statusCode = error.status;
     response.setHeader('Content-Type', type);
     response.setHeader('Content-Length', Buffer.byteLength(content));
     response.end(content);
+  }
+
+  /** The headers an error owes its client in every voice: the one challenge of a 401, and how long to wait. */
+  #setHeaders(response: ServerResponse, error: DomainError, path: string): void {
+    if (error.status === 401 || error.challenge !== undefined) {
+      response.setHeader('WWW-Authenticate', challengeOf(error, path, this.#baseUrl));
+    }
+    if (error.retryAfter !== undefined) response.setHeader('Retry-After', String(error.retryAfter));
   }
 
   #bodyOf(error: DomainError, voice: Voice): ErrorBody {
@@ -54,10 +71,4 @@ function voiceOf(request: IncomingMessage): Voice {
   const voice = VOICES.of(requestPath(request));
   if (voice) return voice;
   return accepts(request).type(['json', 'html']) === 'html' ? 'page' : 'problem';
-}
-
-/** The headers an error owes its client in every voice: the challenge of a 401, and how long to wait. */
-function setErrorHeaders(response: ServerResponse, error: DomainError): void {
-  if (error.status === 401) response.setHeader('WWW-Authenticate', 'Bearer');
-  if (error.retryAfter !== undefined) response.setHeader('Retry-After', String(error.retryAfter));
 }

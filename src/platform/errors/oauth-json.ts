@@ -14,6 +14,6 @@ export function oauthJson(error: DomainError): ErrorBody {
 }
 
 /** The characters an `error_description` may have (RFC 6749 §5.2): printable ASCII without `"` and `\`. */
-function readable(detail: string): string {
+export function readable(detail: string): string {
   return detail.replace(/["\\]/g, "'").replace(/[^\u0020-\u007e]/g, '?');
 }

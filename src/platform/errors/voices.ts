@@ -10,6 +10,7 @@ export const VOICES = new RouteTable<Voice>([
   ['/certification/*', 'problem'],
   ['/login/webauthn/*', 'problem'],
   ['/enroll/webauthn/*', 'problem'],
+  ['/device/*', 'problem'],
 
   ['/oauth/*', 'oauth'],
   ['/oauth/authorize*', 'page'],
@@ -23,7 +24,7 @@ export const VOICES = new RouteTable<Voice>([
   ['/enroll', 'page'],
   ['/keys', 'page'],
   ['/logout', 'page'],
-  ['/device*', 'page'],
+  ['/device', 'page'],
   ['/saml/acs', 'page'],
   ['/admin/*', 'page'],
 ]);

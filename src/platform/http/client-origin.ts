@@ -13,11 +13,15 @@ export function clientAddressOf(request: Request): string | undefined {
 }
 
 /** Where a request came from, as audit rows keep it. */
-export const ClientOrigin = createParamDecorator((_: unknown, context: ExecutionContext) => {
-  const request = context.switchToHttp().getRequest<Request>();
+export const ClientOrigin = createParamDecorator((_: unknown, context: ExecutionContext) =>
+  originOf(context.switchToHttp().getRequest<Request>()),
+);
+
+/** Where a request came from, as audit rows keep it. */
+export function originOf(request: Request) {
   return {
     requestId: interactionIdOf(request),
     ip: clientAddressOf(request),
     userAgent: request.headers['user-agent']?.slice(0, 512),
   };
-});
+}

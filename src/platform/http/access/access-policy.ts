@@ -10,12 +10,21 @@ export interface AccessRequirement {
    * decides; `ui` those of SVC_CORS_ORIGINS too; `any` does not ask (no cookie means anything on such a route).
    */
   readonly origin: 'own' | 'strict' | 'ui' | 'any';
+  /** The OAuth scope that opens the route; without it no OAuth access token does, whoever holds it. */
+  readonly scope?: string;
 }
 
-/** An access token as a request presented it. */
+/** An access token as a request presented it, and what came with it to prove whose it is. */
 export interface PresentedToken {
   readonly scheme: 'Bearer' | 'DPoP' | 'cookie';
   readonly token: string;
+  /** Every DPoP header of the request (RFC 9449 §4.3 wants one). */
+  readonly proofs: readonly string[];
+  readonly method: string;
+  /** The path of the request as it was written, without its query. */
+  readonly path: string;
+  /** SHA-256, base64url, of the client certificate that the TLS layer saw (RFC 8705 §3.1). */
+  readonly certificate: string | undefined;
 }
 
 /**
@@ -31,6 +40,6 @@ export abstract class AccessPolicy<Session = unknown> {
    */
   abstract admit(
     presented: PresentedToken | undefined,
-    requirement: AccessRequirement['session'],
+    requirement: AccessRequirement,
   ): Promise<Session | undefined>;
 }

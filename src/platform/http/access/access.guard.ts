@@ -29,7 +29,7 @@ export class AccessGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<AdmittedRequest>();
     this.originRule.check(request, requirement.origin);
     if (requirement.session === 'none') return true;
-    const session = await this.policy.admit(presentedToken(request), requirement.session);
+    const session = await this.policy.admit(presentedToken(request), requirement);
     if (session !== undefined) request.session = session;
     return true;
   }

@@ -1,7 +1,10 @@
+import { hash } from 'node:crypto';
 import type { Request } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { PresentedToken } from './access-policy.js';
+import { clientCertificateOf } from '#platform/http/client-certificate.js';
 import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
+import { requestPath } from '#platform/http/routing/request-path.js';
+import type { PresentedToken } from './access-policy.js';
 
 /**
  * The access token of a request: of the Authorization header (RFC 6750 §2.1, RFC 9449 §7.1), else of the session
@@ -20,8 +23,24 @@ export function presentedToken(request: Request): PresentedToken | undefined {
         'The Authorization header must carry a Bearer or DPoP access token.',
       );
     }
-    return { scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer', token };
+    return present(request, scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer', token);
   }
   const cookie = readCookie(request, SESSION_COOKIE);
-  return cookie === undefined || cookie === '' ? undefined : { scheme: 'cookie', token: cookie };
+  return cookie === undefined || cookie === '' ? undefined : present(request, 'cookie', cookie);
+}
+
+function present(
+  request: Request,
+  scheme: PresentedToken['scheme'],
+  token: string,
+): PresentedToken {
+  const { certificate } = clientCertificateOf(request) ?? {};
+  return {
+    scheme,
+    token,
+    proofs: request.headersDistinct['dpop'] ?? [],
+    method: request.method,
+    path: requestPath(request),
+    certificate: certificate && hash('sha256', certificate.raw, 'base64url'),
+  };
 }

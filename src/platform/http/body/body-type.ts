@@ -22,10 +22,20 @@ export const BODY_READERS = {
     accepts: /^application\/x-www-form-urlencoded$/i,
     parse: parseForm,
   },
+  /** For OAuth, where one parameter may come twice (RFC 8707 §2), and the library says which. */
+  fields: {
+    name: 'application/x-www-form-urlencoded',
+    accepts: /^application\/x-www-form-urlencoded$/i,
+    parse: parseFields,
+  },
 } as const satisfies Record<string, BodyReader>;
 
 /** States how a route, or a controller, reads its bodies: as JSON unless it says so, or not at all. */
 export const BodyType = Reflector.createDecorator<keyof typeof BODY_READERS | 'none'>();
+
+/** The most fields of a form, and the deepest that JSON may be nested. */
+const MOST_FIELDS = 100;
+const DEEPEST = 32;
 
 /** An object or an array: what is neither is nothing that any route reads. */
 function parseJson(text: string): unknown {
@@ -39,7 +49,23 @@ function parseJson(text: string): unknown {
   if (typeof value !== 'object' || value === null) {
     throw new DomainError('malformed_body', 'The body must be a JSON object or array.');
   }
+  checkDepth(value);
+  // Nothing but an escape can stand for a character that is none: the body was read as UTF-8, and JSON refuses a bare U+0000.
+  if (text.includes('\\u') && !isText(JSON.stringify(value))) throw notText();
   return value;
+}
+
+/** Whoever walks a value by recursion, JSON.stringify among them, must come back. @throws DomainError malformed_body */
+function checkDepth(value: object): void {
+  let level: object[] = [value];
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth === DEEPEST) {
+      throw new DomainError('malformed_body', `The body is nested deeper than ${DEEPEST} levels.`);
+    }
+    level = level
+      .flatMap((one) => Object.values(one) as unknown[])
+      .filter((one) => typeof one === 'object' && one !== null);
+  }
 }
 
 /**
@@ -49,10 +75,45 @@ function parseJson(text: string): unknown {
 function parseForm(text: string): unknown {
   // Without a prototype: no name of a field means anything.
   const fields = Object.create(null) as Record<string, string>;
-  for (const [name, value] of new URLSearchParams(text)) {
+  for (const [name, value] of fieldsOf(text)) {
     if (name in fields)
       throw new DomainError('invalid_request', 'A field of the form comes twice.');
     fields[name] = value;
   }
   return fields;
+}
+
+/** A form whose fields are a string each, or a list of them where they come more than once. */
+function parseFields(text: string): unknown {
+  const fields = Object.create(null) as Record<string, string | string[]>;
+  for (const [name, value] of fieldsOf(text)) {
+    const known = fields[name];
+    if (known === undefined) fields[name] = value;
+    else if (typeof known === 'string') fields[name] = [known, value];
+    else known.push(value);
+  }
+  return fields;
+}
+
+/** @throws DomainError invalid_request or malformed_body */
+function fieldsOf(text: string): URLSearchParams {
+  const fields = new URLSearchParams(text);
+  if (fields.size > MOST_FIELDS) {
+    throw new DomainError('invalid_request', `A form may have at most ${MOST_FIELDS} fields.`);
+  }
+  if (text.includes('%00')) throw notText();
+  return fields;
+}
+
+/**
+ * Whether JSON is made of characters that a database takes: neither U+0000 nor half of a surrogate pair.
+ *
+ * @param json as JSON.stringify writes it: by number it escapes those, and control characters
+ */
+function isText(json: string): boolean {
+  return !/\\u(?:0000|d[89a-f])/.test(json.replaceAll('\\\\', ''));
+}
+
+function notText(): DomainError {
+  return new DomainError('malformed_body', 'The body has characters that are no text.');
 }

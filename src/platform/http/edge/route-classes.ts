@@ -14,7 +14,8 @@ const SPECIAL = new RouteTable<SpecialClass>([
   ['/keys', 'ui'],
   ['/logout', 'ui'],
   ['/static/*', 'ui'],
-  ['/device', 'ui'],
+  ['/device*', 'ui'],
+  ['/interaction/*', 'ui'],
   ['/admin/*', 'ui'],
 
   ['/oauth/authorize*', 'navigation'],
