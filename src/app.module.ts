@@ -15,6 +15,7 @@ import { CertificationModule } from './features/certification/certification.modu
 import { CredentialsModule } from './features/credentials/credentials.module.js';
 import { HealthModule } from './features/health/health.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
+import { OidcModule } from './features/oidc/oidc.module.js';
 import { PagesModule } from './features/pages/pages.module.js';
 import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
 import { UpstreamModule } from './features/upstream/upstream.module.js';
@@ -51,10 +52,11 @@ export class AppModule {
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
         HttpModule,
-        ...CertificationModule.forRoot(config.certification),
+        ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,
         HealthModule,
         MetricsModule.forRoot(config.metrics),
+        OidcModule,
         PagesModule,
         SshCaModule,
         UpstreamModule,

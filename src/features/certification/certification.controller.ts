@@ -1,10 +1,16 @@
-import { Body, Controller, Inject, Post, Req } from '@nestjs/common';
-import type { Request } from 'express';
+import { Body, Controller, HttpCode, Inject, Post, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { PendingLogins, type PendingLogin } from '#domain/grants/pending-logins.js';
+import { SyntheticLogIn } from '#domain/users/synthetic-log-in.service.js';
 import { equalInConstantTime } from '#platform/crypto/constant-time.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Public } from '#platform/http/access/access.js';
 import { bearerSecret } from '#platform/http/access/bearer-secret.js';
 import { BodyType } from '#platform/http/body/body-type.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { Views } from '#platform/http/views.service.js';
 import { CERTIFICATION_TOKEN } from './certification-token.js';
 import { CERTIFICATION_FORM, type CertificationForm } from './certification.schemas.js';
 
@@ -13,38 +19,60 @@ import { CERTIFICATION_FORM, type CertificationForm } from './certification.sche
 @Public()
 @BodyType('form')
 export class CertificationController {
-  constructor(@Inject(CERTIFICATION_TOKEN) private readonly token: string) {}
+  constructor(
+    @Inject(CERTIFICATION_TOKEN) private readonly token: string,
+    private readonly pending: PendingLogins,
+    private readonly synthetic: SyntheticLogIn,
+    private readonly cookies: SessionCookies,
+    private readonly views: Views,
+  ) {}
 
-  /** Ends the login of a pending authorization as its synthetic person. */
+  /** Ends the login of a pending authorization, or approves a device, as the synthetic person. */
   @Post('complete-login')
-  completeLogin(
+  @HttpCode(200)
+  async completeLogin(
     @Req() request: Request,
     @Body({ schema: CERTIFICATION_FORM }) form: CertificationForm,
-  ): never {
-    this.#admit(request, form);
-    throw nothingPending();
+    @ClientOrigin() origin: AuditOrigin,
+    @Res() response: Response,
+  ): Promise<void> {
+    const pending = this.#admit(request, form);
+    const session = await this.synthetic.logIn(origin);
+    const next = await this.pending.complete(pending, session, origin);
+    this.cookies.set(response, session);
+    this.#lead(request, response, next);
   }
 
-  /** Ends the login of a pending authorization as refused. */
+  /** Ends the login of a pending authorization, or of a device, as refused. */
   @Post('deny-login')
-  denyLogin(
+  @HttpCode(200)
+  async denyLogin(
     @Req() request: Request,
     @Body({ schema: CERTIFICATION_FORM }) form: CertificationForm,
-  ): never {
-    this.#admit(request, form);
-    throw nothingPending();
+    @Res() response: Response,
+  ): Promise<void> {
+    const pending = this.#admit(request, form);
+    this.#lead(request, response, await this.pending.deny(pending));
   }
 
-  /** @throws DomainError unauthenticated unless the token came as Bearer or in the form */
-  #admit(request: Request, form: CertificationForm): void {
+  /**
+   * @returns the login that is meant
+   * @throws DomainError unauthenticated unless the token came as Bearer or in the form, invalid_request without a login
+   */
+  #admit(request: Request, form: CertificationForm): PendingLogin {
     const presented = bearerSecret(request) ?? form?.token;
     if (presented === undefined || !equalInConstantTime(presented, this.token)) {
       throw new DomainError('unauthenticated', 'Present the certification test token.');
     }
+    if (form?.interaction !== undefined) return { interaction: form.interaction };
+    if (form?.user_code !== undefined) return { userCode: form.user_code };
+    throw new DomainError('invalid_request', 'No authorization is waiting for a login.');
   }
-}
 
-/** No authorization can be under way: this version has no authorization endpoint. */
-function nothingPending(): DomainError {
-  return new DomainError('invalid_request', 'No authorization is waiting for a login.');
+  /** Programs are told the address; a browser goes there by a page, since no form of ours may end up at a client's address. */
+  #lead(request: Request, response: Response, next: string): void {
+    if (request.accepts(['html', 'json']) === 'html') {
+      response.type('html').send(this.views.render('onward', { next }));
+    } else response.json({ redirect_to: next });
+  }
 }

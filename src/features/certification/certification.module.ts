@@ -1,5 +1,8 @@
-import { Logger, Module, type DynamicModule, type OnModuleInit } from '@nestjs/common';
+import { Logger, Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
+import { UsersModule } from '#domain/users/users.module.js';
 import type { Config } from '#platform/config/config.js';
+import { HttpModule } from '#platform/http/http.module.js';
+import { Views } from '#platform/http/views.service.js';
 import { CertificationController } from './certification.controller.js';
 import { CERTIFICATION_TOKEN } from './certification-token.js';
 
@@ -10,19 +13,26 @@ import { CERTIFICATION_TOKEN } from './certification-token.js';
  */
 @Module({})
 export class CertificationModule implements OnModuleInit {
-  /** @returns no module at all without a token: the paths do not exist then */
-  static forRoot({ token }: Config['certification']): DynamicModule[] {
+  /**
+   * @param pendingLogins the module that exports the PendingLogins: what waits for a login is not this one's to know
+   * @returns no module at all without a token: the paths do not exist then
+   */
+  static forRoot({ token }: Config['certification'], pendingLogins: Type): DynamicModule[] {
     if (token === undefined) return [];
     return [
       {
         module: CertificationModule,
+        imports: [HttpModule, UsersModule, pendingLogins],
         controllers: [CertificationController],
         providers: [{ provide: CERTIFICATION_TOKEN, useValue: token }],
       },
     ];
   }
 
+  constructor(private readonly views: Views) {}
+
   onModuleInit(): void {
+    this.views.register(new URL('views/', import.meta.url));
     new Logger('security').warn(
       'Certification test mode is on: rate limits are off, and logins can be bypassed. Never use it in production.',
     );

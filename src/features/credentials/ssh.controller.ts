@@ -10,7 +10,7 @@ import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schem
 
 /** `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller's, until their session ends at most. */
 @Controller('v1/credentials/ssh')
-@Access({ session: 'verified', origin: 'own' })
+@Access({ session: 'verified', origin: 'own', scope: 'svc:credentials' })
 export class SshController {
   constructor(
     private readonly certificates: IssueCertificate,

@@ -14,6 +14,11 @@ const QUERY = z.object({
   provider: z.string().max(32).optional(),
   login_hint: z.string().max(254).optional(),
   redirect_to: z.string().max(2048).optional(),
+  /** An application wants a new proof, however fresh the last one is. */
+  again: z.literal('true').optional(),
+  /** In certification test mode: what waits for the login. */
+  interaction: z.string().max(64).optional(),
+  user_code: z.string().max(64).optional(),
 });
 
 /** `GET /login`: a button for each identity provider and one for the key; `?provider=` goes upstream at once. */
@@ -21,6 +26,7 @@ const QUERY = z.object({
 @Access({ session: 'optional', origin: 'ui' })
 export class LoginPageController {
   readonly #baseUrl: string;
+  readonly #isCertification: boolean;
 
   constructor(
     @Inject(CONFIG) config: Config,
@@ -29,6 +35,7 @@ export class LoginPageController {
     private readonly views: Views,
   ) {
     this.#baseUrl = config.http.baseUrl;
+    this.#isCertification = config.certification.token !== undefined;
   }
 
   @Get()
@@ -53,7 +60,19 @@ export class LoginPageController {
       name,
       href: `/login?provider=${slug}&redirect_to=${back}`, // a slug is [a-z0-9-]
     }));
-    const html = this.views.render('login', { person: person(session), providers, redirectTo });
+    const html = this.views.render('login', {
+      person: person(session),
+      providers,
+      redirectTo,
+      again: query.again !== undefined,
+      pending: this.#isCertification ? pendingLogin(query) : undefined,
+    });
     response.type('html').send(html);
   }
+}
+
+/** What of certification's two forms names the login that waits, where one does. */
+function pendingLogin({ interaction, user_code: userCode }: z.output<typeof QUERY>) {
+  if (interaction !== undefined) return { name: 'interaction', value: interaction };
+  return userCode === undefined ? undefined : { name: 'user_code', value: userCode };
 }

@@ -1,8 +1,3 @@
-/** How long a ceremony may take, in seconds. */
-export const STATE_TTL_SECONDS = 300;
-/** WebAuthn §13.4.3 asks for 16 bytes at least. */
-export const CHALLENGE_BYTES = 32;
-
 /** What binds a ceremony to the session it began in. */
 export function sessionBinding(sessionId: string): string {
   return `session ${sessionId}`;

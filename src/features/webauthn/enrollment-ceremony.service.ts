@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { parse as uuidBytes } from 'uuid';
 import { newUuid } from '#platform/crypto/random.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/challenge.js';
 import { modelName } from '#domain/authenticators/model-policy.js';
 import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import type { CreationOptionsJSON } from '#domain/authenticators/webauthn-json.js';
@@ -12,7 +12,7 @@ import { Enroll, type Enrolled } from '#domain/users/enroll.service.js';
 import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';
-import { CHALLENGE_BYTES, STATE_TTL_SECONDS, sessionBinding } from './ceremony-state.js';
+import { sessionBinding } from './ceremony-state.js';
 import type { CompleteEnrollment, Start } from './webauthn.schemas.js';
 
 const PURPOSE = 'webauthn-enroll';
@@ -43,7 +43,7 @@ export class EnrollmentCeremony {
     this.policy.assertMayEnroll(session);
     const { email, name } = session.user ?? session.pendingIdentity;
     const userId = session.user?.id ?? newUuid();
-    const challenge = randomBytes(CHALLENGE_BYTES);
+    const challenge = newChallenge();
     const publicKey = this.ceremonies.creationOptions({
       challenge,
       user: {
@@ -60,7 +60,7 @@ export class EnrollmentCeremony {
     };
     const state = await this.states.seal(PURPOSE, payload, {
       binding: sessionBinding(session.id),
-      ttlSeconds: STATE_TTL_SECONDS,
+      ttlSeconds: CEREMONY_SECONDS,
     });
     return { state, publicKey };
   }

@@ -9,7 +9,7 @@ import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
 /** One's own security keys. Another person's key is not there at all: 404. */
 @Controller('v1/keys')
-@Access({ session: 'verified', origin: 'own' })
+@Access({ session: 'verified', origin: 'own', scope: 'svc:credentials' })
 export class KeysController {
   constructor(private readonly keys: ManageKeys) {}
 

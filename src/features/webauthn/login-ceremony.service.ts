@@ -1,31 +1,17 @@
-import { randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import { parse as uuidBytes } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import {
-  AuthenticatorsRepository,
-  type AssertingKey,
-} from '#domain/authenticators/authenticators.repository.js';
-import {
-  WebAuthnCeremonies,
-  credentialIdOf,
-  type VerifiedAssertion,
-} from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/challenge.js';
+import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import type { RequestOptionsJSON, UserVerification } from '#domain/authenticators/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import type { OpenedSession } from '#domain/sessions/sessions.service.js';
 import { SingleUseStates, invalidState } from '#domain/sessions/single-use-states.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { DomainError } from '#platform/errors/domain-error.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';
-import {
-  CHALLENGE_BYTES,
-  STATE_TTL_SECONDS,
-  browserBinding,
-  sessionBinding,
-} from './ceremony-state.js';
+import { browserBinding, sessionBinding } from './ceremony-state.js';
 import type { CompleteLogin, Start } from './webauthn.schemas.js';
 
 const PURPOSE = 'webauthn-login';
@@ -62,7 +48,7 @@ export class LoginCeremony {
     asker: LoginAsker,
     { redirect_to }: Start,
   ): Promise<{ state: string; publicKey: RequestOptionsJSON }> {
-    const challenge = randomBytes(CHALLENGE_BYTES);
+    const challenge = newChallenge();
     const owned = asker.session?.user
       ? await this.keys.listCredentials(this.manager, asker.session.user.id)
       : [];
@@ -77,14 +63,14 @@ export class LoginCeremony {
     };
     const state = await this.states.seal(PURPOSE, payload, {
       binding: bindingOf(asker),
-      ttlSeconds: STATE_TTL_SECONDS,
+      ttlSeconds: CEREMONY_SECONDS,
     });
     return { state, publicKey };
   }
 
   /**
    * @returns the new session, or undefined where the present one stays (a step-up), and where to go
-   * @throws DomainError invalid_state, assertion_rejected (audited) and what LogIn refuses
+   * @throws DomainError invalid_state and what LogIn refuses
    */
   async complete(
     asker: LoginAsker,
@@ -94,41 +80,15 @@ export class LoginCeremony {
     const state = await this.states.redeem<State>(PURPOSE, body.state, {
       binding: bindingOf(asker),
     });
-    const credentialId = credentialIdOf(body.credential);
-    const key = await this.keys.findByCredentialId(this.manager, credentialId);
-    let assertion: VerifiedAssertion;
-    try {
-      if (!key) throw rejected('This security key is not registered here.');
-      assertKeyMayAsk(key, asker.session);
-      assertion = await this.ceremonies.verifyAssertion({
+    const opened = await this.logins.logIn(
+      {
         credential: body.credential,
         challenge: Buffer.from(state.challenge, 'base64url'),
-        publicKey: key.publicKey,
-        credentialId,
-        userHandle: Buffer.from(uuidBytes(key.userId)),
-        requireUserVerification: key.userVerification,
-        requireUserHandle: asker.session === undefined,
-      });
-    } catch (error) {
-      if (error instanceof DomainError) {
-        await this.logins.recordFailure(key?.userId ?? null, error.detail, origin);
-      }
-      throw error;
-    }
-    const opened = await this.logins.logIn({ key, assertion, session: asker.session }, origin);
-    return { opened, redirectTo: state.redirectTo };
-  }
-}
-
-/** @throws DomainError assertion_rejected for another user's key, or for presence alone outside a session */
-function assertKeyMayAsk(key: AssertingKey, session: LiveSession | undefined): void {
-  if (session && session.user?.id !== key.userId) {
-    throw rejected(
-      'This security key belongs to another account than this session. Log out first.',
+        session: asker.session,
+      },
+      origin,
     );
-  }
-  if (!session && !key.userVerification) {
-    throw rejected('This security key cannot verify its user: sign in with your provider first.');
+    return { opened, redirectTo: state.redirectTo };
   }
 }
 
@@ -144,8 +104,4 @@ function bindingOf({ session, browser }: LoginAsker): string {
   if (session) return sessionBinding(session.id);
   if (browser === undefined) throw invalidState();
   return browserBinding(browser);
-}
-
-function rejected(detail: string): DomainError {
-  return new DomainError('assertion_rejected', detail);
 }

@@ -1,7 +1,12 @@
 // Calls to our own JSON API, and what the reader is told of their outcome.
 
-/** An answer that is an error; its message is written for the reader. */
-export class Refusal extends Error {}
+/** An answer that is an error; its message is written for the reader, its code for the page. */
+export class Refusal extends Error {
+  constructor(message, code) {
+    super(message);
+    this.code = code;
+  }
+}
 
 /**
  * Sends JSON to a path of ours, with the session cookie.
@@ -19,32 +24,36 @@ export async function sendJson(method, path, body) {
     throw new Refusal('The service cannot be reached. Check your connection and try again.');
   }
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refusal(answer.detail ?? 'Something went wrong. Please try again.');
+  if (!response.ok) {
+    throw new Refusal(answer.detail ?? 'Something went wrong. Please try again.', answer.code);
+  }
   return answer;
 }
 
 /**
- * Runs an action whenever a form is sent: its button is off until the script is here and while the action runs, and
+ * Runs an action whenever a form is sent: its buttons are off until the script is here and while the action runs, and
  * what becomes of it is said in the live region.
  *
  * @param options.status the live region
  * @param options.waiting what it says until `run` is done
- * @param options.run does the work; what it returns is said as done
+ * @param options.run does the work, given the fields and the button; what it returns is said as done
  * @param options.explain turns what `run` threw into a message
  */
 export function onSubmit(form, { status, waiting, run, explain }) {
-  const button = form.querySelector('button');
-  button.disabled = false;
+  const buttons = [...form.querySelectorAll('button')];
+  const turnOff = (disabled) => buttons.forEach((button) => (button.disabled = disabled));
+  turnOff(false);
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    button.disabled = true;
+    const button = event.submitter ?? buttons[0];
+    turnOff(true);
     say(status, 'waiting', waiting);
     try {
-      say(status, 'done', await run(new FormData(form)));
+      say(status, 'done', await run(new FormData(form), button));
     } catch (error) {
       say(status, 'error', error instanceof Refusal ? error.message : explain(error));
     } finally {
-      button.disabled = false;
+      turnOff(false);
     }
     if (status.dataset.kind === 'error') button.focus(); // it lost the focus when it was turned off
   });

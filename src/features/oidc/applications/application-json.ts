@@ -1,0 +1,44 @@
+import type { Application } from '#domain/grants/applications.repository.js';
+import type { ClientSecret } from '#domain/grants/client-secrets.repository.js';
+import type { Registration } from './registration.js';
+import { registrationOf } from './registration-metadata.js';
+
+/** An application as the API shows it: its registration, every default in its place, and what became of it. */
+export interface ApplicationJson extends Registration {
+  readonly client_id: string;
+  readonly owner_id: string;
+  readonly org_id: string | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+  /** To the day. */
+  readonly last_used_at: string;
+}
+
+/** Renders an application. */
+export function applicationJson(application: Application): ApplicationJson {
+  return {
+    client_id: application.id,
+    ...registrationOf(application.metadata),
+    owner_id: application.ownerId,
+    org_id: application.orgId,
+    created_at: application.createdAt.toISOString(),
+    updated_at: application.updatedAt.toISOString(),
+    last_used_at: application.lastUsedAt.toISOString(),
+  };
+}
+
+/** A secret as the API shows it: never itself. */
+export interface SecretJson {
+  readonly id: string;
+  readonly created_at: string;
+  readonly expires_at: string | null;
+}
+
+/** Renders a secret. */
+export function secretJson({ id, createdAt, expiresAt }: ClientSecret): SecretJson {
+  return {
+    id,
+    created_at: createdAt.toISOString(),
+    expires_at: expiresAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,51 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { secretJson, type SecretJson } from './application-json.js';
+import { managerOf } from './application-manager.js';
+import { ApplicationSecrets } from './application-secrets.service.js';
+import { APPLICATION_ID, ROTATE, SECRET_ID, type Rotate } from './applications.schemas.js';
+
+/** `/api/v1/applications/{id}/secrets`: the secrets of an application, which are told when they are made and never again. */
+@Controller('api/v1/applications/:id/secrets')
+@Access({ session: 'verified', origin: 'own', scope: 'svc:applications' })
+export class ApplicationSecretsController {
+  constructor(private readonly secrets: ApplicationSecrets) {}
+
+  @Get()
+  async list(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+  ): Promise<{ readonly secrets: SecretJson[] }> {
+    const secrets = await this.secrets.list(managerOf(session), id);
+    return { secrets: secrets.map(secretJson) };
+  }
+
+  @Post()
+  @HttpCode(201)
+  async rotate(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @Body({ schema: ROTATE }) { expires_previous_in_seconds: overlap }: Rotate,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<{
+    readonly id: string;
+    readonly client_secret: string;
+    readonly secrets: SecretJson[];
+  }> {
+    const { added, live } = await this.secrets.rotate(managerOf(session), id, overlap, origin);
+    return { id: added.id, client_secret: added.secret, secrets: live.map(secretJson) };
+  }
+
+  @Delete(':secretId')
+  @HttpCode(204)
+  async revoke(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: SECRET_ID }) { id, secretId }: { id: string; secretId: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.secrets.revoke(managerOf(session), id, secretId, origin);
+  }
+}

@@ -1,0 +1,90 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { applicationJson, type ApplicationJson } from './application-json.js';
+import { managerOf } from './application-manager.js';
+import {
+  APPLICATION_ID,
+  CHANGE,
+  PAGE,
+  REGISTER,
+  type Change,
+  type Page,
+  type Register,
+} from './applications.schemas.js';
+import { Applications } from './applications.service.js';
+import { ManagedApplications } from './managed-applications.service.js';
+
+/** `/api/v1/applications`: the OAuth clients that people register. One that somebody does not manage is not there: 404. */
+@Controller('api/v1/applications')
+@Access({ session: 'verified', origin: 'own', scope: 'svc:applications' })
+export class ApplicationsController {
+  constructor(
+    private readonly applications: Applications,
+    private readonly managed: ManagedApplications,
+  ) {}
+
+  @Post()
+  @HttpCode(201)
+  async register(
+    @CurrentSession() session: VerifiedSession,
+    @Body({ schema: REGISTER }) body: Register,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<ApplicationJson & { readonly client_secret?: string }> {
+    const { application, secret } = await this.applications.register(
+      managerOf(session),
+      body,
+      origin,
+    );
+    return {
+      ...applicationJson(application),
+      ...(secret === undefined ? {} : { client_secret: secret }),
+    };
+  }
+
+  @Get()
+  async list(@CurrentSession() session: VerifiedSession, @Query({ schema: PAGE }) { after }: Page) {
+    const { applications, next } = await this.managed.list(managerOf(session), after);
+    return { applications: applications.map(applicationJson), next };
+  }
+
+  @Get(':id')
+  async find(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+  ): Promise<ApplicationJson> {
+    return applicationJson(await this.managed.find(managerOf(session), id));
+  }
+
+  @Patch(':id')
+  async change(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @Body({ schema: CHANGE }) body: Change,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<ApplicationJson> {
+    return applicationJson(await this.applications.change(managerOf(session), id, body, origin));
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  async remove(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.applications.remove(managerOf(session), id, origin);
+  }
+
+  @Post(':id/revoke-tokens')
+  @HttpCode(200)
+  async revokeTokens(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<{ readonly revoked: number }> {
+    return { revoked: await this.applications.revokeTokens(managerOf(session), id, origin) };
+  }
+}

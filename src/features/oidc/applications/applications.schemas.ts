@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { OIDC_SCOPES, isOwnScope } from '#oidc/tokens/scopes.js';
+import { isSingleLine } from '#platform/http/single-line.js';
+import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '#oidc/provider/configuration.js';
+import { AUTH_METHODS } from './registration.js';
+
+/** Seconds for which a secret stays good beside its successor: a day unless told, 30 at most. */
+const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
+
+const GRANTS = [
+  'authorization_code',
+  'client_credentials',
+  DEVICE_GRANT,
+  TOKEN_EXCHANGE_GRANT,
+  FIDO2_GRANT,
+] as const;
+
+const TAKEN_SCOPES: ReadonlySet<string> = new Set([...OIDC_SCOPES, 'offline_access']);
+
+const address = z.string().min(1).max(2048);
+const addresses = (most: number) =>
+  z.array(address).max(most, `must have at most ${most} addresses`).nullish();
+
+const name = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(64, 'must have at most 64 characters')
+  .refine(isSingleLine, 'must be one line of text');
+
+/** RFC 6749 §3.3. */
+const scope = z
+  .string()
+  .max(128)
+  .regex(/^[!#-[\]-~]+$/, 'must be a scope: one word of ASCII')
+  .refine((one) => !isOwnScope(one), 'must not be a scope of this service')
+  .refine((one) => !TAKEN_SCOPES.has(one), 'is a scope of OpenID Connect, which every client has');
+
+const settings = {
+  profile: z.enum(['fapi2']).nullish(),
+  grant_types: z.array(z.enum(GRANTS)).min(1).max(GRANTS.length).nullish(),
+  auth_method: z.enum([...AUTH_METHODS, 'none']).nullish(),
+  redirect_uris: addresses(20),
+  post_logout_redirect_uris: addresses(20),
+  request_uris: addresses(10),
+  scopes: z.array(scope).max(50).nullish(),
+  /** What its keys may be is the library's to say. */
+  jwks: z.object({ keys: z.array(z.looseObject({})).min(1).max(10) }).nullish(),
+  jwks_uri: address.nullish(),
+  tls_client_auth_subject_dn: z.string().min(1).max(1024).nullish(),
+  sender_constraint: z.enum(['dpop', 'mtls']).nullish(),
+  require_signed_request_object: z.boolean().nullish(),
+  response_mode: z.enum(['jwt']).nullish(),
+};
+
+/** `POST /api/v1/applications`. What is null or missing is left to us; what we do not know is refused. */
+export const REGISTER = z.strictObject({
+  name,
+  type: z.enum(['web', 'spa', 'native', 'service']),
+  ...settings,
+});
+/** What {@link REGISTER} makes of a body. */
+export type Register = z.output<typeof REGISTER>;
+
+/** `PATCH /api/v1/applications/{id}`: what is missing stays, null goes back to what it is unsaid. The type stays. */
+export const CHANGE = z.strictObject({ name: name.optional(), ...settings });
+/** What {@link CHANGE} makes of a body. */
+export type Change = z.output<typeof CHANGE>;
+
+/** `GET /api/v1/applications`. */
+export const PAGE = z.object({
+  /** The `next` of the page before. */
+  after: z
+    .string()
+    .max(64)
+    .regex(/^[\w-]*$/)
+    .default(''),
+});
+/** What {@link PAGE} makes of a query. */
+export type Page = z.output<typeof PAGE>;
+
+/** `POST /api/v1/applications/{id}/secrets`; the body may be absent. */
+export const ROTATE = z
+  .strictObject({
+    expires_previous_in_seconds: z.int().min(0).max(OVERLAP.longest).default(OVERLAP.usual),
+  })
+  .prefault({});
+/** What {@link ROTATE} makes of a body. */
+export type Rotate = z.output<typeof ROTATE>;
+
+/** An id of a form that none of ours has names nothing: 404, not 400. */
+export const APPLICATION_ID = z.object({ id: z.string() });
+
+/** The ids of an application and of a secret of it. */
+export const SECRET_ID = z.object({ id: z.string(), secretId: z.string() });

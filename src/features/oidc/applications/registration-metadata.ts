@@ -1,0 +1,85 @@
+import { TYPES, type ApplicationType, type Registration } from './registration.js';
+
+/** The modes in which an authorization response is a signed JWT (JARM §2.3). */
+const SIGNED_MODES = ['jwt', 'query.jwt'];
+
+/** What is kept of a registration: RFC 7591 §2, and our own names beside. The defaults of the library stay unsaid. */
+export function metadataOf(registration: Registration): Record<string, unknown> {
+  const { sender_constraint: binding, profile, scopes, request_uris: requests } = registration;
+  const usesCodes = registration.grant_types.includes('authorization_code');
+  return {
+    client_name: registration.name,
+    application_type: TYPES[registration.type].isNative ? 'native' : 'web',
+    grant_types: registration.grant_types,
+    response_types: usesCodes ? ['code'] : [],
+    redirect_uris: registration.redirect_uris,
+    post_logout_redirect_uris: registration.post_logout_redirect_uris,
+    token_endpoint_auth_method: registration.auth_method,
+    ...(profile ? { svc_profile: profile, require_pushed_authorization_requests: true } : {}),
+    ...(scopes.length > 0 ? { svc_resource_scopes: scopes.join(' ') } : {}),
+    ...(requests.length > 0 ? { request_uris: requests } : {}),
+    ...(registration.jwks ? { jwks: registration.jwks } : {}),
+    ...(registration.jwks_uri === null ? {} : { jwks_uri: registration.jwks_uri }),
+    ...(registration.tls_client_auth_subject_dn === null
+      ? {}
+      : { tls_client_auth_subject_dn: registration.tls_client_auth_subject_dn }),
+    ...(binding === 'dpop' ? { dpop_bound_access_tokens: true } : {}),
+    ...(binding === 'mtls' ? { tls_client_certificate_bound_access_tokens: true } : {}),
+    ...(registration.require_signed_request_object ? { require_signed_request_object: true } : {}),
+    ...(registration.response_mode === 'jwt' ? { response_modes: SIGNED_MODES } : {}),
+  };
+}
+
+/** What {@link metadataOf} keeps, by the types it keeps it in. */
+interface Metadata {
+  readonly client_name?: string;
+  readonly application_type?: 'web' | 'native';
+  readonly grant_types?: readonly string[];
+  readonly redirect_uris?: readonly string[];
+  readonly post_logout_redirect_uris?: readonly string[];
+  readonly token_endpoint_auth_method?: Registration['auth_method'];
+  readonly svc_profile?: 'fapi2';
+  readonly svc_resource_scopes?: string;
+  readonly request_uris?: readonly string[];
+  readonly jwks?: Registration['jwks'];
+  readonly jwks_uri?: string;
+  readonly tls_client_auth_subject_dn?: string;
+  readonly dpop_bound_access_tokens?: boolean;
+  readonly tls_client_certificate_bound_access_tokens?: boolean;
+  readonly require_signed_request_object?: boolean;
+  readonly response_modes?: readonly string[];
+}
+
+/** The registration that {@link metadataOf} kept. */
+export function registrationOf(kept: Readonly<Record<string, unknown>>): Registration {
+  const metadata: Metadata = kept;
+  return {
+    name: metadata.client_name ?? '',
+    type: typeOf(metadata),
+    profile: metadata.svc_profile ?? null,
+    grant_types: metadata.grant_types ?? [],
+    auth_method: metadata.token_endpoint_auth_method ?? 'client_secret_basic',
+    redirect_uris: metadata.redirect_uris ?? [],
+    post_logout_redirect_uris: metadata.post_logout_redirect_uris ?? [],
+    request_uris: metadata.request_uris ?? [],
+    scopes: metadata.svc_resource_scopes?.split(' ') ?? [],
+    jwks: metadata.jwks ?? null,
+    jwks_uri: metadata.jwks_uri ?? null,
+    tls_client_auth_subject_dn: metadata.tls_client_auth_subject_dn ?? null,
+    sender_constraint: bindingOf(metadata),
+    require_signed_request_object: metadata.require_signed_request_object ?? false,
+    response_mode: metadata.response_modes === undefined ? null : 'jwt',
+  };
+}
+
+/** No two types have the same of these: nothing else has to be kept of it. */
+function typeOf(metadata: Metadata): ApplicationType {
+  if (metadata.application_type === 'native') return 'native';
+  if (metadata.grant_types?.includes('client_credentials')) return 'service';
+  return metadata.token_endpoint_auth_method === 'none' ? 'spa' : 'web';
+}
+
+function bindingOf(metadata: Metadata): Registration['sender_constraint'] {
+  if (metadata.dpop_bound_access_tokens) return 'dpop';
+  return metadata.tls_client_certificate_bound_access_tokens ? 'mtls' : null;
+}

@@ -1,0 +1,62 @@
+import { Injectable } from '@nestjs/common';
+import type { Client, KoaContextWithOIDC } from 'oidc-provider';
+import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import type { OwnMetadata } from './client-metadata.js';
+import { isFapi } from './client-rules.js';
+import { RESPONSE_MODES, ROUTES } from '#oidc/provider/configuration.js';
+import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+
+/** The address of a pushed request, which is no address at all (RFC 9126 §2.2). */
+const PUSHED = 'urn:ietf:params:oauth:request_uri:';
+
+/** Authorization requests that say elsewhere what they ask for (RFC 9101 §5.2), which the library does not read. */
+@Injectable()
+export class RequestObjects {
+  constructor(
+    private readonly oidc: OidcProvider,
+    private readonly outbound: OutboundHttp,
+  ) {}
+
+  /**
+   * Puts a request object where its address stands, in an authorization request that has one. The address must be one that
+   * the client registered, to the letter, and lead to no place of ours.
+   */
+  async resolve(ctx: KoaContextWithOIDC): Promise<void> {
+    if (
+      ctx.method !== 'GET' ||
+      ctx.path.toLowerCase().replace(/\/$/, '') !== ROUTES.authorization
+    ) {
+      return;
+    }
+    const { request_uri: address, client_id: clientId, response_mode: mode } = ctx.query;
+    if (typeof mode === 'string' && !RESPONSE_MODES.includes(mode)) {
+      ctx.query = { ...ctx.query, response_mode: 'unsupported' };
+    }
+    if (typeof address !== 'string' || address.startsWith(PUSHED)) return;
+    if (typeof clientId !== 'string' || ctx.query['request'] !== undefined) return; // the library says what is wrong
+    const request = await this.#fetch(address, clientId);
+    if (request === undefined) return;
+    ctx.query = { client_id: clientId, request };
+  }
+
+  /** @returns undefined where the library refuses by itself: an address that was not registered */
+  async #fetch(address: string, clientId: string): Promise<string | undefined> {
+    const client: (Client & OwnMetadata) | undefined =
+      await this.oidc.provider.Client.find(clientId);
+    const isRegistered = client?.request_uris?.includes(address) === true;
+    if (!client || !isRegistered || isFapi(client)) return undefined;
+    try {
+      const answer = await this.outbound.fetch(address, {
+        method: 'GET',
+        headers: { accept: 'application/oauth-authz-req+jwt, application/jwt' },
+      });
+      if (answer.status !== 200) return UNREADABLE;
+      return (await answer.text()).trim();
+    } catch {
+      return UNREADABLE;
+    }
+  }
+}
+
+/** In place of a request object that could not be had: the library refuses it, and tells the client. */
+const UNREADABLE = 'unreadable';

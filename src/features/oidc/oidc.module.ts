@@ -1,0 +1,118 @@
+import { Logger, Module, type OnModuleInit } from '@nestjs/common';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
+import { GrantsModule } from '#domain/grants/grants.module.js';
+import { PendingLogins } from '#domain/grants/pending-logins.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { TokenSigningModule } from '#domain/token-signing/token-signing.module.js';
+import { UsersModule } from '#domain/users/users.module.js';
+import { HttpModule } from '#platform/http/http.module.js';
+import { Views } from '#platform/http/views.service.js';
+import { OutboundModule } from '#platform/outbound/outbound.module.js';
+import { ApplicationRules } from './applications/application-rules.service.js';
+import { ApplicationSecretsController } from './applications/application-secrets.controller.js';
+import { ApplicationSecrets } from './applications/application-secrets.service.js';
+import { ApplicationsController } from './applications/applications.controller.js';
+import { Applications } from './applications/applications.service.js';
+import { ManagedApplications } from './applications/managed-applications.service.js';
+import { DeviceApprovals } from './device/device-approvals.service.js';
+import { DeviceController } from './device/device.controller.js';
+import { DeviceRequests } from './device/device-requests.service.js';
+import { AccessTokenJwts } from './tokens/access-token-jwts.service.js';
+import { Adapters } from './provider/adapters.service.js';
+import { ClientAdapter } from './clients/client-adapter.service.js';
+import { DevicePolls } from './device/device-polls.service.js';
+import { ErrorAnswers } from './provider/error-answers.service.js';
+import { GrantLoader } from './sessions/grant-loader.service.js';
+import { Holders } from './sessions/holders.service.js';
+import { Interactions } from './sessions/interactions.service.js';
+import { LibrarySteps } from './provider/library-steps.service.js';
+import { MutualTls } from './mutual-tls/mutual-tls.service.js';
+import { routeLibraryNotices } from './provider/library-notices.js';
+import { OidcProvider } from './provider/oidc-provider.service.js';
+import { OidcPendingLogins } from './sessions/pending-logins.service.js';
+import { PageSources } from './provider/page-sources.service.js';
+import { RequestObjects } from './clients/request-objects.service.js';
+import { SessionBridge } from './sessions/session-bridge.service.js';
+import { TokenPolicies } from './tokens/token-policies.service.js';
+import { Fido2Challenges } from './grants/fido2-challenges.service.js';
+import { Fido2Grant } from './grants/fido2-grant.service.js';
+import { Fido2LogIn } from './grants/fido2-log-in.service.js';
+import { SubjectTokens } from './grants/subject-tokens.service.js';
+import { TokenExchange } from './grants/token-exchange.service.js';
+import { TokenIssuer } from './grants/token-issuer.service.js';
+import { AuthorizationController } from './routes/authorization.controller.js';
+import { DiscoveryController } from './routes/discovery.controller.js';
+import { Fido2Controller } from './routes/fido2.controller.js';
+import { InteractionController } from './routes/interaction.controller.js';
+import { RegistrationController } from './routes/registration.controller.js';
+import { TokenController } from './routes/token.controller.js';
+
+/**
+ * /oauth/*, /device, /interaction, /.well-known/* and /api/v1/applications: OAuth 2.0, OpenID Connect and FAPI 2.0, with
+ * `oidc-provider` as the core. One controller method a path, so that limits, access rules, metrics and headers hold for each.
+ * It decides neither who somebody is (domain/sessions) nor what hangs on what (domain/grants).
+ */
+@Module({
+  imports: [
+    AuditModule,
+    AuthenticatorsModule,
+    GrantsModule,
+    HttpModule,
+    OutboundModule,
+    SessionsModule,
+    TokenSigningModule,
+    UsersModule,
+  ],
+  controllers: [
+    ApplicationSecretsController,
+    ApplicationsController,
+    AuthorizationController,
+    DeviceController,
+    DiscoveryController,
+    Fido2Controller,
+    InteractionController,
+    RegistrationController,
+    TokenController,
+  ],
+  providers: [
+    AccessTokenJwts,
+    Adapters,
+    ApplicationRules,
+    ApplicationSecrets,
+    Applications,
+    ClientAdapter,
+    DeviceApprovals,
+    DevicePolls,
+    DeviceRequests,
+    ErrorAnswers,
+    Fido2Challenges,
+    Fido2Grant,
+    Fido2LogIn,
+    GrantLoader,
+    Holders,
+    Interactions,
+    LibrarySteps,
+    ManagedApplications,
+    MutualTls,
+    OidcProvider,
+    PageSources,
+    RequestObjects,
+    SessionBridge,
+    SubjectTokens,
+    TokenExchange,
+    TokenIssuer,
+    TokenPolicies,
+    { provide: PendingLogins, useClass: OidcPendingLogins },
+  ],
+  exports: [Interactions, OidcProvider, PendingLogins],
+})
+export class OidcModule implements OnModuleInit {
+  constructor(private readonly views: Views) {
+    routeLibraryNotices(new Logger('oidc'));
+  }
+
+  onModuleInit(): void {
+    this.views.register(new URL('views/', import.meta.url));
+  }
+}

@@ -1,0 +1,211 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { Provider, errors, type Adapter, type AdapterPayload } from 'oidc-provider';
+import { ArtifactLookUps } from '#domain/grants/artifact-look-ups.service.js';
+import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/artifact.js';
+import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
+import { GrantsRepository } from '#domain/grants/grants.repository.js';
+import { newUuid } from '#platform/crypto/random.js';
+import { sqlStateOf } from '#platform/database/faults.js';
+import { originOf } from '#platform/http/client-origin.js';
+import { ClientAdapter } from '#oidc/clients/client-adapter.service.js';
+import { DevicePolls } from '#oidc/device/device-polls.service.js';
+import { exchangeOf, requestOf } from './exchange.js';
+import { sessionIdOfGrant } from '#oidc/sessions/grant-id.js';
+
+/** PostgreSQL's word for a reference to what is gone. */
+const FOREIGN_KEY_VIOLATION = '23503';
+
+/** Seconds in which the first of two who redeem a code may still be waiting for the answer. */
+const AT_ONCE = 5;
+
+/** The library's storage: one adapter a model, all of them on PostgreSQL, and once-only acts by one statement each. */
+@Injectable()
+export class Adapters {
+  constructor(
+    private readonly manager: EntityManager,
+    private readonly lookUps: ArtifactLookUps,
+    private readonly artifacts: ArtifactsRepository,
+    private readonly grants: GrantsRepository,
+    private readonly clients: ClientAdapter,
+    private readonly polls: DevicePolls,
+  ) {}
+
+  /** The adapter of a model, by the library's name of it. */
+  of(model: string): Adapter {
+    const shared = this.#artifactAdapter(model);
+    switch (model) {
+      case 'Client':
+        return { ...shared, ...this.#clientAdapter() };
+      case 'Grant':
+        return { ...shared, ...this.#grantAdapter() };
+      case 'AccessToken':
+      case 'ClientCredentials':
+        return {
+          ...shared,
+          upsert: (id, payload, expiresIn) => this.#issue(model, id, payload, expiresIn),
+          destroy: (id) => this.#end(model, id),
+        };
+      case 'DeviceCode':
+        return {
+          ...shared,
+          find: async (id) => {
+            if (Provider.ctx?.oidc.route === 'token') await this.polls.count(id);
+            return shared.find(id);
+          },
+        };
+      default:
+        return shared;
+    }
+  }
+
+  #artifactAdapter(model: string): Adapter {
+    const key = (id: string) => ({ model, id: artifactId(id) });
+    return {
+      upsert: (id, payload, expiresIn) =>
+        goneIsRefused(
+          this.artifacts.upsert(this.manager, artifactOf(model, id, payload, expiresIn)),
+        ),
+      find: async (id) => {
+        const found = await this.lookUps.find(key(id));
+        if (!found) return undefined;
+        noteReuse(found);
+        return { ...found.payload, jti: id, consumed: found.consumed };
+      },
+      consume: async (id) => {
+        if (await this.artifacts.consume(this.manager, key(id))) return;
+        // Somebody was faster, in this very moment: with a code that is theft, and what it gives is taken back (RFC 6749
+        // §4.1.2). One that comes later the library sees as consumed, and takes its grant back by itself.
+        const found = await this.artifacts.find(this.manager, [key(id)]);
+        const [first] = found.values();
+        const grantId = first?.payload['grantId'];
+        if (typeof grantId === 'string') {
+          await this.grants.endSoon(this.manager, artifactId(grantId));
+        }
+        throw model === 'PushedAuthorizationRequest'
+          ? new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
+          : new errors.InvalidGrant('it was already used');
+      },
+      destroy: (id) => this.artifacts.destroy(this.manager, key(id)),
+      revokeByGrantId: async (grantId) => {
+        if (isReusedAtOnce()) return; // the grant ends, and this with it
+        await this.artifacts.destroyOfGrant(this.manager, model, artifactId(grantId));
+      },
+      // Sessions of the library carry no token, and device codes are looked up by our own page.
+      findByUid: () => Promise.resolve(undefined),
+      findByUserCode: () => Promise.resolve(undefined),
+    };
+  }
+
+  #clientAdapter(): Pick<Adapter, 'find' | 'upsert' | 'destroy'> {
+    const { find, upsert, destroy } = this.clients;
+    return { find, upsert, destroy };
+  }
+
+  #grantAdapter(): Pick<Adapter, 'upsert' | 'find' | 'destroy'> {
+    return {
+      upsert: async (id, payload, expiresIn = 0) => {
+        const written = await this.grants.upsert(this.manager, {
+          id: artifactId(id),
+          clientId: payload.clientId ?? '',
+          userId: payload.accountId ?? '',
+          sessionId: sessionIdOfGrant(id),
+          payload: withoutId(payload),
+          expiresIn,
+        });
+        if (!written) throw new errors.AccessDenied('the session has ended');
+      },
+      find: async (id) => {
+        const payload = await this.grants.find(this.manager, artifactId(id));
+        return payload && { ...payload, jti: id };
+      },
+      destroy: (id) =>
+        isReusedAtOnce()
+          ? this.grants.endSoon(this.manager, artifactId(id))
+          : this.grants.destroy(this.manager, artifactId(id)),
+    };
+  }
+
+  /** Ends a token; where its client asks for that (RFC 7009), with an audit row. */
+  async #end(model: string, id: string): Promise<void> {
+    const ctx = Provider.ctx;
+    const key = { model, id: artifactId(id) };
+    if (ctx?.oidc.route !== 'revocation') {
+      await this.artifacts.destroy(this.manager, key);
+      return;
+    }
+    await this.artifacts.revoke(this.manager, key, {
+      auditId: newUuid(),
+      origin: originOf(requestOf(ctx)),
+      details: { client_id: ctx.oidc.client?.clientId },
+    });
+  }
+
+  /** Records a token, and its audit row with it. */
+  async #issue(
+    model: 'AccessToken' | 'ClientCredentials',
+    id: string,
+    payload: AdapterPayload,
+    expiresIn?: number,
+  ): Promise<void> {
+    const ctx = Provider.ctx;
+    if (!ctx) throw new Error('a token is issued outside a request');
+    const artifact = artifactOf(model, id, payload, expiresIn);
+    const audit = {
+      auditId: newUuid(),
+      origin: originOf(requestOf(ctx)),
+      details: {
+        client_id: payload.clientId,
+        grant_type: payload.gty ?? 'client_credentials',
+        scope: payload.scope,
+        audience: payload.aud,
+      },
+    };
+    const issued =
+      model === 'AccessToken'
+        ? await this.artifacts.issueToPerson(this.manager, artifact, audit)
+        : await this.artifacts.issueToClient(this.manager, artifact, audit);
+    if (!issued) throw new errors.InvalidGrant('the session has ended');
+  }
+}
+
+/** Remembers that a code which comes again was redeemed only seconds ago. */
+function noteReuse({ consumed }: StoredArtifact): void {
+  const ctx = Provider.ctx;
+  if (consumed === undefined || !ctx) return;
+  exchangeOf(ctx).isReusedAtOnce = Date.now() / 1000 - consumed < AT_ONCE;
+}
+
+function isReusedAtOnce(): boolean {
+  const ctx = Provider.ctx;
+  return ctx !== undefined && exchangeOf(ctx).isReusedAtOnce === true;
+}
+
+function artifactOf(model: string, id: string, payload: AdapterPayload, expiresIn = 0): Artifact {
+  const session = payload['session'] as { readonly accountId?: string } | undefined;
+  return {
+    model,
+    id: artifactId(id),
+    payload: withoutId(payload),
+    grantId: payload.grantId === undefined ? null : artifactId(payload.grantId),
+    clientId: payload.clientId ?? null,
+    userId: payload.accountId ?? session?.accountId ?? null,
+    userCode: payload.userCode ?? null,
+    expiresIn,
+  };
+}
+
+/** The id is the secret: of it only the hash is kept. */
+function withoutId({ jti: _secret, ...payload }: AdapterPayload): AdapterPayload {
+  return payload;
+}
+
+/** What hangs on a row that is gone cannot be written: the account was removed, or the grant revoked, a moment ago. */
+async function goneIsRefused(written: Promise<void>): Promise<void> {
+  try {
+    await written;
+  } catch (error) {
+    if (sqlStateOf(error) !== FOREIGN_KEY_VIOLATION) throw error;
+    throw new errors.InvalidGrant('the session has ended');
+  }
+}

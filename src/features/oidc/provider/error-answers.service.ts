@@ -1,0 +1,82 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { ErrorOut, KoaContextWithOIDC, Provider, errors } from 'oidc-provider';
+import { asDomainError } from '#platform/errors/as-domain-error.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
+import { logError } from '#platform/errors/error-log.js';
+import { oauthJson } from '#platform/errors/oauth-json.js';
+import { Views } from '#platform/http/views.service.js';
+
+/** The endpoints that people meet, in a browser; everything else is asked by programs. */
+const PAGES: ReadonlySet<string> = new Set([
+  'authorization',
+  'resume',
+  'end_session',
+  'end_session_confirm',
+  'end_session_success',
+]);
+
+/** The library's errors in our voices: a page for people, RFC 6749 for programs, and a line in the log. */
+@Injectable()
+export class ErrorAnswers {
+  readonly #logger = new Logger('oidc');
+
+  constructor(private readonly views: Views) {}
+
+  /** What the library would render by itself, negotiated by `Accept`: here the endpoint decides, and nothing else. */
+  render(ctx: KoaContextWithOIDC, out: ErrorOut, error: Error): void {
+    if (!PAGES.has(ctx.oidc.route)) {
+      ctx.body = out;
+      return;
+    }
+    const isOurs = out.error === 'server_error';
+    const fault = isOurs ? asDomainError(error) : undefined;
+    ctx.type = 'html';
+    ctx.body = this.views.render('error', {
+      title: fault ? CATALOGUE[fault.code].title : 'The request was refused',
+      detail: fault?.detail ?? out.error_description ?? out.error,
+    });
+    if (fault) ctx.status = fault.status;
+  }
+
+  /** Logs what goes wrong, and tells our own trouble as such: never as a client's error. */
+  listen(provider: Provider): void {
+    provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
+      const fault = asDomainError(error);
+      logError(fault);
+      if (fault.retryAfter !== undefined) ctx.set('Retry-After', String(fault.retryAfter));
+      if (ctx.response.is('html') || ctx.status < 400) return; // a page, or on its way to the client
+      const { type, content } = oauthJson(fault);
+      ctx.status = fault.status;
+      ctx.type = type;
+      ctx.body = content;
+    });
+    for (const event of CLIENT_ERRORS) {
+      provider.on(
+        event as 'grant.error',
+        (_ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) => {
+          const { error: code, error_description: description, error_detail: detail } = error;
+          this.#logger.warn(
+            `${event.replace('.error', '')}: ${code}: ${detail ?? description ?? ''}`,
+          );
+        },
+      );
+    }
+  }
+}
+
+/** What the library tells of clients' errors, by endpoint. */
+const CLIENT_ERRORS = [
+  'authorization.error',
+  'grant.error',
+  'introspection.error',
+  'revocation.error',
+  'userinfo.error',
+  'pushed_authorization_request.error',
+  'device_authorization.error',
+  'registration_create.error',
+  'registration_read.error',
+  'registration_update.error',
+  'registration_delete.error',
+  'end_session.error',
+  'end_session_confirm.error',
+] as const;

@@ -1,0 +1,30 @@
+import type { Request, Response } from 'express';
+import type { KoaContextWithOIDC } from 'oidc-provider';
+import type { GrantHolder } from '#domain/grants/grant-holder.js';
+
+/** What a request was found to be about, for the hooks of the library that cannot ask by themselves. */
+export interface Exchange {
+  /** Who is behind the grant or the browser's session; null once it was found that nobody is. */
+  holder?: GrantHolder | null;
+  /** That a code came again while whoever was first may still be waiting for their answer. */
+  isReusedAtOnce?: boolean;
+}
+
+const exchanges = new WeakMap<object, Exchange>();
+
+/** The notes of a request: one object from its first hook to its last. */
+export function exchangeOf(ctx: Pick<KoaContextWithOIDC, 'req'>): Exchange {
+  let exchange = exchanges.get(ctx.req);
+  if (!exchange) exchanges.set(ctx.req, (exchange = {}));
+  return exchange;
+}
+
+/** The request as Express knows it: the library was called with it. */
+export function requestOf(ctx: Pick<KoaContextWithOIDC, 'req'>): Request {
+  return ctx.req as Request;
+}
+
+/** The response as Express knows it. */
+export function responseOf(ctx: Pick<KoaContextWithOIDC, 'res'>): Response {
+  return ctx.res as Response;
+}

@@ -1,0 +1,231 @@
+import type { IncomingMessage } from 'node:http';
+import { Inject, Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import type { Request, Response } from 'express';
+import {
+  Provider,
+  errors,
+  interactionPolicy,
+  type Configuration,
+  type KoaContextWithOIDC,
+} from 'oidc-provider';
+import { ReplaysRepository } from '#domain/grants/replays.repository.js';
+import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { equalInConstantTime } from '#platform/crypto/constant-time.js';
+import { deriveKey } from '#platform/crypto/derive-key.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
+import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import { AccessTokenJwts } from '#oidc/tokens/access-token-jwts.service.js';
+import { Adapters } from './adapters.service.js';
+import { accessTokenClaims } from '#oidc/tokens/claims.js';
+import {
+  EXTRA_METADATA,
+  checkFapiProfile,
+  secretHashesOf,
+  type OwnMetadata,
+} from '#oidc/clients/client-metadata.js';
+import {
+  checkClientAssertion,
+  checkMetadata,
+  checkRequestObject,
+  isFapi,
+  requiresPkce,
+} from '#oidc/clients/client-rules.js';
+import { FIXED } from './configuration.js';
+import { ErrorAnswers } from './error-answers.service.js';
+import { exchangeOf } from './exchange.js';
+import { GrantLoader } from '#oidc/sessions/grant-loader.service.js';
+import { LIFETIMES, accessTokenLifetime } from './lifetimes.js';
+import { MutualTls } from '#oidc/mutual-tls/mutual-tls.service.js';
+import { PageSources } from './page-sources.service.js';
+import { resourceServerInfo } from '#oidc/tokens/resource-servers.js';
+import { SessionBridge } from '#oidc/sessions/session-bridge.service.js';
+import { TokenPolicies } from '#oidc/tokens/token-policies.service.js';
+
+/** Letters and digits that nobody takes for one another, each as likely as any (RFC 8628 §6.1). */
+const USER_CODE = { charset: 'base-20', mask: '****-****' } as const;
+
+/** Seconds that an id is remembered beyond its proof's end: a proof may be dated ahead as far as it may lie back. */
+const REPLAY_MARGIN = 600;
+
+/** The OAuth 2.0 and OpenID Connect core: `oidc-provider`, with everything that matters decided by us. */
+@Injectable()
+export class OidcProvider {
+  readonly provider: Provider;
+  #answer: ReturnType<Provider['callback']> | undefined;
+  readonly #authorities: { readonly main: string; readonly mutualTls: string };
+  readonly #scheme: string;
+  readonly #mutualTlsPort: number | undefined;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    manager: EntityManager,
+    adapters: Adapters,
+    bridge: SessionBridge,
+    grants: GrantLoader,
+    jwts: AccessTokenJwts,
+    replays: ReplaysRepository,
+    keys: TokenSigningKeys,
+    outbound: OutboundHttp,
+    mutualTls: MutualTls,
+    pages: PageSources,
+    answers: ErrorAnswers,
+    policies: TokenPolicies,
+  ) {
+    const { baseUrl, tls, mtls } = config.http;
+    const { host, hostname, protocol } = new URL(baseUrl);
+    this.#authorities = { main: host, mutualTls: `${hostname}:${mtls.port}` };
+    this.#scheme = protocol.slice(0, -1);
+    this.#mutualTlsPort = tls ? mtls.port : undefined;
+    const sessionSeconds = config.session.hours * 3600;
+    const secrets = [config.secrets.root, config.secrets.previousRoot].filter(
+      (s) => s !== undefined,
+    );
+
+    const configuration: Configuration = {
+      ...FIXED,
+      adapter: (model: string) => adapters.of(model),
+      jwks: keys.privateJwks(),
+      clientAuthMethods: [...(FIXED.clientAuthMethods ?? []), ...mutualTls.authMethods()],
+      cookies: {
+        keys: secrets.map((secret) => deriveKey(secret, 'OAuth cookies', 32).toString('base64url')),
+        names: { session: 'svc_op', interaction: 'svc_ix', resume: 'svc_rs' },
+        long: { httpOnly: true, sameSite: 'lax', signed: true },
+        short: { httpOnly: true, sameSite: 'lax', signed: true },
+      },
+      interactions: {
+        policy: interactionPolicy.base(),
+        url: (_ctx, { uid }) => `/interaction/${uid}`,
+      },
+      findAccount: (ctx, subject, source) => bridge.findAccount(ctx, subject, source),
+      loadExistingGrant: (ctx) => grants.load(ctx),
+      // Awaited in every authorization request, whether the parameter is there or not.
+      extraParams: { svc_session: (ctx) => bridge.follow(ctx) },
+      extraTokenClaims: (ctx, token) => {
+        if (token.kind === 'ClientCredentials') return undefined;
+        const { holder } = exchangeOf(ctx);
+        if (!holder) throw new errors.InvalidGrant('no session stands behind this grant');
+        return accessTokenClaims(holder);
+      },
+      formats: {
+        ...FIXED.formats,
+        customizers: {
+          jwt: (ctx, token, jwt) =>
+            jwts.register(ctx, token, jwt.payload as Parameters<AccessTokenJwts['register']>[2]),
+        },
+      },
+      pkce: { required: requiresPkce },
+      extraClientMetadata: {
+        properties: [...EXTRA_METADATA],
+        validator: (ctx, key, value, metadata) => {
+          checkMetadata(ctx, key, value, metadata);
+          if (key === 'svc_profile') checkFapiProfile(metadata);
+        },
+      },
+      assertJwtClientAuthClaimsAndHeader: (_ctx, claims) => checkClientAssertion(baseUrl, claims),
+      fetch: (url, options) => outbound.fetch(new Request(url).url, options ?? {}),
+      renderError: (ctx, out, error) => answers.render(ctx, out, error),
+      features: {
+        devInteractions: { enabled: false },
+        clientCredentials: { enabled: true },
+        claimsParameter: { enabled: true },
+        introspection: {
+          enabled: true,
+          allowedPolicy: (_ctx, client, token) => policies.mayIntrospect(client, token),
+        },
+        jwtIntrospection: { enabled: true },
+        revocation: {
+          enabled: true,
+          allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
+        },
+        registration: { enabled: true },
+        registrationManagement: { enabled: true, rotateRegistrationAccessToken: true },
+        requestObjects: {
+          enabled: true,
+          assertJwtClaimsAndHeader: (_ctx, claims, _header, client) =>
+            checkRequestObject(claims, client as OwnMetadata),
+        },
+        jwtResponseModes: { enabled: true },
+        pushedAuthorizationRequests: { enabled: true },
+        dPoP: {
+          enabled: true,
+          nonceSecret: deriveKey(config.secrets.root, 'DPoP nonces', 32),
+          requireNonce: () => false,
+        },
+        fapi: {
+          enabled: true,
+          profile: (_ctx, client) =>
+            isFapi(client as OwnMetadata | undefined) ? '2.0' : undefined,
+        },
+        mTLS: mutualTls.feature(),
+        resourceIndicators: {
+          enabled: true,
+          getResourceServerInfo: resourceServerInfo(baseUrl),
+          defaultResource: () => undefined,
+          useGrantedResource: () => false,
+        },
+        deviceFlow: { enabled: true, ...USER_CODE, deviceInfo: pages.deviceInfo },
+        rpInitiatedLogout: {
+          enabled: true,
+          logoutSource: pages.logout,
+          postLogoutSuccessSource: pages.loggedOut,
+        },
+      },
+      ttl: {
+        ...FIXED.ttl,
+        AccessToken: accessTokenLifetime,
+        DeviceCode: config.oidc.deviceCode.expiresSeconds,
+        Grant: sessionSeconds,
+        // One that nobody is logged in with remembers what a page asked, and no more.
+        Session: (_ctx, { accountId }) => (accountId ? sessionSeconds : LIFETIMES.interaction),
+        Interaction: LIFETIMES.interaction,
+      },
+    };
+    const provider = new Provider(baseUrl, configuration);
+    provider.proxy = true; // its headers are ours: see answer
+    provider.ReplayDetection.unique = (issuer, jti, exp) =>
+      replays.spend(manager, issuer, jti, new Date((exp + REPLAY_MARGIN) * 1000));
+    compareByHash(provider);
+    answers.listen(provider);
+    this.provider = provider;
+  }
+
+  /**
+   * Lets the library answer a request of a route of ours. It takes every address of `Host` and `X-Forwarded-*`: these
+   * become what the configuration says, so that neither discovery nor audiences nor proofs follow what a client wrote.
+   */
+  async answer(request: Request, response: Response): Promise<void> {
+    const { headers } = request;
+    const authority = this.#isMutualTls(request)
+      ? this.#authorities.mutualTls
+      : this.#authorities.main;
+    headers.host = authority;
+    headers['x-forwarded-host'] = authority;
+    headers['x-forwarded-proto'] = this.#scheme;
+    // Made on first need: it holds the steps that were added until then.
+    this.#answer ??= this.provider.callback();
+    await this.#answer(request, response);
+  }
+
+  /** Runs a step before or after the library's own. */
+  use(step: (ctx: KoaContextWithOIDC, next: () => Promise<void>) => Promise<void>): void {
+    this.provider.use(step as Parameters<Provider['use']>[0]);
+  }
+
+  #isMutualTls({ socket }: Pick<IncomingMessage, 'socket'>): boolean {
+    return this.#mutualTlsPort !== undefined && socket.localPort === this.#mutualTlsPort;
+  }
+}
+
+/** In place of a client's secret the library holds the hashes of those that are good: it compares by them. */
+function compareByHash({ Client }: Provider): void {
+  Client.prototype.compareClientSecret = compareClientSecret;
+}
+
+function compareClientSecret(this: { readonly clientSecret?: string }, actual: string): boolean {
+  const presented = hashOpaqueToken(actual).toString('base64url');
+  return secretHashesOf(this.clientSecret).some((hash) =>
+    equalInConstantTime(hash.toString('base64url'), presented),
+  );
+}

@@ -1,0 +1,39 @@
+import { Injectable } from '@nestjs/common';
+import type { KoaContextWithOIDC } from 'oidc-provider';
+import { clientAddressOf } from '#platform/http/client-origin.js';
+import { Views } from '#platform/http/views.service.js';
+import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
+import { requestOf } from './exchange.js';
+
+/** Our pages in place of the library's: no inline script, nothing from elsewhere. */
+@Injectable()
+export class PageSources {
+  constructor(private readonly views: Views) {}
+
+  /**
+   * Asks whether to log out (RP-Initiated Logout §2), whoever has a session here, of whatever kind: the library knows only
+   * those that an application was given.
+   */
+  readonly logout = (ctx: KoaContextWithOIDC): void => {
+    ctx.type = 'html';
+    ctx.body = this.views.render('end-session', {
+      secret: (ctx.oidc.session?.state as { readonly secret: string } | undefined)?.secret,
+      clientName: ctx.oidc.client?.clientName ?? null,
+      isLoggedIn:
+        ctx.oidc.session?.accountId !== undefined ||
+        readCookie(requestOf(ctx), SESSION_COOKIE) !== undefined,
+    });
+  };
+
+  /** Says that it is done, where the client named no address to go on to. */
+  readonly loggedOut = (ctx: KoaContextWithOIDC): void => {
+    ctx.type = 'html';
+    ctx.body = this.views.render('logged-out', {});
+  };
+
+  /** What is kept of whoever asks for a device code: the person who approves it sees it. */
+  readonly deviceInfo = (ctx: KoaContextWithOIDC): Record<string, unknown> => ({
+    ip: clientAddressOf(requestOf(ctx)) ?? null,
+    userAgent: ctx.get('user-agent').slice(0, 512),
+  });
+}

@@ -1,0 +1,76 @@
+import { Body, Controller, Get, Inject, Post, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { Public } from '#platform/http/access/access.js';
+import { BodyType } from '#platform/http/body/body-type.js';
+import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import { ROUTES } from '#oidc/provider/configuration.js';
+
+/** The fields of a form, as they came. */
+type Fields = Readonly<Record<string, string | readonly string[]>> | undefined;
+
+/** Where browsers come with an authorization request, and where they come back to after an interaction. */
+@Controller('oauth')
+@Public()
+export class AuthorizationController {
+  readonly #baseUrl: string;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly oidc: OidcProvider,
+  ) {
+    this.#baseUrl = config.http.baseUrl;
+  }
+
+  @Get('authorize')
+  authorize(@Req() request: Request, @Res() response: Response): Promise<void> {
+    return this.oidc.answer(request, response);
+  }
+
+  /** OpenID Connect Core §3.1.2.1 wants POST as well: it leads to the GET, since Lax cookies do not come with the POST. */
+  @Post('authorize')
+  @BodyType('fields')
+  authorizeByPost(@Body() fields: Fields, @Res() response: Response): void {
+    this.#redirectToGet(ROUTES.authorization, fields, response);
+  }
+
+  @Get('authorize/:uid')
+  resume(@Req() request: Request, @Res() response: Response): Promise<void> {
+    return this.oidc.answer(request, response);
+  }
+
+  /** RP-Initiated Logout §2. */
+  @Get('logout')
+  logOut(@Req() request: Request, @Res() response: Response): Promise<void> {
+    request.headers.accept = 'text/html'; // whoever comes here is a browser's user, errors and all
+    return this.oidc.answer(request, response);
+  }
+
+  @Post('logout')
+  @BodyType('fields')
+  logOutByPost(@Body() fields: Fields, @Res() response: Response): void {
+    this.#redirectToGet(ROUTES.end_session, fields, response);
+  }
+
+  @Post('logout/confirm')
+  @BodyType('fields')
+  confirmLogOut(@Req() request: Request, @Res() response: Response): Promise<void> {
+    if (request.headers.accept !== 'application/json') request.headers.accept = 'text/html';
+    return this.oidc.answer(request, response);
+  }
+
+  @Get('logout/success')
+  loggedOut(@Req() request: Request, @Res() response: Response): Promise<void> {
+    request.headers.accept = 'text/html';
+    return this.oidc.answer(request, response);
+  }
+
+  #redirectToGet(path: string, fields: Fields, response: Response): void {
+    const query = new URLSearchParams(
+      Object.entries(fields ?? {}).flatMap(([name, values]) =>
+        [values].flat().map((value): [string, string] => [name, value]),
+      ),
+    );
+    response.redirect(303, `${this.#baseUrl}${path}?${query.toString()}`);
+  }
+}

@@ -1,0 +1,51 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import type { KoaContextWithOIDC } from 'oidc-provider';
+import { artifactId } from '#domain/grants/artifact.js';
+import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import { GrantsRepository } from '#domain/grants/grants.repository.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
+import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
+import { exchangeOf, requestOf } from '#oidc/provider/exchange.js';
+
+/** Who a request is about: looked up live, once a request. */
+@Injectable()
+export class Holders {
+  constructor(
+    private readonly manager: EntityManager,
+    private readonly grants: GrantsRepository,
+  ) {}
+
+  /** The person whose browser asks: logged in with a key, and not merely signed in upstream. */
+  async ofBrowser(ctx: Pick<KoaContextWithOIDC, 'req'>): Promise<GrantHolder | undefined> {
+    const exchange = exchangeOf(ctx);
+    if (exchange.holder === undefined) {
+      const token = readCookie(requestOf(ctx), SESSION_COOKIE);
+      const found = token
+        ? await this.grants.holderOfBrowser(this.manager, hashOpaqueToken(token))
+        : undefined;
+      exchange.holder = found ?? null;
+    }
+    return exchange.holder ?? undefined;
+  }
+
+  /** The person behind a grant, by the library's id of it. */
+  async ofGrant(
+    ctx: Pick<KoaContextWithOIDC, 'req'>,
+    grantId: string,
+  ): Promise<GrantHolder | undefined> {
+    const exchange = exchangeOf(ctx);
+    exchange.holder = (await this.grants.holder(this.manager, artifactId(grantId))) ?? null;
+    return exchange.holder ?? undefined;
+  }
+
+  /** The person whose session this is. */
+  async ofSession(
+    ctx: Pick<KoaContextWithOIDC, 'req'>,
+    sessionId: string,
+  ): Promise<GrantHolder | undefined> {
+    const exchange = exchangeOf(ctx);
+    exchange.holder = (await this.grants.holderOfSession(this.manager, sessionId)) ?? null;
+    return exchange.holder ?? undefined;
+  }
+}
