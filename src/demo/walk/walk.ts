@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
 import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
 import type { CreateOptions, GetOptions, SoftwareKey } from '../software-key.js';
+import { approveCommandLine, signInToApplication } from './oauth.js';
 import { readCertificate } from './ssh-certificate.js';
 import { read, unexpected, Walker } from './walker.js';
 
@@ -38,6 +39,8 @@ export const STEPS: readonly Step[] = [
   { name: 'list the keys', run: listKeys },
   { name: 'get an SSH certificate', run: getSshCertificate },
   { name: 'check it against the CA key', run: checkSshCertificate },
+  { name: 'sign in to an application', run: signInToApplication },
+  { name: 'approve the command line', run: approveCommandLine },
 ];
 
 /** A newcomer at the door of the service. */

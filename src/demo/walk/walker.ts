@@ -20,6 +20,9 @@ interface Cookie {
 const MOST_REDIRECTS = 15;
 const MOST_WAITS = 3;
 
+const JSON_TYPE = 'application/json';
+const FORM = 'application/x-www-form-urlencoded';
+
 /** A person at a browser, as far as HTTP goes: keeps cookies, follows redirects, waits when told to. */
 export class Walker {
   readonly #cookies = new Map<string, Map<string, Cookie>>();
@@ -38,6 +41,38 @@ export class Walker {
     throw new Error(`${path} leads in a circle`);
   }
 
+  /** Goes wherever an address of ours leads, until it leads to somebody else's: returns that one, unasked. */
+  async goUntil(path: string, elsewhere: string): Promise<URL | Answer> {
+    let url = new URL(path, this.baseUrl);
+    for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
+      const answer = await this.#send('GET', url);
+      const location = answer.headers.get('location');
+      if (location === null) return answer;
+      url = new URL(location, url);
+      if (url.href.startsWith(elsewhere)) return url;
+    }
+    throw new Error(`${path} leads in a circle`);
+  }
+
+  /** Sends a form, as OAuth clients do (RFC 6749 §3.2), and reads the answer, which must be a success of this shape. */
+  async sendForm<Schema extends z.ZodType>(
+    path: string,
+    fields: Readonly<Record<string, string>>,
+    schema: Schema,
+  ) {
+    const form = new URLSearchParams(fields).toString();
+    return read(await this.#send('POST', new URL(path, this.baseUrl), form, FORM), schema);
+  }
+
+  /** Reads JSON with an access token in the header. */
+  async getWith<Schema extends z.ZodType>(token: string, path: string, schema: Schema) {
+    const response = await fetch(new URL(path, this.baseUrl), {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
+    return schema.parse(await response.json());
+  }
+
   /** Sends JSON, or nothing, as one of our own pages would; a redirect is not followed. */
   post(path: string, body?: object): Promise<Answer> {
     return this.#send('POST', new URL(path, this.baseUrl), body && JSON.stringify(body));
@@ -53,11 +88,11 @@ export class Walker {
     return new Date(this.#jar(new URL(this.baseUrl)).get('svc_session')?.expires ?? 0);
   }
 
-  async #send(method: string, url: URL, body?: string): Promise<Answer> {
+  async #send(method: string, url: URL, body?: string, type = JSON_TYPE): Promise<Answer> {
     for (let waits = 0; ; waits += 1) {
       const response = await fetch(url, {
         method,
-        headers: this.#headers(method, url, body),
+        headers: this.#headers(method, url, body === undefined ? undefined : type),
         body: body ?? null,
         redirect: 'manual', // by hand, to see every cookie
       });
@@ -70,12 +105,12 @@ export class Walker {
     }
   }
 
-  #headers(method: string, url: URL, body: string | undefined): Headers {
+  #headers(method: string, url: URL, type: string | undefined): Headers {
     const headers = new Headers();
     const cookies = [...this.#jar(url)].map(([name, { value }]) => [name, value]);
     if (cookies.length > 0) headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
     if (method === 'POST') headers.set('origin', this.baseUrl);
-    if (body !== undefined) headers.set('content-type', 'application/json');
+    if (type !== undefined) headers.set('content-type', type);
     return headers;
   }
 
@@ -102,7 +137,7 @@ export class Walker {
  * @throws Error with what the service said instead
  */
 export function read<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.output<Schema> {
-  if (answer.status !== 200) throw unexpected(answer);
+  if (answer.status !== 200 && answer.status !== 201) throw unexpected(answer);
   return schema.parse(JSON.parse(answer.body));
 }
 
