@@ -3,6 +3,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import type { Client } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
+import { postForm } from '../support/oauth-flow.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 describe('while the database is away', () => {
@@ -43,6 +44,18 @@ describe('while the database is away', () => {
       expect(answer.text).not.toMatch(/postgres|socket|ECONN|ENOENT|sql/i);
     }
     expect(client.cookie('svc_session')).toBeDefined();
+  });
+
+  it('the OAuth endpoints are answered 503, as no client’s fault', async () => {
+    const secret = { authorization: `Basic ${Buffer.from('a:b').toString('base64')}` };
+    const token = await postForm(app, '/oauth/token', { grant_type: 'client_credentials' }, secret);
+    expect([token.status, token.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(token.json.error).toBe('temporarily_unavailable');
+    for (const path of ['/oauth/authorize?client_id=x', '/oauth/logout?client_id=x']) {
+      const page = await client.get(path);
+      expect([path, page.status, page.headers.get('retry-after')]).toEqual([path, 503, '1']);
+      expect(page.headers.get('content-type')).toContain('text/html');
+    }
   });
 
   it('a page is an error page', async () => {

@@ -26,6 +26,8 @@ const STEPS = [
   'list the keys',
   'get an SSH certificate',
   'check it against the CA key',
+  'sign in to an application',
+  'approve the command line',
 ];
 /** Signed by a root, and no root itself. */
 const LEAF = issueAttestationLeaf(
@@ -36,6 +38,11 @@ const LEAF = issueAttestationLeaf(
 const URL_TO_OPEN = /^ +(http:\/\/localhost:\d+)$/m;
 
 let cwd: string;
+
+/** What a demo says on standard error, but for the limits that its walk runs into and waits for. */
+function complaintsOf(stderr: string): string[] {
+  return stderr.split('\n').filter((line) => line !== '' && !line.includes('"rate_limited"'));
+}
 
 async function makeDirectory(): Promise<void> {
   cwd = await makeTemporaryDirectory();
@@ -85,7 +92,7 @@ describe('the walk of the demo', () => {
       ['--json', '--exit', '--port', '0'],
       { cwd },
     );
-    expect(stderr).toBe('');
+    expect(complaintsOf(stderr)).toEqual([]);
     document = JSON.parse(stdout);
     expect(document).toMatchObject({ ok: true, steps: STEPS.map((name) => ({ name, ok: true })) });
     expect(document.base_url).toMatch(/^http:\/\/localhost:\d+$/);
@@ -118,12 +125,12 @@ describe('the walk of the demo', () => {
     const { status, stdout, stderr } = await run('demo/main.js', ['--exit', '--port', '0'], {
       cwd,
     });
-    expect(stderr).toBe('');
+    expect(complaintsOf(stderr)).toEqual([]);
     const told = stdout.split('\n').filter((line) => line.startsWith('ok  '));
     expect(told.map((line) => / (?<n>\d)\. (?<name>.*) — ./.exec(line)?.groups)).toEqual(
       STEPS.map((name, index) => ({ n: String(index + 1), name })),
     );
-    expect(stdout).toContain('6 of 6 steps held.');
+    expect(stdout).toContain('8 of 8 steps held.');
     expect(stdout).not.toMatch(URL_TO_OPEN);
     expect(status).toBe(0);
   });
@@ -145,6 +152,7 @@ describe('the walk of the demo', () => {
       const {
         SVC_BASE_URL: _,
         SVC_LISTEN_ADDR: __,
+        SVC_JWT_SECRET: ___, // that of the data stays: it seals keys there
         ...environment
       } = (await production(idp.issuer)).environment;
       const ended = await run('demo/main.js', ['--json', '--exit', '--port', '0'], {
@@ -291,7 +299,8 @@ describe('the demo, told to end', () => {
     expect(await enrollInBrowser(ada)).toMatchObject({ status: 200 });
     const pidFile = join(cwd, 'data-demo/postgres/postmaster.pid');
     expect(existsSync(pidFile)).toBe(true);
-    expect(await first.demo.stop()).toMatchObject({ status: 0, stderr: '' });
+    const ended = await first.demo.stop();
+    expect([ended.status, complaintsOf(ended.stderr)]).toEqual([0, []]);
     expect(existsSync(pidFile)).toBe(false);
 
     const second = await serve();

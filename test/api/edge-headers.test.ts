@@ -114,10 +114,10 @@ describe('the headers of every response', () => {
     ['the CA key', 'GET /v1/credentials/ssh/ca', 200, API, `${BODY} ${CORS} ${LIMITED} vary`],
     ['a 401', 'GET /v1/keys', 401, API, `${BODY} ${CORS} ${LIMITED} www-authenticate`],
     ['a 404 of the API', 'GET /v1/nothing', 404, API, `${BODY} ${CORS}`],
-    ['a 404 of OAuth', 'GET /oauth/token', 404, API, `${BODY} ${CORS} ${LIMITED}`],
+    ['a 404 of OAuth', 'GET /oauth/nothing', 404, API, `${BODY} ${CORS}`],
     ['a 404 of SCIM', 'GET /scim/v2/Users', 404, API, `${BODY} ${CORS} ${LIMITED}`],
     ['a 404 of the pages', 'GET /admin/audit', 404, UI, `${BODY} ${LIMITED}`],
-    ['a 404 of a navigation', 'GET /oauth/authorize', 404, API, `${BODY} ${LIMITED}`],
+    ['a 404 of a navigation', 'GET /oauth/logout/nothing/here', 404, API, `${BODY} ${LIMITED}`],
     ['a 404 of nobody', 'GET /nothing', 404, API, `${BODY} ${CORS}`],
     ['a 405', 'DELETE /health', 405, API, `${BODY} ${CORS} allow`],
     ['a 405 of a page', 'PROPFIND /login', 405, UI, `${BODY} ${LIMITED} allow`],
@@ -196,10 +196,10 @@ describe('a request that no route takes', () => {
   it.each([
     ['/v1/nothing', 'application/problem+json', 'not_found'],
     ['/api/v1/org/nothing', 'application/problem+json', 'not_found'],
-    ['/oauth/token', 'application/json', 'invalid_request'],
+    ['/oauth/nothing', 'application/json', 'invalid_request'],
     ['/scim/v2/Users', 'application/scim+json', '"404"'],
     ['/admin/audit', 'text/html', 'Not found'],
-    ['/oauth/authorize', 'text/html', 'Not found'],
+    ['/oauth/logout/nothing/here', 'text/html', 'Not found'],
     ['/oauth/callback/nothing', 'text/html', 'Not found'],
   ])('is answered 404 in the voice of %s', async (path, type, content) => {
     const answer = await app.client().get(path);

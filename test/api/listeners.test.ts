@@ -246,7 +246,7 @@ describe('the listeners alone', () => {
     const listeners = new Listeners(config, plan, new RequestsInFlight());
     const unreadable = new UnreadableRequests({
       headersOf: edgeHeadersFor([]),
-      voices: new ErrorVoices(new Views({ relyingParty }, [])),
+      voices: new ErrorVoices({ http }, new Views({ relyingParty }, [])),
       logger: pino({ level: 'silent' }),
       linger: 0,
       onRawAnswer: () => undefined,

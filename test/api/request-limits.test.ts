@@ -32,7 +32,7 @@ const LOCK = 408;
 class TestController {
   constructor(private readonly dataSource: DataSource) {}
 
-  @Post(['scim/v2/Users', 'saml/acs', 'oauth/authorize', 'oauth/token', 'api/webhooks/github'])
+  @Post(['scim/v2/Users', 'saml/acs', 'oauth/nothing', 'api/webhooks/github'])
   @HttpCode(200)
   take(): string {
     return 'taken';
@@ -164,9 +164,8 @@ describe('bodies', () => {
     ['/v1/keys/register/start', 32, PROBLEM, 200],
     ['/V1/Keys/Register/Start/', 32, PROBLEM, 200],
     ['/scim/v2/Users', 64, SCIM, 200],
-    ['/oauth/authorize', 64, PAGE, 200],
     ['/saml/acs', 64, PAGE, 200],
-    ['/oauth/token', 256, OAUTH, 200],
+    ['/oauth/nothing', 256, OAUTH, 200],
     ['/test/anything', 256, PROBLEM, 200],
     ['/api/webhooks/github', 1024, PROBLEM, 200],
   ] as const;
@@ -282,6 +281,10 @@ describe('bodies', () => {
     ['not JSON', '{'],
     ['not an object', '"text"'],
     ['not UTF-8', '{"a":"\u00ff"}'],
+    ['not text in a value', String.raw`{"a":["b\u0000"]}`],
+    ['not text in a name', String.raw`{"\u0000":1}`],
+    ['half a pair of surrogates', String.raw`{"a":"\\\uD83D"}`],
+    ['33 levels deep', `${'['.repeat(33)}${']'.repeat(33)}`],
   ])('that are %s are malformed', async (_, body) => {
     const length = `Content-Length: ${body.length}`;
     const headers = ['Content-Type: application/json', length, 'Connection: close'];
@@ -292,6 +295,12 @@ describe('bodies', () => {
       400,
       { code: 'malformed_body' },
     ]);
+  });
+
+  it('that escape what is text, and are 32 levels deep, are read', async () => {
+    const deep = `${'['.repeat(31)}${']'.repeat(31)}`;
+    const body = String.raw`{"a":"\\u0000 \uD83D\uDE00 \u0001","b":${deep}}`;
+    expect((await post({ path: '/test/anything', body })).status).toBe(200);
   });
 
   it.each(['utf-16', 'iso-8859-1'])('in %s are of an unsupported type', async (charset) => {
@@ -321,6 +330,21 @@ describe('bodies', () => {
       expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
         400,
         { code: 'invalid_request' },
+      ]);
+    });
+
+    it('have a hundred fields at most', async () => {
+      const fields = (count: number) =>
+        Array.from({ length: count }, (_, index) => `f${index}=1`).join('&');
+      expect((await send(fields(100))).status).toBe(200);
+      expect((await send(fields(101))).status).toBe(400);
+    });
+
+    it('carry no U+0000', async () => {
+      const answer = await send('a=b%00');
+      expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
+        400,
+        { code: 'malformed_body' },
       ]);
     });
 

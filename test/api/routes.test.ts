@@ -13,7 +13,7 @@ const KIB = 1024;
 
 /**
  * Every route there is: its rate tier, the KiB its body may have, who may read it from another origin, what caches may
- * do, and the session it asks for.
+ * do, the session it asks for, and the scope that an access token needs to open it.
  */
 const EXPECTED = `
 GET    /                          unlimited       256  ui    ui   optional
@@ -27,18 +27,59 @@ POST   /enroll/webauthn/start     authentication   32  ui    ui   any
 POST   /enroll/webauthn/complete  authentication   32  ui    ui   optional
 POST   /login/webauthn/start      authentication   32  ui    ui   optional
 POST   /login/webauthn/complete   authentication   32  ui    ui   optional
-GET    /v1/keys                   general         256  api   api  verified
-PATCH  /v1/keys/:id               general         256  api   api  verified
-POST   /v1/credentials/ssh        issuance          8  api   api  verified
+GET    /v1/keys                   general         256  api   api  verified svc:credentials
+PATCH  /v1/keys/:id               general         256  api   api  verified svc:credentials
+POST   /v1/credentials/ssh        issuance          8  api   api  verified svc:credentials
 GET    /v1/credentials/ssh/ca     general           8  api   api  none
 GET    /health                    unlimited       256  api   api  none
 GET    /health/ready              unlimited       256  api   api  none
 GET    /metrics                   unlimited       256  api   api  none
 POST   /certification/complete-login general       256  api   api  none
 POST   /certification/deny-login  general         256  api   api  none
+
+GET    /.well-known/openid-configuration       unlimited  256 api api none
+GET    /.well-known/oauth-authorization-server unlimited  256 api api none
+GET    /.well-known/oauth-protected-resource   unlimited  256 api api none
+GET    /oauth/jwks                unlimited       256  api   api  none
+GET    /oauth/authorize           general          64  none  api  none
+POST   /oauth/authorize           general          64  none  api  none
+GET    /oauth/authorize/:uid      general         256  none  api  none
+GET    /interaction/:uid          general         256  ui    ui   none
+POST   /interaction/:uid/consent  general         256  ui    ui   none
+POST   /interaction/:uid/deny     general         256  ui    ui   none
+POST   /oauth/par                 authentication  256  api   api  none
+POST   /oauth/token               authentication  256  api   api  none
+POST   /oauth/fido2/challenge     authentication  256  api   api  none
+POST   /oauth/device              authentication  256  api   api  none
+GET    /device                    general         256  ui    ui   none
+POST   /device                    authentication  256  ui    ui   none
+POST   /device/approve            general         256  ui    ui   none
+POST   /device/deny               general         256  ui    ui   none
+POST   /oauth/introspect          general         256  api   api  none
+POST   /oauth/revoke              general         256  api   api  none
+GET    /oauth/userinfo            unlimited       256  api   api  none
+POST   /oauth/userinfo            unlimited       256  api   api  none
+POST   /oauth/register            authentication  256  api   api  none
+GET    /oauth/register/:clientId  authentication  256  api   api  none
+PUT    /oauth/register/:clientId  authentication  256  api   api  none
+DELETE /oauth/register/:clientId  authentication  256  api   api  none
+GET    /oauth/logout              general         256  none  api  none
+POST   /oauth/logout              general         256  none  api  none
+POST   /oauth/logout/confirm      general         256  none  api  none
+GET    /oauth/logout/success      general         256  none  api  none
+POST   /api/v1/applications       general         256  api   api  verified svc:applications
+GET    /api/v1/applications       general         256  api   api  verified svc:applications
+GET    /api/v1/applications/:id   general         256  api   api  verified svc:applications
+PATCH  /api/v1/applications/:id   general         256  api   api  verified svc:applications
+DELETE /api/v1/applications/:id   general         256  api   api  verified svc:applications
+GET    /api/v1/applications/:id/secrets general   256  api   api  verified svc:applications
+POST   /api/v1/applications/:id/secrets general   256  api   api  verified svc:applications
+DELETE /api/v1/applications/:id/secrets/:secretId general 256 api api verified svc:applications
+POST   /api/v1/applications/:id/revoke-tokens general 256 api api verified svc:applications
 `
   .trim()
   .split('\n')
+  .filter((line) => line !== '')
   .map((line) => line.split(/\s+/).join(' '))
   .toSorted();
 
@@ -55,7 +96,7 @@ describe('every route', () => {
   afterAll(() => app.close());
 
   it('stands in the tables: tier, body limit, CORS class, cache class, session', () => {
-    const found = routesOf(app).map(({ method, template, session }) =>
+    const found = routesOf(app).map(({ method, template, session, scope }) =>
       [
         method,
         template,
@@ -64,6 +105,7 @@ describe('every route', () => {
         corsClassOf(template),
         cacheClassOf(template),
         session,
+        ...(scope === undefined ? [] : [scope]),
       ].join(' '),
     );
     expect(found.toSorted()).toEqual(EXPECTED);
@@ -92,7 +134,7 @@ describe('every route, asked without a session', () => {
 
   it('answers as its row says', async () => {
     for (const { method, template, session } of routesOf(app)) {
-      const answer = await app.client().send(method, template.replace(':id', 'x'));
+      const answer = await app.client().send(method, template.replaceAll(/:\w+/g, 'x'));
       const of = `${method} ${template}`;
       const tier = tierOf(method, template);
       const limit = answer.headers.get('x-ratelimit-limit');
@@ -101,6 +143,7 @@ describe('every route, asked without a session', () => {
       expect([of, cache?.includes('no-store')]).toEqual([of, cacheClassOf(template) === 'api']);
       const cors = answer.headers.get('access-control-allow-origin');
       expect([of, cors]).toEqual([of, corsClassOf(template) === 'api' ? '*' : null]);
+      if (template.startsWith('/oauth/')) continue; // they judge tokens of their own
       const refused = session === 'any' || session === 'verified';
       expect([of, answer.status === 401]).toEqual([of, refused]);
     }
@@ -111,6 +154,7 @@ interface Route {
   readonly method: string;
   readonly template: string;
   readonly session: string;
+  readonly scope: string | undefined;
 }
 
 /** Every route of every controller but the fallback, from the metadata that Nest mounts it by. */
@@ -131,7 +175,7 @@ function routesOf(app: TestApp): Route[] {
       const template = `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(?<=.)\/$/, '');
       const method = RequestMethod[Reflect.getMetadata(METHOD_METADATA, handler) as number] ?? '';
       const access = reflector.getAllAndOverride(Access, [handler, metatype]);
-      return [{ method, template, session: access?.session ?? 'no rule' }];
+      return [{ method, template, session: access?.session ?? 'no rule', scope: access?.scope }];
     });
   });
 }

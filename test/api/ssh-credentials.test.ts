@@ -71,7 +71,9 @@ describe('POST /v1/credentials/ssh', () => {
       .client()
       .post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     expect([nobody.status, nobody.json.code]).toEqual([401, 'unauthenticated']);
-    expect(nobody.headers.get('www-authenticate')).toBe('Bearer');
+    expect(nobody.headers.get('www-authenticate')).toBe(
+      `Bearer resource_metadata="${app.baseUrl}/.well-known/oauth-protected-resource"`,
+    );
     const tool = await app
       .client()
       .post('/v1/credentials/ssh', { public_key: newPublicKeyLine() }, { headers: { origin: '' } });

@@ -117,6 +117,16 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_SSH_PRINCIPALS: `email,${PLANTED}` },
     'SVC_SSH_PRINCIPALS: must be email, username, or both',
   ],
+  [
+    { SVC_OIDC_SIGNING_KEY: PLANTED },
+    'SVC_OIDC_SIGNING_KEY: must be P-256 keys in PEM, a private one first',
+  ],
+  [
+    { SVC_OIDC_RSA_SIGNING_KEY: `-----BEGIN PRIVATE KEY-----\n${PLANTED}` },
+    'SVC_OIDC_RSA_SIGNING_KEY: must be RSA keys of 3072 bits or more in PEM, a private one first',
+  ],
+  [{ SVC_DEVICE_CODE_EXPIRES: '59' }, 'SVC_DEVICE_CODE_EXPIRES: must be between 60 and 3600'],
+  [{ SVC_DEVICE_POLL_INTERVAL: '61' }, 'SVC_DEVICE_POLL_INTERVAL: must be between 1 and 60'],
   [{ SVC_RP_NAME: PLANTED.repeat(5) }, 'SVC_RP_NAME: must have 64 characters at most'],
   [{ SVC_ORG_NAME: PLANTED.repeat(5) }, 'SVC_ORG_NAME: must have 64 characters at most'],
 ];
@@ -249,6 +259,8 @@ describe('the start', () => {
       SVC_IDPS: '',
       SVC_CERTIFICATION_TEST_TOKEN: 'a token that only the conformance suite knows',
       SVC_AWS_AUDIENCE: 'x',
+      SVC_OIDC_SIGNING_KEY: '',
+      SVC_OIDC_RSA_SIGNING_KEY: '',
       SVC_LOG_FORMAT: 'json',
     });
     await server.printed(/is served on port/);
@@ -267,6 +279,8 @@ describe('the start', () => {
       'config: SVC_JWT_SECRET: has fewer than 8 distinct bytes',
       expect.stringMatching(/^config: SVC_TRUSTED_PROXIES: is empty/),
       'config: SVC_MTLS_PORT: has no effect without SVC_TLS_CERT and SVC_TLS_KEY',
+      expect.stringMatching(/^token-signing: SVC_OIDC_SIGNING_KEY: is not set;/),
+      expect.stringMatching(/^token-signing: SVC_OIDC_RSA_SIGNING_KEY: is not set;/),
       expect.stringMatching(/^security: Certification test mode is on/),
     ]);
     expect(server.output()).not.toContain('a token that only');

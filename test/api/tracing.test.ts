@@ -115,9 +115,9 @@ describe('a request that is traced', () => {
     expect(request?.traceId).toBe(TRACE);
     expect(request?.parentId).toBe('b7ad6b7169203331');
     const below = spans.filter(({ traceId }) => traceId === TRACE);
-    const select = below.find(({ name }) => name === 'SELECT');
-    expect(select?.parentId).toBe(request?.spanId);
-    expect(select?.attributes['db.query.text']).toContain('FROM sessions');
+    const query = below.find(({ name }) => name === 'WITH');
+    expect(query?.parentId).toBe(request?.spanId);
+    expect(query?.attributes['db.query.text']).toContain('FROM sessions');
   });
 
   it('reaches the provider under the same trace, without the query it calls with', () => {

@@ -11,7 +11,12 @@ const chart = [read('values.yaml'), ...templates].join('\n');
 
 /** What belongs in the Secret, and never in values: these must be there, those may. */
 const REQUIRED_SECRETS = ['SVC_DATABASE_URL', 'SVC_JWT_SECRET', 'SVC_SSH_CA_KEY'];
-const OPTIONAL_SECRETS = ['SVC_JWT_SECRET_PREVIOUS', 'SVC_METRICS_BEARER_TOKEN'];
+const OPTIONAL_SECRETS = [
+  'SVC_JWT_SECRET_PREVIOUS',
+  'SVC_OIDC_SIGNING_KEY',
+  'SVC_OIDC_RSA_SIGNING_KEY',
+  'SVC_METRICS_BEARER_TOKEN',
+];
 
 /** What nobody sets by its name. */
 const NOT_TO_BE_SET = new Set([

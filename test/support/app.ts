@@ -34,6 +34,12 @@ export interface TestAppOptions {
   readonly claims?: (email: string) => object;
 }
 
+/** Somebody who has enrolled a key, and the browser they are logged in with. */
+export interface EnrolledPerson {
+  readonly client: Client;
+  readonly key: SoftwareKey;
+}
+
 /** The real application on a real PostgreSQL, listening on loopback, its log kept. */
 export interface TestApp {
   readonly baseUrl: string;
@@ -46,7 +52,7 @@ export interface TestApp {
   /** A new security key, whose attestation this app trusts. */
   newKey(options?: SoftwareKeyOptions): SoftwareKey;
   /** A browser whose person has enrolled a key and is logged in with it. */
-  enrolled(email: string): Promise<{ client: Client; key: SoftwareKey }>;
+  enrolled(email: string): Promise<EnrolledPerson>;
   close(): Promise<void>;
 }
 

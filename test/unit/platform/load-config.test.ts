@@ -40,6 +40,10 @@ describe('loadConfig', () => {
     expect(config.database).toEqual({ url: undefined, dataDir: './data', maxConnections: 25 });
     expect(config.ssh.caKeyPath).toBe('data/ssh_ca_key');
     expect(config.session.hours).toBe(8);
+    expect(config.oidc).toEqual({
+      signingKeys: { ec: undefined, rsa: undefined },
+      deviceCode: { expiresSeconds: 600, pollIntervalSeconds: 5 },
+    });
     expect(config.upstream.providers).toEqual([
       {
         slug: 'corp-one',
@@ -99,6 +103,8 @@ describe('loadConfig', () => {
     ['SVC_DATABASE_URL', 'mysql://x', 'must be a postgres:// URL'],
     ['SVC_DB_MAX_CONNECTIONS', '0', 'must be between 1 and 1000'],
     ['SVC_SESSION_HOURS', 'eight', 'must be a whole number'],
+    ['SVC_DEVICE_CODE_EXPIRES', '3601', 'must be between 60 and 3600'],
+    ['SVC_DEVICE_POLL_INTERVAL', '0', 'must be between 1 and 60'],
     [
       'SVC_ALLOWED_AAGUIDS',
       'yubikey-5,fips-only',

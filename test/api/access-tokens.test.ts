@@ -1,0 +1,572 @@
+import { createHash, randomUUID, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { Controller, Get, Module } from '@nestjs/common';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { NewSession } from '../../src/domain/sessions/sessions.repository.js';
+import { Sessions } from '../../src/domain/sessions/sessions.service.js';
+import { Access } from '../../src/platform/http/access/access.js';
+import { freePort, startTestApp, type TestApp } from '../support/app.js';
+import { newAddress, type Answer } from '../support/client.js';
+import { DpopKey, type ProofTampering } from '../support/dpop-key.js';
+import { OauthRows, type PersonRow, type TokenOptions } from '../support/oauth-rows.js';
+import { rawExchange, requestBytes } from '../support/raw-http.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+import { makeTlsAuthority } from '../support/tls-authority.js';
+
+/** Routes that state the other scopes, and one that states none. */
+@Controller()
+class ProbeController {
+  @Get('api/v1/org/probe')
+  @Access({ session: 'verified', origin: 'own', scope: 'svc:admin' })
+  admin(): string {
+    return 'admin';
+  }
+
+  @Get('api/v1/applications/probe/probe')
+  @Access({ session: 'verified', origin: 'own', scope: 'svc:applications' })
+  applications(): string {
+    return 'applications';
+  }
+
+  @Get('v1/probe')
+  @Access({ session: 'verified', origin: 'own' })
+  unscoped(): string {
+    return 'unscoped';
+  }
+
+  @Get('v1/probe/optional')
+  @Access({ session: 'optional', origin: 'own' })
+  optional(): string {
+    return 'optional';
+  }
+}
+
+@Module({ controllers: [ProbeController] })
+class ProbeModule {}
+
+const KEYS = '/v1/keys';
+const APIS = [KEYS, '/api/v1/applications/probe/probe', '/api/v1/org/probe'];
+const EVERY_SCOPE = { scope: 'svc:credentials svc:applications svc:admin' };
+
+describe('who may call our own APIs', () => {
+  let app: TestApp;
+  let rows: OauthRows;
+  let person: PersonRow;
+  let metadata: string;
+
+  beforeAll(async () => {
+    app = await startTestApp({ modules: [ProbeModule] });
+    rows = new OauthRows(app.dataSource);
+    metadata = `resource_metadata="${app.baseUrl}/.well-known/oauth-protected-resource"`;
+  });
+  afterAll(() => app.close());
+  beforeEach(async () => {
+    person = await rows.person({ admin: true });
+  });
+
+  const ask = (path: string, headers: Record<string, string>): Promise<Answer> =>
+    app.client().get(path, { headers });
+  const bearer = (token: string, path = KEYS) => ask(path, { authorization: `Bearer ${token}` });
+  const inCookie = (token: string, path = KEYS) => ask(path, { cookie: `svc_session=${token}` });
+
+  /** A GET with a token under the DPoP scheme, and a proof. */
+  async function bound(
+    key: DpopKey,
+    token: string,
+    tampering?: ProofTampering,
+    path = KEYS,
+  ): Promise<Answer> {
+    const proof = await key.proof('GET', app.baseUrl + path, token, tampering);
+    return ask(path, { authorization: `DPoP ${token}`, dpop: proof });
+  }
+
+  /** A token of svc-cli that is bound to a key. */
+  const boundToken = (key: DpopKey, options: TokenOptions = {}) =>
+    rows.token(person, { ...options, payload: { jkt: key.jkt, ...options.payload } });
+
+  /** The scheme and error of a 401 that is as it has to be: one challenge, and where to read on. The whole of any other. */
+  function refusal({ status, headers }: Answer): string {
+    const challenge = headers.get('www-authenticate') ?? '';
+    const [, scheme, error, algs, end] =
+      /^(Bearer|DPoP) error="(\w+)", error_description="[^"]+"(, algs="[^"]+")?, (.*)$/.exec(
+        challenge,
+      ) ?? [];
+    const isWhole =
+      status === 401 &&
+      end === metadata &&
+      algs === (scheme === 'DPoP' ? ', algs="ES256 EdDSA Ed25519 PS256"' : undefined);
+    return isWhole ? `${scheme} ${error}` : `${status} ${challenge}`;
+  }
+
+  describe("a session's own token", () => {
+    it.each([KEYS, '/api/v1/applications/probe/probe', '/v1/probe'])(
+      'opens %s in the cookie and as Bearer',
+      async (path) => {
+        const { token } = await rows.session(person);
+        expect((await inCookie(token, path)).status).toBe(200);
+        expect((await bearer(token, path)).status).toBe(200);
+      },
+    );
+
+    it('is refused under the DPoP scheme, with a proof and without', async () => {
+      const { token } = await rows.session(person);
+      expect(refusal(await ask(KEYS, { authorization: `DPoP ${token}` }))).toBe(
+        'Bearer invalid_token',
+      );
+      expect(refusal(await bound(await DpopKey.generate(), token))).toBe('Bearer invalid_token');
+    });
+
+    it('opens the organization API for its admins alone', async () => {
+      const path = '/api/v1/org/probe';
+      expect((await inCookie((await rows.session(person)).token, path)).status).toBe(200);
+      for (const other of [
+        await rows.person(),
+        await rows.person({ admin: true, organization: false }),
+      ]) {
+        const { token } = await rows.session(other);
+        for (const answer of [await inCookie(token, path), await bearer(token, path)]) {
+          expect([answer.status, answer.json.code]).toEqual([403, 'admin_required']);
+        }
+      }
+    });
+
+    it.each(['synthetic', 'verified'] as const)(
+      'of a %s session of a client opens nothing: nobody was ever given it',
+      async (level) => {
+        const { token } = await rows.session(person, { level, clientId: 'svc-cli' });
+        expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
+        expect((await inCookie(token)).status).toBe(401);
+      },
+    );
+
+    it('opened for svc-cli, or synthetic, is a row whose own token opens nothing', async () => {
+      const sessions = app.nest.get(Sessions, { strict: false });
+      const proven = { userId: person.id, authTime: new Date(), amr: [], acr: null };
+      const news: [NewSession, string | null][] = [
+        [{ ...proven, level: 'synthetic' }, null],
+        [{ ...proven, level: 'synthetic', clientId: 'svc-cli' }, 'svc-cli'],
+        [
+          { ...proven, level: 'verified', authenticatorId: person.keyId, clientId: 'svc-cli' },
+          'svc-cli',
+        ],
+      ];
+      for (const [session, clientId] of news) {
+        const { id, token } = await sessions.open(app.dataSource.manager, session);
+        const [row] = await app.dataSource.query<object[]>(
+          'SELECT level, client_id, user_id FROM sessions WHERE id = $1',
+          [id],
+        );
+        expect(row).toEqual({ level: session.level, client_id: clientId, user_id: person.id });
+        expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
+      }
+    });
+
+    it('of a synthetic session opens nothing, in the cookie or as Bearer', async () => {
+      const { token } = await rows.session(person, { level: 'synthetic' });
+      for (const path of [...APIS, '/v1/probe']) {
+        expect((await inCookie(token, path)).status).toBe(401);
+        expect(refusal(await bearer(token, path))).toBe('Bearer invalid_token');
+      }
+    });
+  });
+
+  describe('an access token of svc-cli', () => {
+    it('opens what its scope names', async () => {
+      const token = await rows.token(person, { payload: EVERY_SCOPE });
+      for (const path of APIS) expect((await bearer(token, path)).status).toBe(200);
+      const ssh = await app
+        .client()
+        .post(
+          '/v1/credentials/ssh',
+          { public_key: newPublicKeyLine() },
+          { headers: { authorization: `Bearer ${token}`, origin: '' } },
+        );
+      expect(ssh.status).toBe(200);
+    });
+
+    it('opens nothing else: 403 insufficient_scope names what would do', async () => {
+      const token = await rows.token(person);
+      expect((await bearer(token)).status).toBe(200);
+      const answer = await bearer(token, '/api/v1/applications/probe/probe');
+      expect([answer.status, answer.json.code]).toEqual([403, 'insufficient_scope']);
+      expect(answer.headers.get('www-authenticate')).toBe(
+        'Bearer error="insufficient_scope", error_description="This needs the scope svc:applications.", ' +
+          `scope="svc:applications", ${metadata}`,
+      );
+    });
+
+    it('is no admin because its scope says so', async () => {
+      const member = await rows.person();
+      const answer = await bearer(
+        await rows.token(member, { payload: EVERY_SCOPE }),
+        '/api/v1/org/probe',
+      );
+      expect([answer.status, answer.json.code]).toEqual([403, 'admin_required']);
+    });
+
+    it('opens no route that states no scope, not even one that needs nobody', async () => {
+      const token = await rows.token(person, { payload: EVERY_SCOPE });
+      for (const path of ['/v1/probe', '/v1/probe/optional']) {
+        expect(refusal(await bearer(token, path))).toBe('Bearer invalid_token');
+      }
+      const logIn = await app
+        .client()
+        .post('/login/webauthn/start', {}, { headers: { authorization: `Bearer ${token}` } });
+      expect(logIn.status).toBe(401);
+    });
+
+    it('is none in the cookie, where a page is shown as to nobody', async () => {
+      const token = await rows.token(person, { payload: EVERY_SCOPE });
+      for (const path of [...APIS, '/v1/probe']) {
+        const answer = await inCookie(token, path);
+        expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
+          401,
+          `Bearer ${metadata}`,
+        ]);
+      }
+      expect((await inCookie(token, '/v1/probe/optional')).status).toBe(200);
+    });
+
+    it('in the cookie cannot end the session it hangs on', async () => {
+      const token = await rows.token(person);
+      const left = await app
+        .client()
+        .post('/logout', undefined, { headers: { cookie: `svc_session=${token}` } });
+      expect(left.status).toBe(303);
+      expect((await bearer(token)).status).toBe(200);
+    });
+
+    it.each([
+      ['expired', { expiresIn: { token: -1 } }],
+      ['of an expired grant', { expiresIn: { grant: -1 } }],
+      ['of an expired session', { expiresIn: { session: -1 } }],
+      ['of a synthetic session', { level: 'synthetic' }],
+      ['that was consumed', { consumed: true }],
+      ['for a resource server', { payload: { aud: 'https://api.example' } }],
+      ['for ourselves by name', { payload: { aud: 'http://localhost' } }],
+      ['of another kind: an authorization code', { model: 'AuthorizationCode' }],
+      ['of another kind: a device code', { model: 'DeviceCode' }],
+      ['of another kind: a registration access token', { model: 'RegistrationAccessToken' }],
+    ] satisfies [string, TokenOptions][])('%s is refused', async (_name, options) => {
+      const token = await rows.token(person, options);
+      expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
+      expect((await inCookie(token)).status).toBe(401);
+    });
+
+    it('ends with the account, the session, the grant and the activity of its owner, at once', async () => {
+      const ends = [
+        'UPDATE users SET active = false WHERE id = $1',
+        'DELETE FROM users WHERE id = $1',
+        'DELETE FROM sessions WHERE user_id = $1',
+        'DELETE FROM oauth_grants WHERE user_id = $1',
+        'DELETE FROM authenticators WHERE user_id = $1',
+      ];
+      for (const end of ends) {
+        const owner = await rows.person();
+        const token = await rows.token(owner);
+        expect((await bearer(token)).status).toBe(200);
+        await app.dataSource.query(end, [owner.id]);
+        expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
+      }
+    });
+
+    it('is none on the grant of another client, nor is a token of another on its grant', async () => {
+      const clientId = await rows.client();
+      const clients: [granted: string, of: string][] = [
+        [clientId, 'svc-cli'],
+        ['svc-cli', clientId],
+      ];
+      for (const [granted, of] of clients) {
+        const token = await rows.token(person, { clientId: granted, payload: EVERY_SCOPE });
+        await app.dataSource.query('UPDATE oauth_artifacts SET client_id = $1 WHERE user_id = $2', [
+          of,
+          person.id,
+        ]);
+        expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
+      }
+    });
+
+    it('whose scope or binding cannot be read opens nothing', async () => {
+      const noScope = await bearer(await rows.token(person, { payload: { scope: 7 } }));
+      expect([noScope.status, noScope.json.code]).toEqual([403, 'insufficient_scope']);
+      const noCertificate = await rows.token(person, { payload: { 'x5t#S256': true } });
+      expect(refusal(await bearer(noCertificate))).toBe('Bearer invalid_token');
+      expect(refusal(await bearer(await rows.token(person, { payload: { jkt: 7 } })))).toBe(
+        'DPoP invalid_token',
+      );
+    });
+  });
+
+  describe('the attack in two steps: a token of a client that registered itself', () => {
+    it.each(APIS)('opens %s in no scheme and no cookie, whatever its scope', async (path) => {
+      const clientId = await rows.client();
+      const session = await rows.session(person); // the victim's own, as an authorization uses it
+      const key = await DpopKey.generate();
+      const free = await rows.token(person, { clientId, session, payload: EVERY_SCOPE });
+      const tied = await boundToken(key, { clientId, session, payload: EVERY_SCOPE });
+
+      expect(refusal(await bearer(free, path))).toBe('Bearer invalid_token');
+      expect(refusal(await ask(path, { authorization: `DPoP ${free}` }))).toBe(
+        'Bearer invalid_token',
+      );
+      expect(refusal(await bound(key, free, undefined, path))).toBe('Bearer invalid_token');
+      expect(refusal(await bearer(tied, path))).toBe('DPoP invalid_token');
+      expect(refusal(await bound(key, tied, undefined, path))).toBe('DPoP invalid_token');
+      for (const token of [free, tied]) {
+        expect((await inCookie(token, path)).status).toBe(401);
+        const both = { cookie: `svc_session=${session.token}`, authorization: `Bearer ${token}` };
+        expect((await ask(path, both)).status).toBe(401);
+      }
+      expect((await inCookie(session.token, path)).status).toBe(200);
+    });
+
+    it('issues no SSH certificate', async () => {
+      const clientId = await rows.client();
+      const token = await rows.token(person, { clientId, payload: EVERY_SCOPE });
+      const answer = await app
+        .client()
+        .post(
+          '/v1/credentials/ssh',
+          { public_key: newPublicKeyLine() },
+          { headers: { authorization: `Bearer ${token}` } },
+        );
+      expect(refusal(answer)).toBe('Bearer invalid_token');
+    });
+  });
+
+  it('an unknown token is refused in the scheme it came in, a JWT like any other', async () => {
+    for (const token of ['unknown', 'e30.e30.e30', `jwt.${randomUUID()}`]) {
+      expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
+      expect(refusal(await ask(KEYS, { authorization: `DPoP ${token}` }))).toBe(
+        'DPoP invalid_token',
+      );
+    }
+  });
+
+  describe('a token that is bound to a DPoP key', () => {
+    it.each(['ES256', 'EdDSA', 'Ed25519', 'PS256'])(
+      'is accepted with a proof by %s',
+      async (alg) => {
+        const key = await DpopKey.generate(alg);
+        const answer = await bound(key, await boundToken(key));
+        expect(answer.status).toBe(200);
+      },
+    );
+
+    it('proves a request with a query by its address without one', async () => {
+      const key = await DpopKey.generate();
+      const token = await boundToken(key);
+      const path = `${KEYS}?page=2`;
+      expect((await bound(key, token, undefined, path)).status).toBe(200); // the proof may name the query
+      const proof = await key.proof('GET', app.baseUrl + KEYS, token);
+      const answer = await ask(path, { authorization: `DPoP ${token}`, dpop: proof });
+      expect(answer.status).toBe(200);
+    });
+
+    it('is refused as Bearer, with a good proof and without', async () => {
+      const key = await DpopKey.generate();
+      const token = await boundToken(key);
+      const proof = await key.proof('GET', app.baseUrl + KEYS, token);
+      expect(refusal(await bearer(token))).toBe('DPoP invalid_token');
+      expect(refusal(await ask(KEYS, { authorization: `Bearer ${token}`, dpop: proof }))).toBe(
+        'DPoP invalid_token',
+      );
+      expect((await inCookie(token)).status).toBe(401);
+      const shown = await ask(KEYS, { cookie: `svc_session=${token}`, dpop: proof });
+      expect(shown.status).toBe(401);
+    });
+
+    it.each([
+      ['another method', { claims: { htm: 'POST' } }],
+      ['another path', { claims: { htu: 'http://localhost/v1/other' } }],
+      ['no address', { claims: { htu: undefined } }],
+      ['another token', { claims: { ath: 'AAAA' } }],
+      ['no token', { claims: { ath: undefined } }],
+      ['a moment 301 s ago', { claims: { iat: Math.floor(Date.now() / 1000) - 301 } }],
+      ['a moment far ahead', { claims: { iat: Math.floor(Date.now() / 1000) + 330 } }],
+      ['no moment', { claims: { iat: undefined } }],
+      ['no id', { claims: { jti: undefined } }],
+      ['another type', { header: { typ: 'JWT' } }],
+    ] satisfies [string, object][])('is refused with a proof of %s', async (_name, tampering) => {
+      const key = await DpopKey.generate();
+      const answer = await bound(key, await boundToken(key), tampering);
+      expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
+      expect(answer.json.code).toBe('invalid_dpop_proof');
+    });
+
+    it('is refused with the proof of another key, no proof, two proofs and none that is one', async () => {
+      const key = await DpopKey.generate();
+      const token = await boundToken(key);
+      const authorization = `DPoP ${token}`;
+      const stranger = await DpopKey.generate();
+      const proof = await key.proof('GET', app.baseUrl + KEYS, token);
+      const another = await key.proof('GET', app.baseUrl + KEYS, token);
+      for (const answer of [
+        await bound(stranger, token),
+        await bound(stranger, token, { header: { jwk: key.jwk } }), // forged
+        await ask(KEYS, { authorization }),
+        await ask(KEYS, { authorization, dpop: `${proof}, ${another}` }),
+        await ask(KEYS, { authorization, dpop: 'a.b.c' }),
+      ]) {
+        expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
+      }
+      const twice = await rawExchange(
+        app.baseUrl,
+        requestBytes(app.baseUrl, `GET ${KEYS}`, [
+          `Host: ${new URL(app.baseUrl).host}`,
+          `Authorization: ${authorization}`,
+          `DPoP: ${proof}`,
+          `DPoP: ${another}`,
+        ]),
+      );
+      expect(twice.status).toBe(401);
+    });
+
+    it('a proof for the address that a poisoned Host names proves nothing', async () => {
+      const key = await DpopKey.generate();
+      const token = await boundToken(key);
+      const address = `http://evil.example${KEYS}`;
+      const dpop = await key.proof('GET', address, token);
+      const poison = { 'x-forwarded-host': 'evil.example', forwarded: 'host=evil.example' };
+      const answer = await ask(KEYS, { authorization: `DPoP ${token}`, dpop, ...poison });
+      expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
+    });
+
+    it('the token is judged first: a bad one spends no proof, and is told as what it is', async () => {
+      const key = await DpopKey.generate();
+      const token = await boundToken(key);
+      const jti = randomUUID();
+      const elsewhere = await bound(
+        key,
+        token,
+        { claims: { jti } },
+        '/api/v1/applications/probe/probe',
+      );
+      expect([elsewhere.status, elsewhere.json.code]).toEqual([403, 'insufficient_scope']);
+      expect(elsewhere.headers.get('www-authenticate')).toMatch(/^DPoP error="insufficient_scope"/);
+      expect((await bound(key, token, { claims: { jti } })).status).toBe(200);
+
+      const expired = await boundToken(key, { expiresIn: { token: -1 } });
+      expect(refusal(await bound(key, expired, { claims: { htm: 'POST' } }))).toBe(
+        'DPoP invalid_token',
+      );
+    });
+
+    it('20 requests with one proof: one succeeds', async () => {
+      const key = await DpopKey.generate();
+      const token = await boundToken(key);
+      const proof = await key.proof('GET', app.baseUrl + KEYS, token);
+      const headers = { authorization: `DPoP ${token}`, dpop: proof };
+      const answers = await Promise.all(Array.from({ length: 20 }, () => ask(KEYS, headers)));
+      const refused = answers.filter(({ status }) => status !== 200);
+      expect(refused).toHaveLength(19);
+      for (const answer of refused) expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
+    });
+
+    it('a proof from 290 s ahead is kept until nobody would take it any more', async () => {
+      const key = await DpopKey.generate();
+      const token = await boundToken(key);
+      const jti = randomUUID();
+      const iat = Math.floor(Date.now() / 1000) + 290;
+      expect((await bound(key, token, { claims: { jti, iat } })).status).toBe(200);
+      const id = createHash('sha256')
+        .update(JSON.stringify([`dpop ${key.jkt}`, jti]))
+        .digest();
+      const [kept] = await app.dataSource.query<{ until: number }[]>(
+        'SELECT extract(epoch FROM expires_at)::int AS until FROM oauth_replays WHERE key = $1',
+        [id],
+      );
+      expect(kept?.until).toBe(iat + 600);
+    });
+  });
+});
+
+describe('a token that is bound to a client certificate', () => {
+  const own = makeTlsAuthority('authority of servers');
+  const client = makeTlsAuthority('authority of clients');
+  const stranger = makeTlsAuthority('authority of strangers');
+  const x5t = createHash('sha256').update(new X509Certificate(client.cert).raw).digest('base64url');
+  let app: TestApp;
+  let ports: { https: number; http: number };
+  let mtlsPort: number;
+  let rows: OauthRows;
+  let person: PersonRow;
+
+  beforeAll(async () => {
+    ports = { https: await freePort(), http: await freePort() };
+    mtlsPort = await freePort();
+    app = await startTestApp({
+      ports,
+      environment: {
+        SVC_BASE_URL: `https://localhost:${ports.https}`,
+        SVC_TLS_CERT: own.cert,
+        SVC_TLS_KEY: own.key,
+        SVC_MTLS_PORT: String(mtlsPort),
+      },
+    });
+    rows = new OauthRows(app.dataSource);
+    person = await rows.person();
+  });
+  afterAll(() => app.close());
+
+  /** GET /v1/keys over TLS, with a client certificate or without. */
+  async function ask(
+    port: number,
+    headers: Record<string, string>,
+    certificate?: { readonly cert: string; readonly key: string },
+  ): Promise<number | undefined> {
+    const sent = request({
+      port,
+      path: KEYS,
+      host: 'localhost',
+      ca: own.ca,
+      agent: false,
+      ...(certificate ? { cert: certificate.cert, key: certificate.key } : {}),
+      headers: { 'x-forwarded-for': newAddress(), ...headers },
+    }).end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    await text(answer);
+    return answer.statusCode;
+  }
+
+  it('is accepted from a connection with that certificate alone', async () => {
+    const token = await rows.token(person, { payload: { 'x5t#S256': x5t } });
+    const authorization = `Bearer ${token}`;
+    expect(await ask(mtlsPort, { authorization }, client)).toBe(200);
+    expect(await ask(mtlsPort, { authorization }, stranger)).toBe(401);
+    expect(await ask(mtlsPort, { authorization })).toBe(401);
+    expect(await ask(ports.https, { authorization }, client)).toBe(401); // nobody asked for one there
+    expect(await ask(mtlsPort, { cookie: `svc_session=${token}` }, client)).toBe(401);
+  });
+
+  it('no header supplies a certificate', async () => {
+    const authorization = `Bearer ${await rows.token(person, { payload: { 'x5t#S256': x5t } })}`;
+    const pem = encodeURIComponent(client.cert);
+    const der = new X509Certificate(client.cert).raw.toString('base64');
+    for (const port of [mtlsPort, ports.https]) {
+      const headers = {
+        'x-ssl-client-cert': pem,
+        'x-forwarded-client-cert': `Cert="${pem}"`,
+        'client-cert': `:${der}:`,
+      };
+      expect(await ask(port, { authorization, ...headers })).toBe(401);
+    }
+  });
+
+  it('that is bound to a DPoP key too wants both', async () => {
+    const key = await DpopKey.generate();
+    const token = await rows.token(person, { payload: { 'x5t#S256': x5t, jkt: key.jkt } });
+    const proven = async (port: number) => ({
+      authorization: `DPoP ${token}`,
+      dpop: await key.proof('GET', `https://localhost:${port}${KEYS}`, token),
+    });
+    expect(await ask(mtlsPort, await proven(mtlsPort), client)).toBe(200);
+    expect(await ask(mtlsPort, await proven(ports.https), client)).toBe(200);
+    expect(await ask(mtlsPort, await proven(mtlsPort), stranger)).toBe(401);
+    expect(await ask(mtlsPort, await proven(ports.http), client)).toBe(401);
+    expect(await ask(mtlsPort, { authorization: `Bearer ${token}` }, client)).toBe(401);
+  });
+});

@@ -1,0 +1,425 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { EntityManager } from 'typeorm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { ArtifactsRepository } from '../../src/domain/grants/artifacts.repository.js';
+import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
+import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
+import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
+import { count, rows } from '../support/rows.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+
+const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
+const ADMIN = randomUUID();
+
+describe('de-provisioning', () => {
+  let app: TestApp;
+  let service: Deprovision;
+  let oauth: OauthRows;
+  let person: PersonRow;
+
+  beforeAll(async () => {
+    app = await startTestApp();
+    service = app.nest.get(Deprovision, { strict: false });
+    oauth = new OauthRows(app.dataSource);
+  });
+  afterAll(() => app.close());
+  beforeEach(async () => {
+    person = await oauth.person();
+  });
+
+  const audit = (type: DeprovisionAudit['type']): DeprovisionAudit => ({
+    type,
+    actorId: ADMIN,
+    origin: ORIGIN,
+    details: { because: 'a test' },
+  });
+  const removal = (userId = person.id) => ({
+    userId,
+    reason: 'removed by an admin',
+    revokedBy: ADMIN,
+    audit: audit('admin_remove_user'),
+  });
+  const deactivation = (userId = person.id) => ({
+    userId,
+    reason: 'user deleted by SCIM',
+    revokedBy: 'scim',
+    audit: { ...audit('scim_operation'), actorId: null },
+  });
+  const remove = (userId?: string) =>
+    app.dataSource.transaction((tx) => service.remove(tx, removal(userId)));
+  const deactivate = (userId?: string) =>
+    app.dataSource.transaction((tx) => service.deactivate(tx, deactivation(userId)));
+
+  it.each([
+    ['remove', remove],
+    ['deactivate', deactivate],
+  ])(
+    '%s and a code that is being written wait for each other, and never for ever',
+    async (_, end) => {
+      const clientId = await oauth.client();
+      await oauth.token(person, { clientId });
+      const [grant] = await rows<{ id: Buffer }>(
+        app.dataSource,
+        'SELECT id FROM oauth_grants WHERE user_id = $1',
+        [person.id],
+      );
+      // Somebody holds the account until both wait: the end comes first, and the code right behind it.
+      const holder = app.dataSource.createQueryRunner();
+      await holder.startTransaction();
+      await holder.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [person.id]);
+      const ended = end();
+      await waiting(1);
+      const code = app.nest
+        .get(ArtifactsRepository, { strict: false })
+        .upsert(app.dataSource.manager, {
+          model: 'AuthorizationCode',
+          id: randomBytes(32),
+          payload: {},
+          grantId: grant?.id ?? null,
+          clientId,
+          userId: person.id,
+          userCode: null,
+          expiresIn: 60,
+        })
+        .catch((error: Error) => error.message);
+      await waiting(2);
+      await holder.rollbackTransaction();
+      await holder.release();
+      await ended;
+      expect(await code).toMatch('violates foreign key constraint'); // and no deadlock that either might have lost
+      expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
+    },
+  );
+
+  /** Waits until so many statements of this database wait for a lock. */
+  async function waiting(statements: number): Promise<void> {
+    await expect
+      .poll(() =>
+        count(
+          app.dataSource,
+          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        ),
+      )
+      .toBe(statements);
+  }
+
+  /** Rows that name a user, by table. */
+  async function left(userId: string): Promise<Record<string, number>> {
+    const byTable: Record<string, number> = {};
+    for (const table of ['sessions', 'oauth_grants', 'oauth_artifacts', 'authenticators']) {
+      byTable[table] = await count(app.dataSource, `${table} WHERE user_id = $1`, [userId]);
+    }
+    return byTable;
+  }
+
+  const certificates = (userId: string) =>
+    rows<{ serial: string; revoke_reason: string | null; revoked_by: string | null }>(
+      app.dataSource,
+      'SELECT serial, revoke_reason, revoked_by FROM ssh_certificates WHERE user_id = $1',
+      [userId],
+    );
+
+  const askForCertificate = (token: string) =>
+    app
+      .client()
+      .post(
+        '/v1/credentials/ssh',
+        { public_key: newPublicKeyLine() },
+        { headers: { authorization: `Bearer ${token}`, origin: '' }, address: newAddress() },
+      );
+
+  /** Sessions of every level, grants, codes, tokens, and what the library keeps beside; the token of svc-cli. */
+  async function fill(of: PersonRow): Promise<string> {
+    const browser = await oauth.session(of);
+    await oauth.session(of, { level: 'bootstrap' });
+    const client = await oauth.client();
+    for (const model of ['AccessToken', 'AuthorizationCode', 'DeviceCode']) {
+      await oauth.token(of, { clientId: client, session: browser, model });
+    }
+    await oauth.token(of, { clientId: client, level: 'synthetic' });
+    for (const model of ['Session', 'Interaction']) {
+      await oauth.artifact(model, randomUUID(), { userId: of.id });
+    }
+    const token = await oauth.token(of);
+    const issued = await askForCertificate(token);
+    expect(issued.status).toBe(200);
+    return token;
+  }
+
+  it('a removal ends every session, grant, code and token, revokes the certificates, and leaves no key', async () => {
+    const token = await fill(person);
+    const bystander = await oauth.person();
+    const other = await fill(bystander);
+    expect(await left(person.id)).toEqual({
+      sessions: 4,
+      oauth_grants: 5,
+      oauth_artifacts: 7,
+      authenticators: 1,
+    });
+
+    expect(await remove()).toEqual({ sessions: 4, certificates: 1 });
+
+    expect(await left(person.id)).toEqual({
+      sessions: 0,
+      oauth_grants: 0,
+      oauth_artifacts: 0,
+      authenticators: 0,
+    });
+    expect(await count(app.dataSource, 'users WHERE id = $1', [person.id])).toBe(0);
+    expect(await certificates(person.id)).toEqual([
+      expect.objectContaining({ revoke_reason: 'removed by an admin', revoked_by: ADMIN }),
+    ]);
+    expect((await askForCertificate(token)).status).toBe(401);
+    expect((await askForCertificate(other)).status).toBe(200);
+    expect((await left(bystander.id))['oauth_artifacts']).toBe(7);
+  });
+
+  it('a removal takes the applications the person registered along, and their tokens', async () => {
+    const client = await oauth.application(person);
+    await oauth.artifact('ClientCredentials', randomUUID(), { clientId: client });
+    await oauth.token(await oauth.person(), { clientId: client });
+    await remove();
+    for (const table of ['oauth_clients WHERE id', 'oauth_artifacts WHERE client_id']) {
+      expect(await count(app.dataSource, `${table} = $1`, [client])).toBe(0);
+    }
+  });
+
+  it('a deactivation ends the same, and keeps the person, their keys, applications and memberships', async () => {
+    const token = await fill(person);
+    const client = await oauth.application(person);
+    expect(await deactivate()).toEqual({ sessions: 4, certificates: 1 });
+    expect(await left(person.id)).toEqual({
+      sessions: 0,
+      oauth_grants: 0,
+      oauth_artifacts: 0,
+      authenticators: 1,
+    });
+    const [user] = await rows(app.dataSource, 'SELECT active, org_id FROM users WHERE id = $1', [
+      person.id,
+    ]);
+    expect(user).toEqual({ active: false, org_id: person.orgId });
+    expect(await count(app.dataSource, 'oauth_clients WHERE id = $1', [client])).toBe(1);
+    expect(await certificates(person.id)).toEqual([
+      expect.objectContaining({ revoke_reason: 'user deleted by SCIM', revoked_by: 'scim' }),
+    ]);
+    expect((await askForCertificate(token)).status).toBe(401);
+  });
+
+  it('an activation lets the person in again, and brings nothing back', async () => {
+    await fill(person);
+    await deactivate();
+    await app.dataSource.transaction((tx) =>
+      service.activate(tx, { userId: person.id, audit: audit('admin_activate') }),
+    );
+    expect(await left(person.id)).toMatchObject({ sessions: 0, oauth_artifacts: 0 });
+    expect((await askForCertificate((await oauth.session(person)).token)).status).toBe(200);
+  });
+
+  it('each is on record as its caller says, with what was ended', async () => {
+    await fill(person);
+    await deactivate();
+    await app.dataSource.transaction((tx) =>
+      service.activate(tx, { userId: person.id, audit: audit('admin_activate') }),
+    );
+    await remove();
+    const events = await rows(
+      app.dataSource,
+      `SELECT type, class, actor_id, org_id, host(ip) AS ip, details FROM audit_events
+       WHERE subject_id = $1 AND class = 'admin' ORDER BY created_at`,
+      [person.id],
+    );
+    const about = { class: 'admin', org_id: person.orgId, ip: '192.0.2.7' };
+    const details = { because: 'a test' };
+    expect(events).toEqual([
+      {
+        ...about,
+        type: 'scim_operation',
+        actor_id: null,
+        details: { ...details, sessions: 4, certificates: 1 },
+      },
+      { ...about, type: 'admin_activate', actor_id: ADMIN, details },
+      {
+        ...about,
+        type: 'admin_remove_user',
+        actor_id: ADMIN,
+        details: { ...details, sessions: 0, certificates: 0 },
+      },
+    ]);
+  });
+
+  it('of somebody who is not there any more is not_found', async () => {
+    await remove();
+    for (const again of [remove, deactivate]) {
+      await expect(again()).rejects.toMatchObject({ code: 'not_found' });
+    }
+  });
+
+  it.each([
+    ['remove', [0, 1, 2, 4, 5]],
+    ['deactivate', [0, 1, 2, 3, 4, 5]],
+  ] as const)(
+    '%s takes its steps in the order of the contract, the user row first',
+    async (act, steps) => {
+      await fill(person);
+      const statements: string[] = [];
+      await app.dataSource.transaction(async (tx) => {
+        await recorded(tx, statements, () => service[act](tx, removal()));
+      });
+      expect(statements.map((text) => STEPS.findIndex((step) => step.test(text)))).toEqual(steps);
+    },
+  );
+
+  it.each(['remove', 'deactivate'] as const)(
+    'a fault in the last step of %s leaves everything as it was',
+    async (act) => {
+      const token = await fill(person);
+      const before = await left(person.id);
+      const origin = { ...ORIGIN, ip: 'no address' }; // the audit row cannot be written
+      const faulty = { ...removal(), audit: { ...audit('admin_remove_user'), origin } };
+      await expect(
+        app.dataSource.transaction((tx) => service[act](tx, faulty)),
+      ).rejects.toMatchObject({ code: '22P02' });
+      expect(await left(person.id)).toEqual(before);
+      expect(await certificates(person.id)).toEqual([
+        expect.objectContaining({ revoked_by: null }),
+      ]);
+      expect((await askForCertificate(token)).status).toBe(200);
+    },
+  );
+
+  it("goes with the caller's own transaction, and so does what the caller writes in it", async () => {
+    await fill(person);
+    const before = await left(person.id);
+    const given = app.dataSource.transaction(async (tx) => {
+      await service.remove(tx, removal());
+      throw new Error('the caller thinks better of it');
+    });
+    await expect(given).rejects.toThrow('thinks better');
+    expect(await left(person.id)).toEqual(before);
+  });
+
+  it.each([
+    ['deleting', remove],
+    ['deactivating', deactivate],
+  ])(
+    '%s somebody for whom 12 clients are issued certificates leaves none that is good',
+    async (_name, act) => {
+      const token = await fill(person);
+      const issued: string[] = [];
+      const underWay = Promise.withResolvers<void>();
+      const late: number[] = [];
+      let isAnswered = false;
+      const load = Array.from({ length: 12 }, async () => {
+        for (;;) {
+          const wasAnswered = isAnswered;
+          const answer = await askForCertificate(token);
+          if (wasAnswered) late.push(answer.status);
+          if (answer.status !== 200) {
+            if (isAnswered && wasAnswered) return answer.status;
+            continue;
+          }
+          issued.push(answer.json.serial);
+          if (issued.length === 24) underWay.resolve();
+        }
+      });
+      const refusals = Promise.all(load);
+      await underWay.promise;
+      await act(person.id);
+      isAnswered = true;
+      expect(await refusals).toEqual(Array(12).fill(401));
+      expect(late).toEqual(Array(late.length).fill(401));
+
+      const kept = await certificates(person.id);
+      expect(kept.filter(({ revoked_by }) => revoked_by === null)).toEqual([]);
+      const serials = new Set(kept.map(({ serial }) => serial));
+      expect(issued.filter((serial) => !serials.has(serial))).toEqual([]);
+      expect(await left(person.id)).toMatchObject({ sessions: 0, oauth_artifacts: 0 });
+    },
+    60_000,
+  );
+
+  it.each([
+    ['deleting', remove],
+    ['deactivating', deactivate],
+  ])(
+    '%s somebody for whom 12 clients are issued tokens leaves no grant and no token',
+    async (_name, act) => {
+      const grants = app.nest.get(GrantsRepository, { strict: false });
+      const artifacts = app.nest.get(ArtifactsRepository, { strict: false });
+      const { manager } = app.dataSource;
+      const { id: sessionId } = await oauth.session(person);
+      const about = { clientId: 'svc-cli', userId: person.id, payload: {}, expiresIn: 600 };
+      const underWay = Promise.withResolvers<void>();
+      let issued = 0;
+      const issue = async (): Promise<boolean> => {
+        const id = randomBytes(32);
+        if (!(await grants.upsert(manager, { ...about, id, sessionId }))) return false;
+        return artifacts.issueToPerson(
+          manager,
+          {
+            ...about,
+            model: 'AccessToken',
+            id: randomBytes(32),
+            grantId: id,
+            userCode: null,
+          },
+          { auditId: randomUUID(), origin: ORIGIN, details: {} },
+        );
+      };
+      const load = Array.from({ length: 12 }, async () => {
+        while (await issue()) {
+          issued += 1;
+          if (issued === 48) underWay.resolve();
+        }
+      });
+      await underWay.promise;
+      await act(person.id);
+      expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
+      await Promise.all(load);
+      expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
+    },
+    60_000,
+  );
+
+  it('a token or grant that is written while the account goes waits, and then finds nothing to hang on', async () => {
+    const session = await oauth.session(person);
+    const { late } = await app.dataSource.transaction(async (tx) => {
+      await service.remove(tx, removal());
+      return { late: Promise.allSettled([oauth.token(person, { session })]) };
+    });
+    expect(await late).toMatchObject([{ status: 'rejected', reason: { code: '23503' } }]);
+    expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
+  });
+});
+
+/** The steps of the contract, by what each statement begins with. */
+const STEPS = [
+  /^\s*SELECT[^]+FROM users[^]+FOR UPDATE/,
+  /DELETE FROM sessions/,
+  /^\s*UPDATE ssh_certificates/,
+  /^\s*DELETE FROM oauth_artifacts/, // what their applications hold for themselves: removal cascades
+  /^\s*(?:DELETE FROM|UPDATE) users/,
+  /^\s*INSERT INTO audit_events/,
+];
+
+/** Keeps the text of every statement that an act sends within a transaction. */
+async function recorded(
+  tx: EntityManager,
+  statements: string[],
+  act: () => Promise<unknown>,
+): Promise<void> {
+  const { queryRunner } = tx;
+  if (!queryRunner) throw new Error('no transaction');
+  const query = queryRunner.query.bind(queryRunner);
+  queryRunner.query = (statement: unknown, ...rest: never[]) => {
+    statements.push((statement as { text: string }).text);
+    return (query as (...all: unknown[]) => Promise<never>)(statement, ...rest);
+  };
+  try {
+    await act();
+  } finally {
+    queryRunner.query = query;
+  }
+}

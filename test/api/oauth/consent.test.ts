@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { addApplication } from '../../support/applications.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { CALLBACK, authorize, newPkce } from '../../support/oauth-flow.js';
+
+const RESOURCE = 'https://payroll.example/';
+
+describe('what a person is asked before a client learns of them', () => {
+  let app: TestApp;
+  let ada: Client;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ({ client: ada } = await app.enrolled('ada@consent.example'));
+    await app.enrolled('mallory@consent.example');
+  });
+  afterAll(() => app.close());
+
+  it('names what single claims would show, as the scopes that would', async () => {
+    const { client_id } = await register();
+    const claims = { id_token: { email: null }, userinfo: { name: { essential: true } } };
+    const page = await consentPage(asked(client_id, { claims: JSON.stringify(claims) }));
+    expect(page.text).toContain('See your e-mail address');
+    expect(page.text).toContain('See your name');
+    const plain = await consentPage(asked(client_id));
+    expect(plain.text).not.toContain('See your');
+  });
+
+  it('comes again when more is asked for, and not for the same', async () => {
+    const { client_id } = await register();
+    await authorize(ada, asked(client_id));
+    expect(await isSilent(asked(client_id))).toBe(true);
+    expect(await isSilent(asked(client_id, { scope: 'openid email' }))).toBe(false);
+    const claims = JSON.stringify({ userinfo: { email: null } });
+    expect(await isSilent(asked(client_id, { claims }))).toBe(false);
+  });
+
+  it('comes again when the client is not what it was', async () => {
+    const { client_id, registration_access_token } = await register();
+    await authorize(ada, asked(client_id));
+    const changed = await app.client().send('PUT', `/oauth/register/${client_id}`, {
+      address: newAddress(),
+      headers: { authorization: `Bearer ${registration_access_token}` },
+      body: {
+        client_id,
+        client_name: 'Evil',
+        redirect_uris: [CALLBACK, 'https://evil.example/callback'],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+    });
+    expect(changed.status).toBe(200);
+    expect(await isSilent(asked(client_id))).toBe(false);
+    const elsewhere = asked(client_id, { redirect_uri: 'https://evil.example/callback' });
+    expect(await isSilent(elsewhere)).toBe(false);
+  });
+
+  it('is asked by a colleague who wants to act for them elsewhere, and not by their own application', async () => {
+    const metadata = {
+      redirect_uris: [CALLBACK],
+      svc_resource_scopes: 'payroll:admin',
+      token_endpoint_auth_method: 'client_secret_basic',
+    };
+    const theirs = await addApplication(app, metadata, { owner: 'mallory@consent.example' });
+    const own = await addApplication(app, metadata, { owner: 'ada@consent.example' });
+    const elsewhere = { resource: RESOURCE, scope: 'openid payroll:admin' };
+    expect(await isSilent(asked(theirs.clientId))).toBe(true);
+    expect(await isSilent(asked(own.clientId, elsewhere))).toBe(true);
+    expect(await isSilent(asked(theirs.clientId, elsewhere))).toBe(false);
+    const page = await consentPage(asked(theirs.clientId, elsewhere));
+    expect(page.text).toContain(`Act for you at ${RESOURCE}`);
+    await authorize(ada, asked(theirs.clientId, elsewhere));
+    expect(await isSilent(asked(theirs.clientId, elsewhere))).toBe(true);
+  });
+
+  it('is answered by the person who was asked, and in their browser alone', async () => {
+    const { client_id } = await register();
+    const interaction = await interactionOf(asked(client_id));
+    const { client: bob } = await app.enrolled('bob@consent.example');
+    const answer = await bob.post(`${interaction}/consent`, {}, { address: newAddress() });
+    expect(answer.status).toBe(404);
+    await ada.post('/logout', {}, { address: newAddress() });
+    const late = await ada.post(`${interaction}/consent`, {}, { address: newAddress() });
+    expect(late.status).toBe(404);
+    ({ client: ada } = await app.enrolled('ada2@consent.example'));
+  });
+
+  async function register(): Promise<{ client_id: string; registration_access_token: string }> {
+    const { json } = await app.client().post(
+      '/oauth/register',
+      {
+        client_name: 'Good',
+        redirect_uris: [CALLBACK],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+      { address: newAddress() },
+    );
+    return json as { client_id: string; registration_access_token: string };
+  }
+
+  function asked(clientId: string, more: Readonly<Record<string, string>> = {}) {
+    return {
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      code_challenge: newPkce().challenge,
+      code_challenge_method: 'S256',
+      ...more,
+    };
+  }
+
+  /** Whether a code comes without anybody being asked. */
+  async function isSilent(parameters: Readonly<Record<string, string>>): Promise<boolean> {
+    const answer = await ask({ ...parameters, prompt: 'none' });
+    const location = new URL(answer.headers.get('location') ?? '');
+    if (location.searchParams.has('code')) return true;
+    expect(location.searchParams.get('error')).toBe('consent_required');
+    return false;
+  }
+
+  async function consentPage(parameters: Readonly<Record<string, string>>): Promise<Answer> {
+    const page = await ada.get(await interactionOf(parameters), { address: newAddress() });
+    expect(page.status).toBe(200);
+    return page;
+  }
+
+  async function interactionOf(parameters: Readonly<Record<string, string>>): Promise<string> {
+    const location = (await ask(parameters)).headers.get('location') ?? '';
+    expect(location).toMatch(/^\/interaction\//);
+    return location;
+  }
+
+  function ask(parameters: Readonly<Record<string, string>>): Promise<Answer> {
+    const query = new URLSearchParams(parameters).toString();
+    return ada.get(`/oauth/authorize?${query}`, { address: newAddress() });
+  }
+});

@@ -1,0 +1,433 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { SoftwareKey } from '../../../src/demo/software-key.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { addApplication, claimsOf } from '../../support/applications.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { ath, newDpopKey, postForm } from '../../support/oauth-flow.js';
+import { auditOf, count } from '../../support/rows.js';
+
+const FIDO2 = 'urn:svc:params:oauth:grant-type:fido2';
+const NATIVE_ORIGIN = 'https://localhost'; // https://{rp_id}
+const ORDERS = 'https://orders.example/api';
+
+/** What clients with this grant are registered with. */
+const NATIVE = {
+  application_type: 'native',
+  token_endpoint_auth_method: 'none',
+  redirect_uris: [],
+  response_types: [],
+  grant_types: [FIDO2],
+};
+const CONFIDENTIAL = {
+  ...NATIVE,
+  application_type: 'web',
+  token_endpoint_auth_method: 'client_secret_post',
+};
+
+type Options = Parameters<SoftwareKey['get']>[0];
+type Response = ReturnType<SoftwareKey['get']>['response'];
+
+describe('the FIDO2 grant', () => {
+  let app: TestApp;
+  let browser: Client;
+  let key: SoftwareKey;
+  let email: string;
+  let people = 0;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+  beforeEach(async () => {
+    people += 1;
+    email = `ada@fido2-${people}.example`;
+    ({ client: browser, key } = await app.enrolled(email));
+  });
+
+  const challenge = async (fields: Record<string, string> = {}) => {
+    const answer = await postForm(app, '/oauth/fido2/challenge', {
+      client_id: 'svc-cli',
+      ...fields,
+    });
+    expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+    return answer.json as { state: string; publicKey: Options };
+  };
+  const encoded = (credential: unknown) =>
+    Buffer.from(JSON.stringify(credential)).toString('base64url');
+  const assertion = (publicKey: Options, origin = NATIVE_ORIGIN, by = key) =>
+    encoded(by.get(publicKey, origin));
+  const redeem = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+    postForm(app, '/oauth/token', { grant_type: FIDO2, client_id: 'svc-cli', ...fields }, headers);
+  const outcomeOf = ({ status, json }: Answer) => [status, json.error];
+  const refusal = [400, 'invalid_grant'];
+  const sessionsOf = (clientId: string) =>
+    count(app.dataSource, 'sessions WHERE client_id = $1', [clientId]);
+  const failures = async () =>
+    (await auditOf(app.dataSource, email)).filter(({ type }) => type === 'login_failed');
+  async function touch(
+    fields: Record<string, string> = {},
+    headers: Record<string, string> = {},
+  ): Promise<Answer> {
+    const { state, publicKey } = await challenge();
+    return redeem({ state, assertion: assertion(publicKey), ...fields }, headers);
+  }
+
+  it('gives svc-cli a token for the rest of a session of its own, which opens our APIs', async () => {
+    const scope = 'openid email svc:credentials svc:applications svc:admin';
+    const answer = await touch({ scope, nonce: 'n-1' });
+    expect([answer.status, answer.json]).toEqual([200, expect.any(Object)]);
+    expect(answer.json).toMatchObject({ token_type: 'Bearer', scope });
+    expect(answer.json.expires_in).toBeGreaterThan(8 * 3600 - 30);
+    expect(answer.json).not.toHaveProperty('refresh_token');
+    expect(claimsOf(answer.json.id_token as string)).toMatchObject({
+      iss: app.baseUrl,
+      aud: 'svc-cli',
+      nonce: 'n-1',
+      hardware_verified: true,
+      hardware_aaguid: expect.any(String) as string,
+      auth_time: expect.any(Number) as number,
+      amr: ['hwk', 'pin', 'user'],
+      acr: 'urn:nist:authentication:assurance-level:aal3',
+    });
+    const headers = { authorization: `Bearer ${answer.json.access_token}` };
+    expect((await app.client().get('/v1/keys', { headers })).status).toBe(200);
+    expect((await app.client().get('/oauth/userinfo', { headers })).json).toMatchObject({ email });
+    const types = (await auditOf(app.dataSource, email)).map(({ type }) => type);
+    expect(types.slice(-2)).toEqual(['login_success', 'oauth_token_issued']);
+  });
+
+  it('gives a token for a resource, of the scopes that are there, and no more', async () => {
+    const { clientId } = await addApplication(
+      app,
+      { ...NATIVE, svc_resource_scopes: 'orders:read' },
+      { owner: email },
+    );
+    const { state, publicKey } = await challenge({ client_id: clientId });
+    const answer = await redeem({
+      client_id: clientId,
+      state,
+      assertion: assertion(publicKey),
+      scope: 'openid email orders:read orders:write',
+      resource: ORDERS,
+    });
+    expect([answer.status, answer.json.scope]).toEqual([200, 'openid email orders:read']);
+    expect(claimsOf(answer.json.access_token as string)).toMatchObject({
+      aud: ORDERS,
+      scope: 'openid email orders:read',
+      hardware_verified: true,
+    });
+    expect(claimsOf(answer.json.id_token as string)).toMatchObject({ aud: clientId, email });
+    expect(answer.json.expires_in).toBeLessThanOrEqual(300);
+  });
+
+  it('a browser’s logout leaves it; the removal of its key ends it', async () => {
+    const { json } = await touch({ scope: 'svc:credentials' });
+    const headers = { authorization: `Bearer ${json.access_token}` };
+    await browser.post('/logout');
+    expect((await app.client().get('/v1/keys', { headers })).status).toBe(200);
+    await app.dataSource.query(
+      'DELETE FROM authenticators WHERE user_id = (SELECT id FROM users WHERE email = $1)',
+      [email],
+    );
+    expect((await app.client().get('/v1/keys', { headers })).status).toBe(401);
+  });
+
+  it('binds the token to the DPoP key that the challenge was made for', async () => {
+    const dpop = await newDpopKey();
+    const { state, publicKey } = await challenge({ dpop_jkt: dpop.thumbprint });
+    const answer = await redeem(
+      { state, assertion: assertion(publicKey), scope: 'svc:credentials' },
+      { dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) },
+    );
+    expect([answer.status, answer.json.token_type]).toEqual([200, 'DPoP']);
+    const token = answer.json.access_token as string;
+    const proof = await dpop.proof('GET', `${app.baseUrl}/v1/keys`, { ath: ath(token) });
+    const own = { authorization: `DPoP ${token}`, dpop: proof };
+    expect((await app.client().get('/v1/keys', { headers: own })).status).toBe(200);
+    const bearer = { authorization: `Bearer ${token}` };
+    expect((await app.client().get('/v1/keys', { headers: bearer })).status).toBe(401);
+  });
+
+  it('is refused with another DPoP key than the challenge names, or none', async () => {
+    const [named, other] = [await newDpopKey(), await newDpopKey()];
+    for (const dpop of [await other.proof('POST', `${app.baseUrl}/oauth/token`), '']) {
+      const { state, publicKey } = await challenge({ dpop_jkt: named.thumbprint });
+      const answer = await redeem({ state, assertion: assertion(publicKey) }, { dpop });
+      expect(outcomeOf(answer)).toEqual(refusal);
+    }
+  });
+
+  it('a client whose tokens are bound gets none without a proof, and keeps its state', async () => {
+    const metadata = { ...NATIVE, dpop_bound_access_tokens: true };
+    const { clientId } = await addApplication(app, metadata, { owner: email });
+    const { state, publicKey } = await challenge({ client_id: clientId });
+    const fields = { client_id: clientId, state, assertion: assertion(publicKey) };
+    expect(outcomeOf(await redeem(fields))).toEqual(refusal);
+    const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
+    expect((await redeem(fields, { dpop })).json.token_type).toBe('DPoP');
+  });
+
+  it('a DPoP proof is good once, whatever it comes with', async () => {
+    const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
+    expect((await touch({}, { dpop })).status).toBe(200);
+    const before = await sessionsOf('svc-cli');
+    expect(outcomeOf(await touch({}, { dpop }))).toEqual(refusal);
+    expect(await sessionsOf('svc-cli')).toBe(before);
+  });
+
+  it('20 at once with one state: one token, one session', async () => {
+    const { state, publicKey } = await challenge();
+    const before = await sessionsOf('svc-cli');
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => redeem({ state, assertion: assertion(publicKey) })),
+    );
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(answers.filter(({ json }) => json.error === 'invalid_grant')).toHaveLength(19);
+    expect(await sessionsOf('svc-cli')).toBe(before + 1);
+  });
+
+  it('a refused assertion has spent its state', async () => {
+    const { state, publicKey } = await challenge();
+    await redeem({ state, assertion: assertion(publicKey, 'https://evil.example') });
+    expect(outcomeOf(await redeem({ state, assertion: assertion(publicKey) }))).toEqual(refusal);
+  });
+
+  it.each([
+    ['our web origin', () => app.baseUrl],
+    ['another site', () => 'https://evil.example'],
+    ['a name that ends like ours', () => 'https://evil-localhost'],
+    ['a name that begins like ours', () => 'https://localhost.evil.example'],
+    ['our name without TLS', () => 'http://localhost'],
+    ['no scheme', () => 'localhost'],
+  ])('an assertion made for %s is refused, and audited once', async (_, origin) => {
+    const { state, publicKey } = await challenge();
+    const answer = await redeem({ state, assertion: assertion(publicKey, origin()) });
+    expect(outcomeOf(answer)).toEqual(refusal);
+    expect(await failures()).toHaveLength(1);
+  });
+
+  it.each<readonly [string, (response: Response, stranger: string) => object]>([
+    ['another user’s handle', (response, userHandle) => ({ ...response, userHandle })],
+    ['no user handle', (response) => ({ ...response, userHandle: undefined })],
+    ['a signature over something else', (response) => ({ ...response, signature: 'MAYCAQECAQE' })],
+  ])('is refused: %s', async (_, tampered) => {
+    const other = await app.enrolled(`other-${email}`);
+    const { state, publicKey } = await challenge();
+    const credential = key.get(publicKey, NATIVE_ORIGIN);
+    const stranger = other.key.get(publicKey, NATIVE_ORIGIN).response.userHandle ?? '';
+    const response = tampered(credential.response, stranger);
+    const answer = await redeem({ state, assertion: encoded({ ...credential, response }) });
+    expect(outcomeOf(answer)).toEqual(refusal);
+    expect(await failures()).toHaveLength(1);
+  });
+
+  it('presence alone is refused, of a key that could verify its user', async () => {
+    const { state, publicKey } = await challenge();
+    const lax: Options = { ...publicKey, userVerification: 'discouraged' };
+    expect(outcomeOf(await redeem({ state, assertion: assertion(lax) }))).toEqual(refusal);
+    expect(await failures()).toHaveLength(1);
+  });
+
+  it('an assertion over another challenge is refused', async () => {
+    const [{ state }, { publicKey }] = [await challenge(), await challenge()];
+    expect(outcomeOf(await redeem({ state, assertion: assertion(publicKey) }))).toEqual(refusal);
+  });
+
+  it('a key that was removed is refused', async () => {
+    await app.dataSource.query(
+      'DELETE FROM authenticators WHERE user_id = (SELECT id FROM users WHERE email = $1)',
+      [email],
+    );
+    const answer = await touch();
+    expect(outcomeOf(answer)).toEqual(refusal);
+    expect(answer.json.error_description).toContain('not registered');
+  });
+
+  it('a U2F key, which cannot verify its user, is refused', async () => {
+    const u2f = app.newKey({ format: 'fido-u2f' });
+    const owner = app.client();
+    await owner.signIn(`u2f-${email}`);
+    await owner.enroll(u2f);
+    const known = (await owner.post('/login/webauthn/start', {})).json.publicKey as Options;
+    const { state, publicKey } = await challenge();
+    const touched = { ...publicKey, allowCredentials: known.allowCredentials };
+    const answer = await redeem({ state, assertion: assertion(touched, NATIVE_ORIGIN, u2f) });
+    expect(outcomeOf(answer)).toEqual(refusal);
+    expect(answer.json.error_description).toContain('cannot verify its user');
+  });
+
+  it('a counter that does not grow is refused, and audited once', async () => {
+    await app.dataSource.query('UPDATE authenticators SET sign_count = 1000000');
+    expect(outcomeOf(await touch())).toEqual(refusal);
+    expect((await failures()).map(({ details }) => details['reason'])).toEqual([
+      'signature counter did not grow',
+    ]);
+  });
+
+  it('a deactivated account is refused', async () => {
+    await app.dataSource.query('UPDATE users SET active = false WHERE email = $1', [email]);
+    expect(outcomeOf(await touch())).toEqual(refusal);
+  });
+
+  it('an account whose e-mail its organization does not own is issued nothing, and no session stays', async () => {
+    await app.dataSource.query(
+      'UPDATE organization_domains SET verified_at = NULL WHERE domain = $1',
+      [email.split('@')[1]],
+    );
+    const before = await sessionsOf('svc-cli');
+    expect(outcomeOf(await touch({ scope: 'svc:credentials' }))).toEqual(refusal);
+    expect(await sessionsOf('svc-cli')).toBe(before);
+  });
+
+  it('a state of another client is refused, and one of a browser login too', async () => {
+    const { clientId } = await addApplication(app, NATIVE, { owner: email });
+    const theirs = await challenge({ client_id: clientId });
+    const crossed = await redeem({ state: theirs.state, assertion: assertion(theirs.publicKey) });
+    expect(outcomeOf(crossed)).toEqual(refusal);
+    const login = (await app.client().post('/login/webauthn/start', {})).json;
+    const borrowed = await redeem({ state: login.state, assertion: assertion(login.publicKey) });
+    expect(outcomeOf(borrowed)).toEqual(refusal);
+  });
+
+  it('a web client’s assertion is of our own origin, and no other', async () => {
+    const { clientId, clientSecret } = await addApplication(app, CONFIDENTIAL, { owner: email });
+    const credentials = { client_id: clientId, client_secret: clientSecret };
+    for (const [origin, status] of [
+      [app.baseUrl, 200],
+      [NATIVE_ORIGIN, 400],
+    ] as const) {
+      const { state, publicKey } = await challenge({ client_id: clientId });
+      const fields = { state, assertion: assertion(publicKey, origin), scope: 'openid' };
+      expect([origin, (await redeem({ ...fields, ...credentials })).status]).toEqual([
+        origin,
+        status,
+      ]);
+    }
+  });
+
+  it('a confidential client authenticates itself, and else its state is not spent', async () => {
+    const { clientId, clientSecret } = await addApplication(app, CONFIDENTIAL, { owner: email });
+    const { state, publicKey } = await challenge({ client_id: clientId });
+    const fields = { client_id: clientId, state, assertion: assertion(publicKey, app.baseUrl) };
+    expect(outcomeOf(await redeem({ ...fields, client_secret: 'x' }))).toEqual([
+      401,
+      'invalid_client',
+    ]);
+    expect((await redeem({ ...fields, client_secret: clientSecret })).status).toBe(200);
+  });
+
+  it('another client is not given our own scopes', async () => {
+    const { clientId } = await addApplication(app, NATIVE, { owner: email });
+    const { state, publicKey } = await challenge({ client_id: clientId });
+    const fields = { client_id: clientId, state, assertion: assertion(publicKey) };
+    const answer = await redeem({ ...fields, scope: 'openid svc:credentials' });
+    expect(outcomeOf(answer)).toEqual([400, 'invalid_scope']);
+  });
+
+  it.each<readonly [string, 'application' | 'dynamic']>([
+    ['an application of another organization', 'application'],
+    ['a client that registered itself', 'dynamic'],
+  ])('%s is issued nothing, since nobody can be asked, and no session stays', async (_, kind) => {
+    const owner = `eve@elsewhere-${people}-${kind}.example`;
+    await app.enrolled(owner);
+    const { clientId } = await addApplication(app, NATIVE, { owner, kind });
+    const { state, publicKey } = await challenge({ client_id: clientId });
+    const answer = await redeem({ client_id: clientId, state, assertion: assertion(publicKey) });
+    expect(outcomeOf(answer)).toEqual(refusal);
+    expect(await sessionsOf(clientId)).toBe(0);
+  });
+
+  it('a scope that its person may not grant is left out, and the answer says so', async () => {
+    const { key: theirs } = await app.enrolled(`member@${email.split('@')[1]}`);
+    const { state, publicKey } = await challenge();
+    const answer = await redeem({
+      state,
+      assertion: assertion(publicKey, NATIVE_ORIGIN, theirs),
+      scope: 'svc:credentials svc:admin svc:everything',
+    });
+    expect([answer.status, answer.json.scope]).toEqual([200, 'svc:credentials']);
+  });
+
+  it.each([
+    ['no assertion', { assertion: '' }, 'invalid_request'],
+    ['no state', { state: '' }, 'invalid_request'],
+    ['garbage', { assertion: 'garbage' }, 'invalid_grant'],
+    ['JSON that is none of a key', { assertion: 'eyJpZCI6MX0' }, 'invalid_grant'],
+    ['JSON that is nothing', { assertion: 'bnVsbA' }, 'invalid_grant'],
+    ['more than any key says', { assertion: 'e'.repeat(20_000) }, 'invalid_grant'],
+    ['a forged state', { state: 'e30.e30.e30.e30.e30' }, 'invalid_grant'],
+    ['our own API as the resource', { resource: '{base}' }, 'invalid_target'],
+  ])('is refused: %s', async (_, fields, error) => {
+    const filled = Object.entries(fields).map(([name, value]) => [
+      name,
+      value.replace('{base}', app.baseUrl),
+    ]);
+    const answer = await touch(Object.fromEntries(filled) as Record<string, string>);
+    expect(outcomeOf(answer)).toEqual([400, error]);
+  });
+
+  it('a client that has not the grant gets no challenge', async () => {
+    const metadata = { ...CONFIDENTIAL, grant_types: ['client_credentials'] };
+    const { clientId } = await addApplication(app, metadata, { owner: email });
+    const ask = async (client_id: string, fields = {}) =>
+      outcomeOf(await postForm(app, '/oauth/fido2/challenge', { client_id, ...fields }));
+    expect(await ask(clientId)).toEqual([400, 'unauthorized_client']);
+    expect(await ask('nobody')).toEqual([400, 'invalid_client']);
+    expect(await ask('svc-cli', { dpop_jkt: 'x' })).toEqual([400, 'invalid_request']);
+  });
+
+  it.each([
+    FIDO2,
+    'urn:ietf:params:oauth:grant-type:token-exchange',
+    'urn:ietf:params:oauth:grant-type:device_code',
+    'client_credentials',
+  ])('a client that registers itself gets authorization codes, and not %s', async (grant) => {
+    for (const [metadata, grants] of [
+      [CONFIDENTIAL, []],
+      [{ redirect_uris: ['https://client.example/callback'] }, ['authorization_code']],
+    ] as const) {
+      const asked = { ...metadata, grant_types: [grant] };
+      const { status, json } = await app.client().post('/oauth/register', asked);
+      expect([status, json.grant_types]).toEqual([201, grants]);
+    }
+  });
+
+  it('is limited as the other authentication endpoints are', async () => {
+    const address = newAddress();
+    const ask = () =>
+      app.client().send('POST', '/oauth/fido2/challenge', {
+        address,
+        body: 'client_id=svc-cli',
+        headers: { 'content-type': 'application/x-www-form-urlencoded', origin: '' },
+      });
+    const answers = await Promise.all(Array.from({ length: 20 }, ask));
+    const limited = answers.filter(({ status }) => status === 429);
+    expect(limited.length).toBeGreaterThan(0);
+    expect(answers.every(({ headers }) => headers.get('x-ratelimit-limit') === '8')).toBe(true);
+  });
+
+  it('counts successes and failures', async () => {
+    const metered = await startTestApp({
+      environment: { SVC_METRICS_BEARER_TOKEN: 'a token for a scraper' },
+    });
+    try {
+      const { key: own } = await metered.enrolled('ada@metrics.example');
+      for (const origin of [NATIVE_ORIGIN, 'https://evil.example']) {
+        const asked = await postForm(metered, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
+        await postForm(metered, '/oauth/token', {
+          grant_type: FIDO2,
+          client_id: 'svc-cli',
+          scope: 'openid',
+          state: asked.json.state as string,
+          assertion: assertion(asked.json.publicKey, origin, own),
+        });
+      }
+      const headers = { authorization: 'Bearer a token for a scraper' };
+      const { text } = await metered.client().get('/metrics', { headers });
+      expect(text).toContain('svc_auth_events_total{event_type="fido2_login_success"} 1');
+      expect(text).toContain('svc_auth_events_total{event_type="fido2_login_failure"} 1');
+      expect(text).toContain('svc_credential_issuance_total{type="oidc"} 1');
+    } finally {
+      await metered.close();
+    }
+  });
+});

@@ -1,0 +1,114 @@
+import { hash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { addApplication, type Application } from '../../support/applications.js';
+import { newAddress, type Client } from '../../support/client.js';
+import { CALLBACK, authorize, newPkce, postForm } from '../../support/oauth-flow.js';
+import { count } from '../../support/rows.js';
+
+const AFTERWARDS = 'https://client.example/logged-out';
+
+describe('logging out on behalf of an application', () => {
+  let app: TestApp;
+  let application: Application;
+  beforeAll(async () => {
+    app = await startTestApp();
+    await app.enrolled('owner@logout.example');
+    application = await addApplication(
+      app,
+      { redirect_uris: [CALLBACK], post_logout_redirect_uris: [AFTERWARDS] },
+      { owner: 'owner@logout.example' },
+    );
+  });
+  afterAll(() => app.close());
+
+  const page = (client: Client, query: Readonly<Record<string, string>> = {}) =>
+    client.get(`/oauth/logout?${new URLSearchParams(query).toString()}`, { address: newAddress() });
+  const sessions = (token: string) =>
+    count(app.dataSource, 'sessions WHERE token_hash = $1', [hash('sha256', token, 'buffer')]);
+  const confirm = (client: Client, xsrf: string) =>
+    client.send('POST', '/oauth/logout/confirm', {
+      address: newAddress(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams({ xsrf, logout: 'yes' }).toString(),
+    });
+  const xsrfOf = (text: string) => /name="xsrf" value="([^"]+)"/.exec(text)?.[1] ?? '';
+
+  it.each([
+    { who: 'is logged in, and never met an application', meets: false, enrolled: true },
+    { who: 'is logged in, and did', meets: true, enrolled: true },
+    { who: 'has only signed in upstream', meets: false, enrolled: false },
+  ])('asks whoever $who, and ends the session on their word alone', async (row) => {
+    const email = `${String(row.meets)}-${String(row.enrolled)}@logout.example`;
+    const client = row.enrolled ? (await app.enrolled(email)).client : app.client();
+    if (!row.enrolled) await client.signIn(email);
+    if (row.meets) {
+      await authorize(client, {
+        client_id: application.clientId,
+        response_type: 'code',
+        redirect_uri: CALLBACK,
+        scope: 'openid',
+        code_challenge: newPkce().challenge,
+        code_challenge_method: 'S256',
+      });
+    }
+    const asked = await page(client, {
+      client_id: application.clientId,
+      post_logout_redirect_uri: AFTERWARDS,
+      state: 'x',
+    });
+    expect([asked.status, asked.text.includes('data-at-once')]).toEqual([200, false]);
+    expect(asked.text).toContain('Log out?');
+    const sessionCookie = client.cookie('svc_session') ?? '';
+    expect(await sessions(sessionCookie)).toBe(1);
+
+    expect((await confirm(client, 'a guess')).status).toBe(400);
+    expect(await sessions(sessionCookie)).toBe(1);
+
+    const done = await confirm(client, xsrfOf(asked.text));
+    expect([done.status, done.headers.get('location')]).toEqual([303, `${AFTERWARDS}?state=x`]);
+    expect(client.cookie('svc_session')).toBeUndefined();
+    expect(await sessions(sessionCookie)).toBe(0);
+  });
+
+  it('goes on by itself where no session is', async () => {
+    const asked = await page(app.client());
+    expect([asked.status, asked.text.includes('data-at-once')]).toEqual([200, true]);
+  });
+
+  it('goes to no address that the application did not register', async () => {
+    const client = app.client();
+    const refused = await page(client, {
+      client_id: application.clientId,
+      post_logout_redirect_uri: 'https://evil.example/',
+    });
+    expect([refused.status, refused.headers.get('location')]).toEqual([400, null]);
+    const unnamed = await page(client, { post_logout_redirect_uri: 'https://evil.example/' });
+    const done = await confirm(client, xsrfOf(unnamed.text));
+    expect(done.headers.get('location')).toBe(`${app.baseUrl}/oauth/logout/success`);
+  });
+
+  it.each(['application/json', '*/*', 'text/html', undefined])(
+    'shows its errors on a page, whatever Accept is (%s)',
+    async (accept) => {
+      const headers: Record<string, string> = accept === undefined ? {} : { accept };
+      const answer = await app.client().get('/oauth/logout?id_token_hint=nonsense', { headers });
+      expect(answer.status).toBe(400);
+      expect(answer.headers.get('content-type')).toMatch('text/html');
+      expect(answer.text).not.toContain('nonsense');
+    },
+  );
+
+  it('says that it is done on a page of ours, and takes a POST as RP-Initiated Logout §2 wants', async () => {
+    const done = await app.client().get('/oauth/logout/success');
+    expect([done.status, done.headers.get('content-type')]).toEqual([
+      200,
+      'text/html; charset=utf-8',
+    ]);
+    const posted = await postForm(app, '/oauth/logout', { state: 'a b' });
+    expect([posted.status, posted.headers.get('location')]).toEqual([
+      303,
+      `${app.baseUrl}/oauth/logout?state=a+b`,
+    ]);
+  });
+});

@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ReplaysRepository } from '../../../src/domain/grants/replays.repository.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { addApplication } from '../../support/applications.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
+import {
+  CALLBACK,
+  assertionFields,
+  authorize,
+  fapiMetadata,
+  newClientKeys,
+  newDpopKey,
+  newPkce,
+  parameterOf,
+  postForm,
+  type ClientKeys,
+} from '../../support/oauth-flow.js';
+import { count } from '../../support/rows.js';
+
+const ADA = 'ada@once.example';
+
+/** Does the same thing 20 times at once; how often each outcome came. */
+async function twenty(act: () => Promise<Answer>): Promise<Record<string, number>> {
+  const answers = await Promise.all(Array.from({ length: 20 }, act));
+  const outcomes: Record<string, number> = {};
+  for (const { status, json } of answers) {
+    const outcome = `${status} ${(json as { error?: string } | undefined)?.error ?? ''}`.trim();
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+  }
+  return outcomes;
+}
+
+describe('what may be used once, used 20 times at once', () => {
+  let app: TestApp;
+  let ada: Client;
+  let keys: ClientKeys;
+  let clientId: string;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ({ client: ada } = await app.enrolled(ADA));
+    keys = await newClientKeys();
+    ({ clientId } = await addApplication(app, fapiMetadata(keys), { owner: ADA }));
+  });
+  afterAll(() => app.close());
+
+  const pushed = async (challenge: string) => {
+    const answer = await postForm(app, '/oauth/par', {
+      ...(await assertionFields(app, clientId, keys)),
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    });
+    expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
+    return answer.json.request_uri as string;
+  };
+  const newCode = async () => {
+    const { verifier, challenge } = newPkce();
+    const url = await authorize(ada, { client_id: clientId, request_uri: await pushed(challenge) });
+    return { code: parameterOf(url, 'code'), verifier };
+  };
+  const redemption = async ({ code, verifier }: { code: string; verifier: string }) => ({
+    ...(await assertionFields(app, clientId, keys)),
+    grant_type: 'authorization_code',
+    code,
+    code_verifier: verifier,
+    redirect_uri: CALLBACK,
+  });
+  const tokenUrl = () => `${app.baseUrl}/oauth/token`;
+
+  it('a code gives one token, and the others take it back', async () => {
+    const code = await newCode();
+    const dpop = await newDpopKey();
+    const outcomes = await twenty(async () =>
+      postForm(app, '/oauth/token', await redemption(code), {
+        dpop: await dpop.proof('POST', tokenUrl()),
+      }),
+    );
+    expect(outcomes).toEqual({ '200': 1, '400 invalid_grant': 19 });
+    // What the one got ends with its grant, seconds later (RFC 6749 §4.1.2).
+    const alive = `oauth_grants WHERE client_id = '${clientId}'
+      AND (expires_at > now() + interval '5 s' OR (payload ->> 'exp')::bigint > extract(epoch FROM now()) + 6)`;
+    expect(await count(app.dataSource, alive)).toBe(0);
+    await app.dataSource.query(
+      "UPDATE oauth_artifacts SET consumed_at = now() - interval '30 s' WHERE model = 'AuthorizationCode'",
+    );
+    const again = await postForm(app, '/oauth/token', await redemption(code), {
+      dpop: await dpop.proof('POST', tokenUrl()),
+    });
+    expect(again.json.error).toBe('invalid_grant');
+    const grants = `oauth_grants WHERE client_id = '${clientId}'`;
+    expect(await count(app.dataSource, grants)).toBe(0); // and at once when it comes later
+  });
+
+  it('a pushed request gives one code', async () => {
+    const requestUri = await pushed(newPkce().challenge);
+    const outcomes: Record<string, number> = {};
+    await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const query = new URLSearchParams({ client_id: clientId, request_uri: requestUri });
+        const answer = await ada.get(`/oauth/authorize?${query.toString()}`, {
+          address: newAddress(),
+        });
+        const location = answer.headers.get('location');
+        const outcome = location?.includes('code=') ? 'code' : 'refused';
+        outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      }),
+    );
+    expect(outcomes).toEqual({ code: 1, refused: 19 });
+  });
+
+  it('a client assertion authenticates one request', async () => {
+    const fields = { ...(await assertionFields(app, clientId, keys)), token: 'unknown' };
+    const outcomes = await twenty(() => postForm(app, '/oauth/introspect', fields));
+    expect(outcomes).toEqual({ '200': 1, '401 invalid_client': 19 });
+  });
+
+  it('a DPoP proof is good for one request', async () => {
+    const dpop = await newDpopKey();
+    const { clientId: service, clientSecret } = await addApplication(
+      app,
+      { redirect_uris: [], grant_types: ['client_credentials'], response_types: [] },
+      { owner: ADA },
+    );
+    const proof = await dpop.proof('POST', tokenUrl());
+    const fields = { grant_type: 'client_credentials', client_id: service };
+    const basic = Buffer.from(`${service}:${clientSecret}`).toString('base64');
+    const outcomes = await twenty(() =>
+      postForm(app, '/oauth/token', fields, { dpop: proof, authorization: `Basic ${basic}` }),
+    );
+    expect(outcomes).toEqual({ '200': 1, '400 invalid_grant': 19 });
+  });
+
+  it('a proof dated 290 seconds ahead is remembered until it could not be accepted any more', async () => {
+    const dpop = await newDpopKey();
+    const { clientId: service, clientSecret } = await addApplication(
+      app,
+      { redirect_uris: [], grant_types: ['client_credentials'], response_types: [] },
+      { owner: ADA },
+    );
+    const basic = Buffer.from(`${service}:${clientSecret}`).toString('base64');
+    const proof = await dpop.proof('POST', tokenUrl(), {
+      iat: Math.floor(Date.now() / 1000) + 290,
+    });
+    const ask = () =>
+      postForm(
+        app,
+        '/oauth/token',
+        { grant_type: 'client_credentials', client_id: service },
+        { dpop: proof, authorization: `Basic ${basic}` },
+      );
+    expect((await ask()).status).toBe(200);
+    // 320 seconds later: as the database sees it, whose clock alone decides what is forgotten.
+    await app.dataSource.query(
+      "UPDATE oauth_replays SET expires_at = expires_at - interval '320 s'",
+    );
+    const replayed = await ask();
+    expect([replayed.status, replayed.json.error]).toEqual([400, 'invalid_grant']);
+    const [row] = await app.dataSource.query<{ left: number }[]>(
+      'SELECT max(extract(epoch FROM expires_at - now()))::int AS left FROM oauth_replays',
+    );
+    expect(row?.left).toBeGreaterThan(270); // the proof could be accepted for 270 more
+  });
+
+  it('an id is spent once, whatever is joined to what, and again when it is forgotten', async () => {
+    const replays = app.nest.get(ReplaysRepository, { strict: false });
+    const { manager } = app.dataSource;
+    const soon = new Date(Date.now() + 60_000);
+    const won = await Promise.all(
+      Array.from({ length: 20 }, () => replays.spend(manager, 'ab', 'c', soon)),
+    );
+    expect(won.filter(Boolean)).toHaveLength(1);
+    expect(await replays.spend(manager, 'a', 'bc', soon)).toBe(true);
+    expect(await replays.spend(manager, 'x', 'y', new Date(Date.now() - 1000))).toBe(true);
+    expect(await replays.spend(manager, 'x', 'y', soon)).toBe(true);
+    expect(await replays.spend(manager, 'x', 'y', soon)).toBe(false);
+  });
+});

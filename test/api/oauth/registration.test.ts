@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { newAddress, type Answer } from '../../support/client.js';
+import { CALLBACK, postForm } from '../../support/oauth-flow.js';
+import { count, rows } from '../../support/rows.js';
+
+interface Registered {
+  readonly client_id: string;
+  readonly client_secret?: string;
+  readonly registration_access_token: string;
+}
+
+const METADATA = {
+  client_name: 'Harmless',
+  redirect_uris: [CALLBACK],
+  token_endpoint_auth_method: 'client_secret_post',
+};
+
+describe('clients that manage their registration (RFC 7592)', () => {
+  let app: TestApp;
+  let client: Registered;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+  beforeEach(async () => {
+    client = await register(METADATA);
+  });
+
+  async function register(metadata: object): Promise<Registered> {
+    const answer = await app.client().post('/oauth/register', metadata);
+    if (answer.status !== 201) throw new Error(answer.text);
+    return answer.json as Registered;
+  }
+
+  function manage(
+    method: 'GET' | 'PUT' | 'DELETE',
+    body?: object,
+    { client_id: id, registration_access_token: token } = client,
+  ): Promise<Answer> {
+    return app.client().send(method, `/oauth/register/${id}`, {
+      address: newAddress(),
+      headers: { authorization: `Bearer ${token}`, origin: '' },
+      ...(body ? { body: { client_id: id, ...body } } : {}),
+    });
+  }
+
+  /** Whether a secret is the client's: asked at an endpoint that does nothing with it. */
+  async function isGood(secret: string | undefined): Promise<boolean> {
+    const answer = await postForm(app, '/oauth/introspect', {
+      token: 'none',
+      client_id: client.client_id,
+      client_secret: secret ?? '',
+    });
+    return answer.status === 200;
+  }
+
+  it('a client of a secret is told it once, and knows what else it has', async () => {
+    expect(await isGood(client.client_secret)).toBe(true);
+    const read = await manage('GET');
+    expect(read.status).toBe(200);
+    expect(read.json).toMatchObject({ ...METADATA, client_id: client.client_id });
+    expect(read.json).not.toHaveProperty('client_secret');
+    expect(Object.keys(read.json as object).filter((name) => name.startsWith('svc_'))).toEqual([]);
+  });
+
+  it('an update with its own secret, or with none, changes the rest and keeps the secret', async () => {
+    for (const [client_name, extra] of [
+      ['With it', { client_secret: client.client_secret }],
+      ['Without it', {}],
+    ] as const) {
+      const updated = await manage('PUT', { ...METADATA, client_name, ...extra });
+      expect([updated.status, updated.json.client_name]).toEqual([200, client_name]);
+      expect(updated.json).not.toHaveProperty('client_secret');
+      expect(await isGood(client.client_secret)).toBe(true);
+      client = { ...client, ...pick(updated) };
+    }
+  });
+
+  it('an update with another secret is refused, and nothing changed', async () => {
+    for (const client_secret of ['another', '.', '']) {
+      const refused = await manage('PUT', { ...METADATA, client_name: 'Other', client_secret });
+      expect([client_secret, refused.status]).toEqual([client_secret, 400]);
+    }
+    expect((await manage('GET')).json.client_name).toBe('Harmless');
+    expect(await isGood(client.client_secret)).toBe(true);
+  });
+
+  it('a client that gives its secret up has none, and one that wants one is told a new one', async () => {
+    const open = { ...METADATA, token_endpoint_auth_method: 'none' };
+    const given = await manage('PUT', open);
+    expect(given.status).toBe(200);
+    const secrets = 'oauth_client_secrets WHERE client_id = $1';
+    expect(await count(app.dataSource, secrets, [client.client_id])).toBe(0);
+    expect(await isGood(client.client_secret)).toBe(false);
+
+    client = { ...client, ...pick(given) };
+    const back = await manage('PUT', METADATA);
+    expect([back.status, typeof back.json.client_secret]).toEqual([200, 'string']);
+    expect(back.json.client_secret).not.toBe(client.client_secret);
+    expect(await isGood(back.json.client_secret)).toBe(true);
+  });
+
+  it('an update brings nothing that a client may not say of itself', async () => {
+    const own = { svc_kind: 'first-party', svc_profile: 'fapi2', svc_org: client.client_id };
+    await manage('PUT', {
+      ...METADATA,
+      ...own,
+      scope: 'openid svc:admin',
+      grant_types: ['authorization_code', 'client_credentials'],
+    });
+    const [row] = await rows<{ kind: string; metadata: Record<string, unknown> }>(
+      app.dataSource,
+      'SELECT kind, metadata FROM oauth_clients WHERE id = $1',
+      [client.client_id],
+    );
+    expect(row).toMatchObject({
+      kind: 'dynamic',
+      metadata: { scope: 'openid', grant_types: ['authorization_code'] },
+    });
+    expect(Object.keys(row?.metadata ?? {}).filter((name) => name.startsWith('svc_'))).toEqual([]);
+  });
+
+  it('the token of another client, or of nobody, manages nothing', async () => {
+    const other = await register(METADATA);
+    for (const registration_access_token of [other.registration_access_token, 'nonsense']) {
+      for (const method of ['GET', 'PUT', 'DELETE'] as const) {
+        const refused = await manage(method, method === 'PUT' ? METADATA : undefined, {
+          ...client,
+          registration_access_token,
+        });
+        expect([method, refused.status]).toEqual([method, 401]);
+      }
+    }
+    expect((await manage('GET')).status).toBe(200);
+  });
+
+  it('a client that is deleted is gone with its token, and nobody can bring it back', async () => {
+    expect((await manage('DELETE')).status).toBe(204);
+    for (const method of ['GET', 'PUT', 'DELETE'] as const) {
+      expect((await manage(method, method === 'PUT' ? METADATA : undefined)).status).toBe(401);
+    }
+    const left = 'oauth_clients WHERE id = $1';
+    expect(await count(app.dataSource, left, [client.client_id])).toBe(0);
+    expect(await isGood(client.client_secret)).toBe(false);
+  });
+
+  it('a client that nobody used for 30 days has expired, and each use counts anew', async () => {
+    const age = (days: number) =>
+      app.dataSource.query(
+        `UPDATE oauth_clients SET last_used_at = now() - make_interval(days => $2),
+           created_at = now() - make_interval(days => $2) WHERE id = $1`,
+        [client.client_id, days],
+      );
+    await age(29);
+    expect(await isGood(client.client_secret)).toBe(true);
+    expect(
+      await count(
+        app.dataSource,
+        `oauth_clients WHERE id = $1 AND last_used_at > now() - interval '1 min'`,
+        [client.client_id],
+      ),
+    ).toBe(1);
+    await age(31);
+    expect(await isGood(client.client_secret)).toBe(false);
+    expect((await manage('GET')).status).toBe(401);
+  });
+
+  it('every act leaves a row in the audit log, and no secret', async () => {
+    client = { ...client, ...pick(await manage('PUT', METADATA)) };
+    await manage('DELETE');
+    const found = await rows<{ type: string; details: object }>(
+      app.dataSource,
+      `SELECT type, details FROM audit_events WHERE details->>'client_id' = $1 ORDER BY id`,
+      [client.client_id],
+    );
+    expect(found).toEqual(
+      ['oauth_client_registered', 'oauth_client_updated', 'oauth_client_deleted'].map((type) => ({
+        type,
+        details: { client_id: client.client_id },
+      })),
+    );
+  });
+});
+
+/** What an update may have given anew. */
+function pick({ json }: Answer): Partial<Registered> {
+  const token = json.registration_access_token as string | undefined;
+  return token === undefined ? {} : { registration_access_token: token };
+}

@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto';
+import { ClientsRepository, type ClientKind } from '../../src/domain/grants/clients.repository.js';
+import { mintOpaqueToken } from '../../src/platform/crypto/opaque-token.js';
+import type { TestApp } from './app.js';
+import { rows } from './rows.js';
+
+/** An OAuth client of a test. */
+export interface Application {
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** Puts an OAuth client of any shape into the database; one of a person's organization asks them for no consent. */
+export async function addApplication(
+  app: TestApp,
+  metadata: Readonly<Record<string, unknown>>,
+  { owner, kind = 'application' }: { readonly owner?: string; readonly kind?: ClientKind } = {},
+): Promise<Application> {
+  const [person] = await rows<{ id: string; org_id: string | null }>(
+    app.dataSource,
+    'SELECT id, org_id FROM users WHERE email = $1',
+    [owner ?? ''],
+  );
+  if (kind === 'application' && !person) throw new Error(`nobody is ${owner}`);
+  const clients = app.nest.get(ClientsRepository, { strict: false });
+  const { manager } = app.dataSource;
+  const clientId = `client-${randomBytes(6).toString('hex')}`;
+  const { token: clientSecret, hash } = mintOpaqueToken();
+  const ownerId = kind === 'application' ? (person?.id ?? null) : null;
+  const orgId = kind === 'application' ? (person?.org_id ?? null) : null;
+  await clients.insert(manager, { id: clientId, kind, metadata, ownerId, orgId });
+  await clients.addSecret(manager, clientId, hash);
+  return { clientId, clientSecret };
+}
+
+/** The claims of a JWT, whoever signed it. */
+export function claimsOf(jwt: string): Record<string, unknown> {
+  const [, payload = ''] = jwt.split('.');
+  return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;
+}

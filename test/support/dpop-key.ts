@@ -1,0 +1,53 @@
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  calculateJwkThumbprint,
+  exportJWK,
+  generateKeyPair,
+  SignJWT,
+  type CryptoKey,
+  type JWK,
+  type JWTHeaderParameters,
+} from 'jose';
+
+/** Claims and header parameters of a proof that are not as they should be; undefined leaves one out. */
+export interface ProofTampering {
+  readonly claims?: Readonly<Record<string, unknown>>;
+  readonly header?: Partial<JWTHeaderParameters>;
+}
+
+/** A client's DPoP key: it signs proofs, right ones or wrong ones. */
+export class DpopKey {
+  private constructor(
+    readonly alg: string,
+    readonly jwk: JWK,
+    /** What a token bound to this key names. */
+    readonly jkt: string,
+    readonly privateKey: CryptoKey,
+  ) {}
+
+  static async generate(alg = 'ES256'): Promise<DpopKey> {
+    const { publicKey, privateKey } = await generateKeyPair(alg, { extractable: true });
+    const jwk = await exportJWK(publicKey);
+    return new DpopKey(alg, jwk, await calculateJwkThumbprint(jwk), privateKey);
+  }
+
+  /** A proof for one request with a token, made now. */
+  async proof(
+    method: string,
+    address: string,
+    token: string,
+    { claims, header }: ProofTampering = {},
+  ): Promise<string> {
+    const payload = {
+      jti: randomUUID(),
+      iat: Math.floor(Date.now() / 1000),
+      htm: method,
+      htu: address,
+      ath: createHash('sha256').update(token).digest('base64url'),
+      ...claims,
+    };
+    return new SignJWT(payload)
+      .setProtectedHeader({ typ: 'dpop+jwt', alg: this.alg, jwk: this.jwk, ...header })
+      .sign(this.privateKey);
+  }
+}

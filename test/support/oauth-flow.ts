@@ -1,0 +1,138 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import {
+  SignJWT,
+  calculateJwkThumbprint,
+  exportJWK,
+  generateKeyPair,
+  type JWK,
+  type CryptoKey,
+} from 'jose';
+import type { TestApp } from './app.js';
+import { newAddress, type Answer, type Client } from './client.js';
+
+/** Where the clients of these tests are sent back to. */
+export const CALLBACK = 'https://client.example/callback';
+
+/** A key pair of a client, and its public part as it is registered. */
+export interface ClientKeys {
+  readonly privateKey: CryptoKey;
+  readonly jwk: JWK;
+}
+
+export async function newClientKeys(alg = 'ES256'): Promise<ClientKeys> {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg, kid: 'one', use: 'sig' } };
+}
+
+/** What a FAPI client of a person's own organization is registered with. */
+export function fapiMetadata({ jwk }: ClientKeys): Record<string, unknown> {
+  return {
+    redirect_uris: [CALLBACK],
+    grant_types: ['authorization_code'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'private_key_jwt',
+    svc_profile: 'fapi2',
+    jwks: { keys: [jwk] },
+    require_pushed_authorization_requests: true,
+    dpop_bound_access_tokens: true,
+    id_token_signed_response_alg: 'ES256',
+  };
+}
+
+/** A client assertion (RFC 7523 §3) as the form fields that carry it. */
+export async function assertionFields(
+  app: Pick<TestApp, 'baseUrl'>,
+  clientId: string,
+  { privateKey }: ClientKeys,
+  claims: Readonly<Record<string, unknown>> = {},
+): Promise<Record<string, string>> {
+  const now = Math.floor(Date.now() / 1000);
+  const jwt = await new SignJWT({
+    iss: clientId,
+    sub: clientId,
+    aud: app.baseUrl,
+    jti: randomUUID(),
+    iat: now,
+    exp: now + 60,
+    ...claims,
+  })
+    .setProtectedHeader({ alg: 'ES256', kid: 'one' })
+    .sign(privateKey);
+  return {
+    client_id: clientId,
+    client_assertion: jwt,
+    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+  };
+}
+
+/** A key that proves possession (RFC 9449). */
+export interface DpopKey {
+  readonly thumbprint: string;
+  proof(method: string, url: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
+}
+
+export async function newDpopKey(): Promise<DpopKey> {
+  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+  const jwk = await exportJWK(publicKey);
+  return {
+    thumbprint: await calculateJwkThumbprint(jwk),
+    proof: (htm, htu, claims = {}) =>
+      new SignJWT({ htm, htu, jti: randomUUID(), iat: Math.floor(Date.now() / 1000), ...claims })
+        .setProtectedHeader({ alg: 'ES256', typ: 'dpop+jwt', jwk })
+        .sign(privateKey),
+  };
+}
+
+/** SHA-256 of an access token, as a proof names it. */
+export function ath(accessToken: string): string {
+  return createHash('sha256').update(accessToken).digest('base64url');
+}
+
+/** PKCE's two halves (RFC 7636). */
+export function newPkce(): { readonly verifier: string; readonly challenge: string } {
+  const verifier = randomBytes(32).toString('base64url');
+  return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') };
+}
+
+/** Sends a form to an endpoint, from an address of its own unless told. */
+export function postForm(
+  app: TestApp,
+  path: string,
+  fields: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  return app.client().send('POST', path, {
+    address: newAddress(),
+    body: new URLSearchParams(fields).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded', origin: '', ...headers },
+  });
+}
+
+/** Takes a browser through an authorization request, consent included, to the address of the client it ends at. */
+export async function authorize(
+  browser: Client,
+  parameters: Readonly<Record<string, string>>,
+): Promise<URL> {
+  let next = `/oauth/authorize?${new URLSearchParams(parameters).toString()}`;
+  for (let hops = 0; hops < 6; hops += 1) {
+    const answer = await browser.get(next, { address: newAddress() });
+    const location = answer.headers.get('location');
+    if (location === null) throw new Error(`${next} answered ${answer.status}: ${answer.text}`);
+    if (!location.startsWith('/') && !location.startsWith(browser.baseUrl))
+      return new URL(location);
+    if (location.startsWith('/interaction/')) {
+      const page = await browser.get(location, { address: newAddress() });
+      const onward = page.headers.get('location');
+      if (onward === null) {
+        const agreed = await browser.post(`${location}/consent`, {}, { address: newAddress() });
+        next = agreed.json.redirect_to as string;
+      } else next = onward;
+    } else next = location;
+  }
+  throw new Error('too many redirects');
+}
+
+/** The query or fragment parameter of an address. */
+export function parameterOf(url: URL, name: string): string {
+  return url.searchParams.get(name) ?? '';
+}

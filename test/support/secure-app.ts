@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { mintOpaqueToken } from '../../src/platform/crypto/opaque-token.js';
+import { freePort, startTestApp, type TestApp, type TestAppOptions } from './app.js';
+import { newAddress } from './client.js';
+import { sendSecurely, type SecureAnswer } from './https-client.js';
+import { makeTlsAuthority, type TlsAuthority } from './tls-authority.js';
+
+/** The application behind TLS of its own, with the mutual-TLS listener beside. */
+export interface SecureApp {
+  readonly app: TestApp;
+  readonly authority: TlsAuthority;
+  readonly baseUrl: string;
+  /** The address of the mutual-TLS listener. */
+  readonly mutualTlsUrl: string;
+  /** Sends a form to a path of either listener, from an address of its own. */
+  post(
+    base: string,
+    path: string,
+    form: Readonly<Record<string, string>>,
+    options?: {
+      readonly cert?: string;
+      readonly key?: string;
+      readonly headers?: Record<string, string>;
+    },
+  ): Promise<SecureAnswer>;
+  get(base: string, path: string, headers?: Record<string, string>): Promise<SecureAnswer>;
+  /** A person who has a key and is logged in with it: their cookie. */
+  loggedIn(email: string): Promise<string>;
+}
+
+/** Starts it on free ports of loopback. */
+export async function startSecureApp(
+  environment: Readonly<Record<string, string>> = {},
+  options: Pick<TestAppOptions, 'modules'> = {},
+): Promise<SecureApp> {
+  const authority = makeTlsAuthority();
+  const [https, http, mutualTls] = [await freePort(), await freePort(), await freePort()];
+  const baseUrl = `https://localhost:${https}`;
+  const app = await startTestApp({
+    ...options,
+    ports: { https, http },
+    environment: {
+      SVC_BASE_URL: baseUrl,
+      SVC_TLS_CERT: authority.cert,
+      SVC_TLS_KEY: authority.key,
+      SVC_MTLS_PORT: String(mutualTls),
+      ...environment,
+    },
+  });
+  const tls = { ca: authority.ca };
+  return {
+    app,
+    authority,
+    baseUrl,
+    mutualTlsUrl: `https://localhost:${mutualTls}`,
+    post: (base, path, form, { headers, ...certificate } = {}) =>
+      sendSecurely(base + path, {
+        ...tls,
+        ...certificate,
+        method: 'POST',
+        form,
+        headers: { 'x-forwarded-for': newAddress(), ...headers },
+      }),
+    get: (base, path, headers = {}) =>
+      sendSecurely(base + path, {
+        ...tls,
+        method: 'GET',
+        headers: { 'x-forwarded-for': newAddress(), ...headers },
+      }),
+    loggedIn: (email) => insertVerifiedSession(app, email),
+  };
+}
+
+/** A person, a key and a session of theirs, by rows: the ceremonies have tests of their own. Returns the cookie. */
+export async function insertVerifiedSession(app: TestApp, email: string): Promise<string> {
+  const { token, hash } = mintOpaqueToken();
+  const [user, key] = [randomUUID(), randomUUID()];
+  await app.dataSource.query('INSERT INTO users (id, email, name) VALUES ($1, $2, $3)', [
+    user,
+    email,
+    'Somebody',
+  ]);
+  await app.dataSource.query(
+    `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)
+     VALUES ($1, $2, $3, '', 0, 'packed', true, 'a key')`,
+    [key, user, Buffer.from(key)],
+  );
+  await app.dataSource.query(
+    `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, amr, acr, auth_time, expires_at)
+     VALUES ($1, $2, 'verified', $3, $4, '{hwk,pin,user}', 'urn:nist:authentication:assurance-level:aal3', now(),
+             now() + interval '8 hours')`,
+    [randomUUID(), hash, user, key],
+  );
+  return `svc_session=${token}`;
+}

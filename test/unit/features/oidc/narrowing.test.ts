@@ -1,0 +1,62 @@
+import { errors } from 'oidc-provider';
+import { describe, expect, it } from 'vitest';
+import { narrowedScopes, targetOf } from '../../../../src/features/oidc/grants/narrowing.js';
+
+const ORDERS = 'https://orders.example';
+const grantedAt = (resource: string) => (resource === ORDERS ? ['openid', 'orders:read'] : []);
+
+/** The class of error that something throws, or what it answers. */
+function outcome<T>(attempt: () => T): T | string {
+  try {
+    return attempt();
+  } catch (error) {
+    if (error instanceof errors.OIDCProviderError) return error.error;
+    throw error;
+  }
+}
+
+describe('the target of a token exchange', () => {
+  it.each<readonly [string, string[], string | undefined, string | undefined]>([
+    ['stays the one the token has', [], ORDERS, ORDERS],
+    ['may be named', [ORDERS], ORDERS, ORDERS],
+    ['may be named twice', [ORDERS, ORDERS], ORDERS, ORDERS],
+    ['stays none', [], undefined, undefined],
+    ['may be one that the grant of an opaque token names', [ORDERS], undefined, ORDERS],
+    ['is no other', ['https://billing.example'], ORDERS, 'invalid_target'],
+    ['is none that the grant does not name', ['https://b.example'], undefined, 'invalid_target'],
+    ['is one at most', [ORDERS, 'https://billing.example'], ORDERS, 'invalid_target'],
+    ['is compared to the letter', [`${ORDERS}/`], ORDERS, 'invalid_target'],
+    ['is not reached by a grant where the token has another', [ORDERS], 'x:', 'invalid_target'],
+  ])('%s', (_, targets, audience, expected) => {
+    expect(outcome(() => targetOf(targets, { audience, grantedAt }))).toBe(expected);
+  });
+});
+
+describe('the scopes of a token exchange', () => {
+  const client = { scope: 'openid email' };
+  const server = { scopes: new Set(['openid', 'orders:read']), identifier: () => ORDERS };
+  const opaque = { audience: undefined, scopes: ['openid', 'email', 'profile'], grantedAt };
+  const there = { audience: ORDERS, scopes: ['openid', 'orders:read', 'orders:write'], grantedAt };
+
+  it('of an opaque token are those the client is registered for too', () => {
+    const bounds = { subject: opaque, client, server: undefined };
+    expect(narrowedScopes([], bounds)).toEqual(['openid', 'email']);
+    expect(narrowedScopes(['email'], bounds)).toEqual(['email']);
+    for (const beyond of ['profile', 'orders:read', 'svc:admin']) {
+      expect(outcome(() => narrowedScopes(['openid', beyond], bounds))).toBe('invalid_scope');
+    }
+  });
+
+  it('at a server are those the client has there too', () => {
+    const bounds = { subject: there, client, server };
+    expect(narrowedScopes([], bounds)).toEqual(['openid', 'orders:read']);
+    expect(outcome(() => narrowedScopes(['orders:write'], bounds))).toBe('invalid_scope');
+  });
+
+  it('of an opaque token that becomes one for a server are those that were granted there too', () => {
+    const bounds = { subject: opaque, client, server };
+    expect(narrowedScopes([], bounds)).toEqual(['openid']);
+    expect(outcome(() => narrowedScopes(['orders:read'], bounds))).toBe('invalid_scope');
+    expect(outcome(() => narrowedScopes(['email'], bounds))).toBe('invalid_scope');
+  });
+});

@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, type Server } from 'node:http';
+import { createServer, request, type ServerOptions } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { issueAuthority } from '../../../src/demo/attestation-authority.js';
+import { basicConstraints, issueCertificate } from '../../../src/demo/certificates.js';
+import { clientCertificateOf } from '../../../src/platform/http/client-certificate.js';
+import { makeTlsAuthority } from '../../support/tls-authority.js';
+
+const server = makeTlsAuthority();
+const authority = issueAuthority('Authority of the clients', new Date());
+
+/** A client's certificate and key, PEM. */
+function identity(issuer?: typeof authority): { cert: string; key: string } {
+  const issued = issueCertificate(
+    {
+      subject: [['CN', 'client']],
+      notBefore: new Date(Date.now() - 60_000),
+      notAfter: new Date(Date.now() + 3_600_000),
+      extensions: [basicConstraints(false)],
+    },
+    issuer,
+  );
+  const key = issued.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return { cert: issued.pem, key };
+}
+
+/** What a request's connection says, and whether it resumed an earlier one. */
+interface Seen {
+  readonly certificate?: string | undefined;
+  readonly authorized?: boolean | undefined;
+  readonly resumed?: boolean | undefined;
+}
+
+const listening: Server[] = [];
+
+/** Starts a server that answers what it sees. @returns its port */
+async function listen(asking?: ServerOptions): Promise<number> {
+  const answer: Parameters<typeof createHttpServer>[1] = (asked, answered) => {
+    const found = clientCertificateOf(asked);
+    const seen: Seen = {
+      certificate: found?.certificate.toString(),
+      authorized: found?.authorized,
+      resumed: asking && (asked.socket as TLSSocket).isSessionReused(),
+    };
+    answered.setHeader('connection', 'close').end(JSON.stringify(seen));
+  };
+  const started = asking
+    ? createServer({ key: server.key, cert: server.cert, ...asking }, answer)
+    : createHttpServer(answer);
+  listening.push(started);
+  started.listen(0, '127.0.0.1');
+  await once(started, 'listening');
+  return (started.address() as AddressInfo).port;
+}
+
+/** Asks once. @returns what the server saw, and the TLS session to resume */
+async function ask(port: number, options: object): Promise<{ seen: Seen; session: Buffer[] }> {
+  const session: Buffer[] = [];
+  const sent = request({ host: 'localhost', port, ca: server.ca, agent: false, ...options });
+  sent.on('socket', (socket) => socket.on('session', (one: Buffer) => session.push(one)));
+  sent.end();
+  const [answer] = (await once(sent, 'response')) as [AsyncIterable<Buffer>];
+  let text = '';
+  for await (const chunk of answer) text += chunk.toString();
+  return { seen: JSON.parse(text) as Seen, session };
+}
+
+describe('the client certificate of a request', () => {
+  const known = identity(authority);
+  const foreign = identity(issueAuthority('Somebody else', new Date()));
+  const selfSigned = identity();
+  let port: number;
+  beforeAll(async () => {
+    port = await listen({ requestCert: true, rejectUnauthorized: false, ca: [authority.pem] });
+  });
+  afterAll(() => {
+    for (const one of listening) one.close();
+  });
+
+  it.each([
+    ['of an authority that counts is authorized', known, true],
+    ['of another authority is not', foreign, false],
+    ['that nobody else signed is not', selfSigned, false],
+  ])('%s', async (_, presented, authorized) => {
+    const { seen } = await ask(port, presented);
+    expect(seen).toEqual({ certificate: presented.cert, authorized, resumed: false });
+  });
+
+  it('is none where none was presented', async () => {
+    expect((await ask(port, {})).seen).toEqual({ resumed: false });
+  });
+
+  it('is none on a listener that asks for none', async () => {
+    expect((await ask(await listen({}), known)).seen).toEqual({ resumed: false });
+  });
+
+  it('is none without TLS, whatever a header says', async () => {
+    const plain = await listen();
+    const headers = {
+      'x-client-cert': encodeURIComponent(known.cert),
+      'x-ssl-client-verify': 'SUCCESS',
+      'client-cert': `:${Buffer.from(known.cert).toString('base64')}:`,
+    };
+    const answer = await fetch(`http://127.0.0.1:${plain}/`, { headers });
+    expect(await answer.json()).toEqual({});
+  });
+
+  it.each(['TLSv1.2', 'TLSv1.3'])(
+    'is no more authorized when a session is resumed (%s)',
+    async (version) => {
+      const only = { minVersion: version, maxVersion: version };
+      for (const [presented, expected] of [
+        [known, { certificate: known.cert, authorized: true }],
+        [foreign, { certificate: foreign.cert, authorized: false }],
+        [{}, {}],
+      ] as const) {
+        const first = await ask(port, { ...presented, ...only });
+        const [session] = first.session;
+        // Whoever resumes presents nothing anew, not even when they say they would.
+        const { seen } = await ask(port, { ...only, session });
+        expect(seen).toEqual({ ...expected, resumed: true });
+        const again = await ask(port, { ...known, ...only, session });
+        expect(again.seen).toEqual({ ...expected, resumed: true });
+      }
+    },
+  );
+});
