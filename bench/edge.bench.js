@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gcra } from '../dist/platform/rate-limit/gcra.js';
 import { TIERS } from '../dist/platform/rate-limit/tiers.js';
-import { cpuSecondsOf, load, percentile, table } from './measure.js';
+import { cpuSecondsOf, load, percentile, stayAwake, table } from './measure.js';
 import { RawClient } from './raw-client.js';
 import { startBareNest, startBenchServer } from './server.js';
 
@@ -63,15 +63,12 @@ async function measure({ pid, url, headers = () => ({}) }) {
     (_, client) => new RawClient(url, { method: 'GET', headers: headers(client) }),
   );
   const ask = (client) => clients[client].send();
-  // A client that sleeps between answers has the server pay for waking it, and the more the slower the server is.
-  let isAwake = true;
-  const stayAwake = () => isAwake && setImmediate(stayAwake);
-  stayAwake();
+  const sleep = stayAwake();
   await load(CLIENTS, WARM_UP_SECONDS, ask);
   const cpu = cpuSecondsOf(pid);
   const latencies = await load(CLIENTS, SECONDS, ask);
   const used = cpuSecondsOf(pid) - cpu;
-  isAwake = false;
+  sleep();
   for (const client of clients) client.close();
   return {
     rate: latencies.length / used,

@@ -35,6 +35,19 @@ export async function load(clients, seconds, act) {
   return latencies;
 }
 
+/**
+ * Keeps this process from sleeping while it waits for answers, until the function it returns is called: a client that sleeps
+ * has the server pay for waking it, and the more the slower the server is.
+ */
+export function stayAwake() {
+  let isAwake = true;
+  const again = () => isAwake && setImmediate(again);
+  again();
+  return () => {
+    isAwake = false;
+  };
+}
+
 /** A table with its columns lined up; numbers to the right. */
 export function table(rows) {
   const columns = Object.keys(rows[0]);

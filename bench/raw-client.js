@@ -32,7 +32,7 @@ export class RawClient {
     this.#socket.on('error', (error) => this.#waiting?.reject(error));
   }
 
-  /** Sends the request; resolves when its whole answer is there, and rejects unless that is a 200. */
+  /** Sends the request; resolves with the body of its answer, and rejects unless that is a 200. */
   send() {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
@@ -62,8 +62,9 @@ export class RawClient {
     const length = /\r\ncontent-length: (\d+)/i.exec(this.#received.slice(0, end))?.[1];
     if (this.#received.length < end + 4 + Number(length)) return;
     const status = this.#received.slice(9, 12);
+    const body = this.#received.slice(end + 4);
     this.#received = '';
-    if (status === '200') this.#waiting.resolve();
+    if (status === '200') this.#waiting.resolve(body);
     else this.#waiting.reject(new Error(`status ${status}`));
   }
 }

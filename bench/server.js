@@ -27,6 +27,15 @@ export function startBareNest() {
   return startProcess('bare-nest-process.js', [], {});
 }
 
+/**
+ * Starts `oidc-provider` by itself (bench/bare-oidc-process.js).
+ *
+ * @param clientsFile the metadata of its clients, a JSON list
+ */
+export function startBareOidcProvider(clientsFile) {
+  return startProcess('bare-oidc-process.js', [clientsFile], {});
+}
+
 async function startProcess(script, args, environment) {
   const child = fork(fileURLToPath(new URL(script, import.meta.url)), args, {
     env: { PATH: process.env.PATH, ...environment },
