@@ -1,0 +1,104 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { newUuid } from '#platform/crypto/random.js';
+import { sql } from '#platform/database/sql.js';
+
+/** A SCIM token that is good: anything of it but the token. */
+export interface ScimToken {
+  readonly id: string;
+  readonly description: string;
+  /** The id of the admin who made it, who may be gone. */
+  readonly createdBy: string;
+  readonly createdAt: Date;
+  /** To the minute. */
+  readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date;
+}
+
+/** A SCIM token about to be made. */
+export interface NewScimToken {
+  readonly orgId: string;
+  /** SHA-256 of the token. */
+  readonly hash: Buffer;
+  readonly description: string;
+  readonly createdBy: string;
+  /** Days from now. */
+  readonly expiresInDays: number;
+}
+
+interface Row {
+  id: string;
+  description: string;
+  created_by: string;
+  created_at: Date;
+  last_used_at: Date | null;
+  expires_at: Date;
+}
+
+/** The tokens of organizations' identity providers. One that has expired or was revoked is no token any more. */
+@Injectable()
+export class ScimTokensRepository {
+  async insert(tx: EntityManager, token: NewScimToken): Promise<ScimToken> {
+    const [row] = await sql<Row>(tx)`
+      INSERT INTO scim_tokens (id, org_id, hash, description, created_by, expires_at)
+      VALUES (${newUuid()}, ${token.orgId}, ${token.hash}, ${token.description}, ${token.createdBy},
+              now() + make_interval(days => ${token.expiresInDays}))
+      RETURNING id, description, created_by, created_at, last_used_at, expires_at`;
+    if (!row) throw new Error('INSERT returned no row');
+    return scimToken(row);
+  }
+
+  /** The tokens of an organization that are good now, the newest first. */
+  async list(tx: EntityManager, orgId: string): Promise<ScimToken[]> {
+    const rows = await sql<Row>(tx)`
+      SELECT id, description, created_by, created_at, last_used_at, expires_at FROM scim_tokens
+      WHERE org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
+      ORDER BY id DESC`;
+    return rows.map(scimToken);
+  }
+
+  /**
+   * Revokes a token of an organization at once: true for exactly one caller. One statement, since two admins may revoke
+   * the same one; false for one that was revoked, has expired, or is another organization's.
+   */
+  async revoke(tx: EntityManager, orgId: string, id: string): Promise<boolean> {
+    const revoked = await sql<{ id: string }>(tx)`
+      UPDATE scim_tokens SET revoked_at = now()
+      WHERE id = ${id} AND org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
+      RETURNING id`;
+    return revoked.length === 1;
+  }
+
+  /**
+   * Whose token this is, by its hash; undefined when it is unknown, revoked or expired as of this statement. Its use is
+   * noted once a minute at most, and never by waiting for somebody who notes it too. Call it outside any transaction.
+   */
+  async authenticate(
+    tx: EntityManager,
+    hash: Buffer,
+  ): Promise<{ readonly id: string; readonly orgId: string } | undefined> {
+    const [row] = await sql<{ id: string; org_id: string }>(tx)`
+      WITH good AS MATERIALIZED (
+        SELECT id, org_id FROM scim_tokens WHERE hash = ${hash} AND revoked_at IS NULL AND expires_at > now()
+      ), stale AS MATERIALIZED (
+        SELECT t.id FROM scim_tokens t JOIN good g ON g.id = t.id
+        WHERE t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute'
+        FOR NO KEY UPDATE OF t SKIP LOCKED
+      ), touched AS (
+        UPDATE scim_tokens t SET last_used_at = now() FROM stale s WHERE t.id = s.id
+      )
+      SELECT id, org_id FROM good`;
+    return row && { id: row.id, orgId: row.org_id };
+  }
+}
+
+function scimToken(row: Row): ScimToken {
+  return {
+    id: row.id,
+    description: row.description,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+    expiresAt: row.expires_at,
+  };
+}
