@@ -24,13 +24,14 @@ export class CertificateAuthority {
   readonly fingerprint: string;
   /** Names the deployment behind the public key. */
   readonly comment: string;
+  /** Its public key in the SSH wire encoding. */
+  readonly publicBlob: Buffer;
   readonly #privateKey: KeyObject;
-  readonly #publicBlob: Buffer;
 
   private constructor(privateKey: KeyObject, comment: string) {
     this.#privateKey = privateKey;
-    this.#publicBlob = publicKeyBlob(privateKey);
-    this.fingerprint = sshFingerprint(this.#publicBlob);
+    this.publicBlob = publicKeyBlob(privateKey);
+    this.fingerprint = sshFingerprint(this.publicBlob);
     this.comment = comment;
   }
 
@@ -65,14 +66,14 @@ export class CertificateAuthority {
 
   /** The line for `TrustedUserCAKeys`. */
   publicKeyLine(): string {
-    return publicKeyLine(this.#publicBlob, this.comment);
+    return publicKeyLine(this.publicBlob, this.comment);
   }
 
   /** Signs a certificate that is on record already; see {@link signUserCertificate} for the line it returns. */
   sign(certificate: Omit<UserCertificate, 'nonce'>): string {
     return signUserCertificate(
       { ...certificate, nonce: nonceBytes(32) },
-      { privateKey: this.#privateKey, publicBlob: this.#publicBlob },
+      { privateKey: this.#privateKey, publicBlob: this.publicBlob },
     );
   }
 }

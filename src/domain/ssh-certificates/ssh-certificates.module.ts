@@ -3,11 +3,14 @@ import { DataSource } from 'typeorm';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { IssueCertificate } from './issue-certificate.service.js';
+import { Revocations } from './revocations.service.js';
 import { SshAuthorityRepository } from './ssh-authority.repository.js';
 import { SshCertificatesRepository } from './ssh-certificates.repository.js';
+import { SshRevocationsRepository } from './ssh-revocations.repository.js';
 
 /**
- * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys).
+ * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys), and
+ * the list of the revoked ones (PROTOCOL.krl).
  * It does NOT decide who is signed in: it takes a hardware-verified session and checks that it still lives.
  * Opening the authority is part of starting: a wrong or missing key ends the start.
  */
@@ -15,7 +18,9 @@ import { SshCertificatesRepository } from './ssh-certificates.repository.js';
   providers: [
     SshAuthorityRepository,
     SshCertificatesRepository,
+    SshRevocationsRepository,
     IssueCertificate,
+    Revocations,
     {
       provide: CertificateAuthority,
       useFactory: (config: Config, dataSource: DataSource, repository: SshAuthorityRepository) =>
@@ -23,6 +28,6 @@ import { SshCertificatesRepository } from './ssh-certificates.repository.js';
       inject: [CONFIG, DataSource, SshAuthorityRepository],
     },
   ],
-  exports: [CertificateAuthority, IssueCertificate, SshCertificatesRepository],
+  exports: [CertificateAuthority, IssueCertificate, Revocations, SshCertificatesRepository],
 })
 export class SshCertificatesModule {}

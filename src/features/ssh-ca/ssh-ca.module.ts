@@ -1,7 +1,14 @@
 import { Module } from '@nestjs/common';
 import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
+import { RevocationListController } from './revocation-list.controller.js';
 import { SshCaController } from './ssh-ca.controller.js';
 
-/** /v1/credentials/ssh/ca: what an sshd needs to know of us. Public, and nothing secret is near it. */
-@Module({ imports: [SshCertificatesModule], controllers: [SshCaController] })
+/**
+ * /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl): what an sshd needs to know of us. Public, and
+ * nothing secret is near it: of a revoked certificate only the serial is told.
+ */
+@Module({
+  imports: [SshCertificatesModule],
+  controllers: [SshCaController, RevocationListController],
+})
 export class SshCaModule {}

@@ -1,0 +1,108 @@
+import {
+  chooseSections,
+  type SerialEncoding,
+  type SerialRuns,
+  serialRuns,
+} from './serial-sections.js';
+import { sshString, uint32, uint64 } from './ssh-wire.js';
+
+/** What a key revocation list says. */
+export interface KeyRevocationList {
+  /** Grows from list to list. */
+  readonly number: bigint;
+  /** Whole seconds count. */
+  readonly generatedAt: Date;
+  readonly comment: string;
+  /** The authority's public key in the SSH wire encoding: certificates of others are not meant. */
+  readonly authority: Buffer;
+  /** Ascending, none twice. */
+  readonly serials: readonly number[];
+}
+
+// OpenSSH PROTOCOL.krl
+const MAGIC = Buffer.from('SSHKRL\n\0');
+const FORMAT_VERSION = uint32(1);
+const NO_FLAGS = uint64(0n);
+const RESERVED = sshString('');
+const CERTIFICATES = 0x01; // KRL_SECTION_CERTIFICATES
+
+/** The type of each section within it, KRL_SECTION_CERT_SERIAL_*, and how its content is written. */
+const SERIALS: Record<
+  SerialEncoding,
+  readonly [type: number, write: (runs: SerialRuns) => Buffer]
+> = {
+  list: [0x20, writeList],
+  range: [0x21, writeRange],
+  bitmap: [0x22, writeBitmap],
+};
+
+/**
+ * Encodes a key revocation list as OpenSSH reads it (PROTOCOL.krl): the header and, unless nothing is revoked, one
+ * certificate section of the authority. It is not signed: OpenSSH looks at no signature of a list.
+ *
+ * @throws RangeError where the serials are not ascending
+ */
+export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
+  const header = [
+    MAGIC,
+    FORMAT_VERSION,
+    uint64(list.number),
+    uint64(BigInt(Math.floor(list.generatedAt.getTime() / 1000))),
+    NO_FLAGS,
+    RESERVED,
+    sshString(list.comment),
+  ];
+  if (list.serials.length === 0) return Buffer.concat(header);
+
+  const serials = chooseSections(serialRuns(list.serials)).flatMap((part) => {
+    const [type, write] = SERIALS[part.encoding];
+    return section(type, write(part));
+  });
+  const certificates = Buffer.concat([sshString(list.authority), RESERVED, ...serials]);
+  return Buffer.concat([...header, ...section(CERTIFICATES, certificates)]);
+}
+
+/** A section, or one within it: its type, its length, its content. */
+function section(type: number, content: Buffer): Buffer[] {
+  return [Buffer.of(type), uint32(content.length), content];
+}
+
+function writeRange({ low: [first = 0], high: [last = 0] }: SerialRuns): Buffer {
+  return Buffer.concat([serial(first), serial(last)]);
+}
+
+function serial(value: number): Buffer {
+  return uint64(BigInt(value));
+}
+
+function writeList({ low, high }: SerialRuns): Buffer {
+  const count = low.reduce((sum, first, run) => sum + (high[run] ?? 0) - first + 1, 0);
+  const encoded = Buffer.allocUnsafe(8 * count);
+  let offset = 0;
+  for (let run = 0; run < low.length; run += 1) {
+    for (let value = low[run] ?? 0; value <= (high[run] ?? 0); value += 1) {
+      encoded.writeUInt32BE(Math.floor(value / 2 ** 32), offset);
+      encoded.writeUInt32BE(value % 2 ** 32, offset + 4);
+      offset += 8;
+    }
+  }
+  return encoded;
+}
+
+/**
+ * A bitmap: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which bit n stands for that serial plus n. An
+ * mpint is in network order, and positive only while its highest bit is clear, hence the byte of zero before some.
+ */
+function writeBitmap({ low, high }: SerialRuns): Buffer {
+  const start = low[0] ?? 0;
+  const bits = (high.at(-1) ?? 0) - start + 1;
+  const bytes = Buffer.alloc(Math.floor(bits / 8) + 1);
+  for (let run = 0; run < low.length; run += 1) {
+    const end = (high[run] ?? 0) - start;
+    for (let bit = (low[run] ?? 0) - start; bit <= end; bit += 1) {
+      const at = bytes.length - 1 - Math.floor(bit / 8);
+      bytes[at] = (bytes[at] ?? 0) | (1 << (bit % 8));
+    }
+  }
+  return Buffer.concat([serial(start), sshString(bytes)]);
+}

@@ -1,0 +1,397 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Deprovision } from '#domain/users/deprovision.service.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress, type Client } from '../support/client.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { rows } from '../support/rows.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+
+const KRL = '/v1/credentials/ssh/krl';
+const JSON_TYPE = 'application/json';
+
+/** Two replicas on one database. */
+describe('GET /v1/credentials/ssh/krl', () => {
+  let database: TestDatabase;
+  let app: TestApp;
+  let replica: TestApp;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    app = await startTestApp({ database });
+    replica = await startTestApp({
+      database,
+      environment: { SVC_SSH_CA_KEY_PATH: app.config.ssh.caKeyPath },
+    });
+  });
+  afterAll(async () => {
+    await replica.close();
+    await app.close();
+    await database.drop();
+  });
+  beforeEach(() => app.dataSource.query('TRUNCATE ssh_certificates'));
+
+  const get = async (accept = '*/*', headers: Record<string, string> = {}, of = app) => {
+    const answer = await fetch(`${of.baseUrl}${KRL}`, {
+      headers: { accept, 'x-forwarded-for': newAddress(), ...headers },
+    });
+    return { status: answer.status, headers: answer.headers, body: await bytesOf(answer) };
+  };
+  const json = async (of = app) => {
+    const { body } = await get(JSON_TYPE, {}, of);
+    return JSON.parse(body.toString()) as {
+      revoked_serials: string[];
+      total: number;
+      generated_at: string;
+    };
+  };
+  const numberOf = (krl: Buffer) => krl.readBigUInt64BE(12);
+  const dateOf = (krl: Buffer) => Number(krl.readBigUInt64BE(20)) * 1000;
+
+  /** Certificates from a serial on, one a second, which end so many minutes from now. */
+  const certificates = (first: number, { count = 1, endIn = 60, revoked = true } = {}) =>
+    app.dataSource.query(
+      `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint,
+         valid_after, valid_before, revoked_at, revoke_reason, revoked_by)
+       SELECT $1::bigint + i, $2, $2, 'k', '{p}', 'f', 'f', now() - interval '9 hours',
+         now() + make_interval(mins => $4), r.at, r.because, r.because
+       FROM generate_series(0, $3::int - 1) i,
+         (SELECT CASE WHEN $5 THEN now() END AS at, CASE WHEN $5 THEN 'test' END AS because) r`,
+      [first, randomUUID(), count, endIn, revoked],
+    );
+  const revoke = (serial: number) =>
+    app.dataSource.query(
+      "UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = 'test', revoked_by = 'test' WHERE serial = $1",
+      [serial],
+    );
+
+  it('is a list for sshd, for everybody, whatever the client accepts but JSON', async () => {
+    await certificates(1_000);
+    for (const accept of [
+      '*/*',
+      'application/octet-stream',
+      'text/html',
+      '*/*;q=0.5, text/plain',
+    ]) {
+      const { status, headers, body } = await get(accept);
+      expect([accept, status, headers.get('content-type')]).toEqual([
+        accept,
+        200,
+        'application/octet-stream',
+      ]);
+      expect(body.subarray(0, 8).toString('latin1')).toBe('SSHKRL\n\0');
+      expect(headers.get('vary')).toContain('Accept');
+    }
+  });
+
+  it('is of the authority whose certificates are issued, and names it', async () => {
+    await certificates(1_000);
+    const [, key = ''] = (await app.client().get('/v1/credentials/ssh/ca')).text.split(' ');
+    const { body } = await get();
+    expect(body.includes(Buffer.from(key, 'base64'))).toBe(true);
+    expect(body.includes('ssh-ca@localhost')).toBe(true);
+  });
+
+  it('is there while nothing is revoked, and never empty: sshd would let everybody in', async () => {
+    await certificates(1_000, { revoked: false });
+    const { status, body } = await get();
+    expect([status, body.length]).toEqual([200, 44 + 'ssh-ca@localhost'.length]);
+    expect(await json()).toMatchObject({ revoked_serials: [], total: 0 });
+  });
+
+  it('is JSON when asked for: the serials in order, as decimal strings', async () => {
+    await certificates(9_000);
+    await certificates(1_763_683_200_001);
+    await certificates(10_000);
+    await certificates(1, { revoked: false });
+    const { headers, body } = await get(JSON_TYPE);
+    expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+    const list = JSON.parse(body.toString());
+    expect(list).toEqual({
+      revoked_serials: ['9000', '10000', '1763683200001'],
+      total: 3,
+      generated_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/),
+    });
+    expect(Date.parse(list.generated_at)).toBe(dateOf((await get()).body));
+  });
+
+  it('has what was revoked before it was asked for, on every replica', async () => {
+    await certificates(1_000, { revoked: false });
+    expect((await json()).total).toBe(0);
+    await revoke(1_000);
+    expect((await json(replica)).revoked_serials).toEqual(['1000']);
+    expect((await json()).revoked_serials).toEqual(['1000']);
+  });
+
+  it.each([
+    ['is valid', 10, ['1000']],
+    ['expired 59 minutes ago', -59, ['1000']],
+    ['expired 61 minutes ago', -61, []],
+  ])('a revoked certificate that %s', async (_, endIn, serials) => {
+    await certificates(1_000, { endIn });
+    expect((await json()).revoked_serials).toEqual(serials);
+  });
+
+  it('a certificate that drops out leaves a new list behind', async () => {
+    await certificates(1_000, { endIn: -59 });
+    const first = (await get()).body;
+    await app.dataSource.query(
+      "UPDATE ssh_certificates SET valid_before = now() - interval '60 minutes 1 second'",
+    );
+    const second = (await get()).body;
+    expect(second.length).toBeLessThan(first.length);
+    expect(numberOf(second)).toBeGreaterThan(numberOf(first));
+  });
+
+  it('stays the same to the byte while nothing changes, on every replica', async () => {
+    await certificates(1_000, { count: 50 });
+    const first = await get();
+    await certificates(5_000, { revoked: false });
+    await new Promise((resolve) => void setTimeout(resolve, 1_100)); // into the next second
+    for (const of of [app, replica]) {
+      const again = await get('*/*', {}, of);
+      expect(again.body.equals(first.body)).toBe(true);
+      expect(again.headers.get('etag')).toBe(first.headers.get('etag'));
+    }
+  });
+
+  it.each(['*/*', JSON_TYPE])(
+    'has a strong ETag, the SHA-256 of %s, and is 304',
+    async (accept) => {
+      await certificates(1_000);
+      const { headers, body } = await get(accept);
+      const etag = headers.get('etag') ?? '';
+      expect(etag).toBe(`"${createHash('sha256').update(body).digest('hex')}"`);
+
+      for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+        const answer = await get(accept, { 'if-none-match': known });
+        expect([known, answer.status, answer.body.length]).toEqual([known, 304, 0]);
+        expect(answer.headers.get('etag')).toBe(etag);
+        expect(answer.headers.get('vary')).toContain('Accept');
+      }
+      expect((await get(accept, { 'if-none-match': '"other"' })).status).toBe(200);
+      const otherForm = accept === JSON_TYPE ? '*/*' : JSON_TYPE;
+      expect((await get(otherForm, { 'if-none-match': etag })).status).toBe(200);
+
+      await certificates(2_000);
+      const changed = await get(accept, { 'if-none-match': etag });
+      expect([changed.status, changed.headers.get('etag') === etag]).toEqual([200, false]);
+    },
+  );
+
+  it('has a number that only grows: the clock’s milliseconds, and beyond a clock that went back', async () => {
+    const before = BigInt(Date.now());
+    await certificates(1_000);
+    const first = numberOf((await get()).body);
+    expect(first).toBeGreaterThanOrEqual(before);
+    expect(first).toBeLessThanOrEqual(BigInt(Date.now()));
+
+    const ahead = Date.now() + 86_400_000;
+    await app.dataSource.query('UPDATE ssh_revocation_list SET number = $1', [ahead]);
+    await certificates(1_001);
+    expect(numberOf((await get()).body)).toBe(BigInt(ahead) + 1n);
+
+    // As if a backup of last year had been restored: its number is left behind at once.
+    await app.dataSource.query("UPDATE ssh_revocation_list SET number = 5, digest = ''");
+    const restored = numberOf((await get()).body);
+    expect(restored).toBeGreaterThanOrEqual(first);
+  });
+
+  it('is published once for twenty who ask at once, and never an older set under a later number', async () => {
+    for (let round = 0; round < 5; round += 1) {
+      await certificates(1_000 + round);
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => get('*/*', {}, index % 2 === 0 ? app : replica)),
+      );
+      expect(new Set(answers.map(({ headers }) => headers.get('etag'))).size).toBe(1);
+    }
+  });
+
+  it('never goes back while certificates are revoked under it', async () => {
+    const seen = new Map<bigint, string>();
+    const done = new AbortController();
+    const poll = async (of: TestApp) => {
+      let last = { number: 0n, length: 0 };
+      while (!done.signal.aborted) {
+        const { body } = await get('*/*', {}, of);
+        const number = numberOf(body);
+        expect(number).toBeGreaterThanOrEqual(last.number);
+        expect(body.length).toBeGreaterThanOrEqual(last.length); // scattered serials: more is longer
+        const digest = createHash('sha256').update(body).digest('hex');
+        expect(seen.get(number) ?? digest).toBe(digest);
+        seen.set(number, digest);
+        last = { number, length: body.length };
+      }
+    };
+    const polls = [poll(app), poll(replica), poll(app), poll(replica)];
+    for (let index = 1; index <= 40; index += 1) await certificates(1_000_000 * index);
+    done.abort();
+    await Promise.all(polls);
+    expect(seen.size).toBeGreaterThan(5);
+    expect((await json()).total).toBe(40);
+  });
+
+  it('is read in one statement while nothing changed', async () => {
+    await certificates(1_000);
+    await get();
+    const statements = spyOnStatements(app);
+    await get();
+    expect(statements.sent()).toHaveLength(1);
+    statements.stop();
+  });
+
+  it('of 100,000 certificates is made in less than a second, at any order of their serials', async () => {
+    await certificates(1_763_683_200_000, { count: 100_000 });
+    const inARow = await timed(() => get());
+    expect(inARow.value.body).toHaveLength(129 + 'ssh-ca@localhost'.length);
+    expect(inARow.milliseconds).toBeLessThan(1_000);
+
+    await app.dataSource.query('UPDATE ssh_certificates SET serial = serial * 1009');
+    const scattered = await timed(() => get());
+    expect(scattered.value.body).toHaveLength(800_113 + 'ssh-ca@localhost'.length);
+    expect(scattered.milliseconds).toBeLessThan(1_000);
+  });
+
+  it('has a certificate from the moment its person is gone', async () => {
+    const { client } = await app.enrolled('ada@krl.example');
+    const { serial } = (
+      await client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() })
+    ).json;
+    expect((await json()).revoked_serials).not.toContain(serial);
+    const [person] = await rows<{ id: string }>(
+      app.dataSource,
+      "SELECT id FROM users WHERE email = 'ada@krl.example'",
+    );
+    await app.dataSource.transaction((tx) =>
+      app.nest.get(Deprovision, { strict: false }).remove(tx, {
+        userId: person?.id ?? '',
+        reason: 'user deleted by SCIM',
+        revokedBy: 'scim',
+        audit: {
+          type: 'scim_operation',
+          actorId: null,
+          origin: { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' },
+          details: {},
+        },
+      }),
+    );
+    expect((await json()).revoked_serials).toEqual([serial]);
+    expect((await client.get(`${KRL}/${serial}`)).json.revoked).toBe(true);
+  });
+
+  it('has the headers of the general tier, and no other method', async () => {
+    const client = app.client();
+    const answer = await client.get(KRL);
+    expect(answer.headers.get('x-ratelimit-limit')).toBe('20');
+    expect(answer.headers.get('cache-control')).toBe('no-cache, no-store, must-revalidate');
+    const head = await client.send('HEAD', KRL);
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect(head.headers.get('etag')).toBe(answer.headers.get('etag'));
+    const post = await client.post(KRL, {});
+    expect([post.status, post.json.code]).toEqual([405, 'method_not_allowed']);
+    expect(post.headers.get('allow')).toContain('GET');
+  });
+
+  it('asked too often is 429 as a problem document, and no list', async () => {
+    const client = app.client();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => client.get(KRL)));
+    const refused = answers.find(({ status }) => status === 429);
+    expect(refused?.headers.get('content-type')).toContain('application/problem+json');
+    expect(refused?.json.code).toBe('rate_limited');
+  });
+
+  describe('of one serial', () => {
+    let client: Client;
+    beforeEach(() => {
+      client = app.client();
+    });
+
+    it.each([
+      ['revoked', 1_000, { revoked: true }, true],
+      ['not revoked', 1_000, { revoked: false }, false],
+      ['revoked, and expired long ago', 1_000, { revoked: true, endIn: -480 }, true],
+    ])('that is %s', async (_, serial, options, revoked) => {
+      await certificates(serial, options);
+      const before = Date.now();
+      const answer = await client.get(`${KRL}/${serial}`);
+      expect([answer.status, answer.json]).toEqual([
+        200,
+        { serial: String(serial), revoked, checked_at: expect.stringMatching(/Z$/) },
+      ]);
+      expect(Date.parse(answer.json.checked_at)).toBeGreaterThanOrEqual(before);
+      expect(Date.parse(answer.json.checked_at)).toBeLessThanOrEqual(Date.now());
+    });
+
+    it('follows a revocation at once', async () => {
+      await certificates(1_000, { revoked: false });
+      expect((await client.get(`${KRL}/1000`)).json.revoked).toBe(false);
+      await revoke(1_000);
+      expect((await client.get(`${KRL}/1000`)).json.revoked).toBe(true);
+    });
+
+    it.each(['0', '7', '9007199254740992', '9223372036854775808', '18446744073709551615'])(
+      '%s, which was never issued, is not revoked, and looks like any other',
+      async (serial) => {
+        const { status, json: body } = await client.get(`${KRL}/${serial}`);
+        expect([status, body]).toEqual([
+          200,
+          { serial, revoked: false, checked_at: expect.any(String) },
+        ]);
+      },
+    );
+
+    it.each([
+      'x',
+      '-1',
+      '1.5',
+      '1e3',
+      '0x10',
+      '007',
+      '18446744073709551616',
+      '99999999999999999999999',
+      '%20',
+      '1%3b',
+      '１',
+    ])('%s is 400: it is no serial', async (serial) => {
+      const answer = await client.get(`${KRL}/${serial}`);
+      expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
+      expect(answer.headers.get('content-type')).toContain('application/problem+json');
+      expect(answer.json.detail).toMatch(/^serial: must be/);
+    });
+  });
+
+  it('keeps one row, whoever asks', async () => {
+    expect(await rows(app.dataSource, 'SELECT only_row FROM ssh_revocation_list')).toHaveLength(1);
+  });
+});
+
+async function bytesOf(answer: Response): Promise<Buffer> {
+  return Buffer.from(await answer.arrayBuffer());
+}
+
+async function timed<T>(act: () => Promise<T>): Promise<{ value: T; milliseconds: number }> {
+  const begin = performance.now();
+  const value = await act();
+  return { value, milliseconds: performance.now() - begin };
+}
+
+/** Keeps the text of what is sent to the database on this app's connections. */
+function spyOnStatements({ dataSource }: TestApp) {
+  const original = dataSource.createQueryRunner.bind(dataSource);
+  const texts: unknown[] = [];
+  dataSource.createQueryRunner = (...args) => {
+    const runner = original(...args);
+    const query = runner.query.bind(runner);
+    runner.query = (...rest: Parameters<typeof query>) => {
+      texts.push(rest[0]);
+      return query(...rest);
+    };
+    return runner;
+  };
+  return {
+    sent: () => texts.filter((text) => /ssh_|BEGIN|START|COMMIT/.test(JSON.stringify(text))),
+    stop: () => {
+      dataSource.createQueryRunner = original;
+    },
+  };
+}

@@ -1,0 +1,315 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { encodeKeyRevocationList } from '#domain/ssh-certificates/key-revocation-list.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress, type Client } from '../support/client.js';
+import { requires } from '../support/programs.js';
+import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+const KRL = '/v1/credentials/ssh/krl';
+
+/** How a program ended. */
+interface Ending {
+  readonly status: number;
+  readonly said: string;
+}
+
+function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  return new Promise<Ending>((resolve) => {
+    const options = { env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024 };
+    execFile(program, args, options, (error, stdout, stderr) => {
+      const status = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
+      resolve({ status, said: stdout + stderr });
+    });
+  });
+}
+
+const evenly = (count: number, step: number, start = 1_763_683_200_000) =>
+  Array.from({ length: count }, (_, index) => start + step * index);
+
+requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await makeTemporaryDirectory();
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, 'ca')]);
+  });
+  afterAll(() => removeDirectory(folder));
+
+  it.each([
+    ['nothing', []],
+    ['one serial', [1_763_683_200_000]],
+    ['a row', evenly(100_000, 1)],
+    ['every second', evenly(100_000, 2)],
+    ['every hundredth', evenly(20_000, 100)],
+    ['every hundred-thousandth', evenly(100_000, 99_991)],
+    ['a bitmap of the longest that it reads', [...evenly(8_192, 2), 1_763_683_216_383]],
+    ['all kinds', [...evenly(500, 1), ...evenly(500, 3, 2e12), ...evenly(500, 999, 3e12), 2 ** 52]],
+  ])('has exactly the serials of %s', async (_, serials) => {
+    const file = join(folder, 'krl');
+    const [, key = ''] = readFileSync(join(folder, 'ca.pub'), 'utf8').split(' ');
+    writeFileSync(
+      file,
+      encodeKeyRevocationList({
+        number: 42n,
+        generatedAt: new Date(),
+        comment: 'ssh-ca@example.com',
+        authority: Buffer.from(key, 'base64'),
+        serials,
+      }),
+    );
+    const { status, said } = await run('ssh-keygen', ['-Q', '-l', '-f', file]);
+    expect(status).toBe(0);
+    expect(said).toContain('# KRL version 42');
+    expect(said).toContain('ssh-ca@example.com');
+    expect(listed(said)).toEqual(serials);
+  });
+
+  it.each([
+    ['a row', evenly(5_000, 1)],
+    ['every third', evenly(5_000, 3)],
+    ['scattered ones', evenly(5_000, 70_001)],
+    ['rows of different lengths', evenly(5_000, 1).filter((serial) => serial % 97 > 20)],
+    ['clusters', evenly(5_000, 1).map((serial, index) => serial + 1_000 * Math.floor(index / 40))],
+  ])('of %s is no longer than the list that ssh-keygen -k makes', async (_, serials) => {
+    const [theirs, specification] = [join(folder, 'theirs'), join(folder, 'specification')];
+    writeFileSync(specification, serials.map((serial) => `serial: ${serial}\n`).join(''));
+    const ca = join(folder, 'ca.pub');
+    await run('ssh-keygen', ['-q', '-k', '-f', theirs, '-s', ca, specification]);
+    const [, key = ''] = readFileSync(ca, 'utf8').split(' ');
+    const ours = encodeKeyRevocationList({
+      number: 0n,
+      generatedAt: new Date(),
+      comment: '',
+      authority: Buffer.from(key, 'base64'),
+      serials,
+    });
+    expect(ours.length).toBeLessThanOrEqual(readFileSync(theirs).length);
+  });
+});
+
+/** The serials that `ssh-keygen -Q -l` prints, one a line or as a range. */
+function listed(said: string): number[] {
+  return [...said.matchAll(/^serial: (\d+)(?:-(\d+))?$/gm)].flatMap(([, low, high = low]) =>
+    evenly(Number(high) - Number(low) + 1, 1, Number(low)),
+  );
+}
+
+requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with RevokedKeys', () => {
+  let app: TestApp;
+  let sshd: Sshd;
+  let folder: string;
+  let etc: string;
+  let list: string;
+  let script: string;
+  const people = new Map<string, Client>();
+
+  beforeAll(async () => {
+    app = await startTestApp();
+    for (const name of ['ada', 'bob']) {
+      people.set(name, (await app.enrolled(`${name}@acme.example`)).client);
+    }
+    folder = await makeTemporaryDirectory();
+    etc = join(folder, 'etc');
+    mkdirSync(etc);
+    list = join(etc, 'svc_revoked.krl');
+    script = join(folder, 'svc-krl-refresh');
+    writeFileSync(script, documentedScript(), { mode: 0o755 });
+    const authority = await app.client().get('/v1/credentials/ssh/ca');
+    sshd = await startSshd({
+      authorities: [authority.text.trim()],
+      principals: ['ada@acme.example', 'bob@acme.example'],
+      config: [`RevokedKeys ${list}`],
+    });
+  });
+  afterAll(async () => {
+    await sshd.stop();
+    await app.close();
+    await removeDirectory(folder);
+  });
+  beforeEach(async () => {
+    await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits'); // the script has one address
+    rmSync(list, { force: true });
+  });
+
+  /** Runs the script of docs/operations/ssh.md, as its timer would. */
+  const refresh = (url = `${app.baseUrl}${KRL}`) =>
+    run('sh', [script], { SVC_KRL_URL: url, SVC_KRL_FILE: list });
+  const refreshed = async () => expect(await refresh()).toEqual({ status: 0, said: '' });
+
+  let keys = 0;
+  /** A new certificate, and how to log in with it. */
+  const certify = async (name: 'ada' | 'bob') => {
+    const file = join(sshd.folder, `${name}${(keys += 1)}`);
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+    const body = { public_key: readFileSync(`${file}.pub`, 'utf8').trim() };
+    const answer = await people.get(name)?.post('/v1/credentials/ssh', body, {
+      address: newAddress(),
+    });
+    if (answer?.status !== 200) throw new Error(`no certificate: ${answer?.text}`);
+    const { json } = answer;
+    const certificate = `${file}-cert.pub`;
+    writeFileSync(certificate, `${json.certificate}\n`);
+    return {
+      serial: json.serial as string,
+      logIn: () => sshd.login(file, certificate),
+      ask: () => run('ssh-keygen', ['-Q', '-f', list, certificate]),
+    };
+  };
+  const revoke = (serial: string) =>
+    app.dataSource.query(
+      "UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = 'test', revoked_by = 'test' WHERE serial = $1",
+      [serial],
+    );
+
+  it('refuses a revoked certificate from the refresh on, and no other', async () => {
+    const ada = await certify('ada');
+    const bob = await certify('bob');
+    await refreshed();
+    expect(await ada.logIn()).toMatchObject({ accepted: true });
+    expect(await ada.ask()).toMatchObject({ status: 0 });
+
+    await revoke(ada.serial);
+    expect(await ada.logIn()).toMatchObject({ accepted: true }); // sshd has not heard of it
+    await refreshed();
+    const { accepted, log } = await ada.logIn();
+    expect(accepted).toBe(false);
+    expect(log).toMatch(/revoked/i);
+    expect(await ada.ask()).toMatchObject({ status: 1, said: expect.stringContaining('REVOKED') });
+
+    expect(await bob.logIn()).toMatchObject({ accepted: true });
+    expect(await bob.ask()).toMatchObject({ status: 0, said: expect.stringContaining('ok') });
+  });
+
+  it('accepts a certificate of the same serial from another authority', async () => {
+    const ada = await certify('ada');
+    await revoke(ada.serial);
+    await refreshed();
+    const [ca, key] = [join(folder, 'other_ca'), join(folder, 'other')];
+    for (const file of [ca, key]) {
+      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+    }
+    const options = ['-I', 'x', '-n', 'x', '-z', ada.serial];
+    execFileSync('ssh-keygen', ['-q', '-s', ca, ...options, `${key}.pub`]);
+    const answer = await run('ssh-keygen', ['-Q', '-f', list, `${key}-cert.pub`]);
+    expect(answer).toMatchObject({ status: 0 });
+  });
+
+  it('keeps everybody out without a list or with garbage, as the documentation says', async () => {
+    const ada = await certify('ada');
+    expect(await ada.logIn()).toMatchObject({ accepted: false });
+    writeFileSync(list, '<html>');
+    expect(await ada.logIn()).toMatchObject({ accepted: false });
+    await refreshed();
+    expect(await ada.logIn()).toMatchObject({ accepted: true });
+  });
+
+  describe('the script of docs/operations/ssh.md', () => {
+    let bad: Server | undefined;
+    afterEach(() => {
+      bad?.close();
+      bad = undefined;
+    });
+    const answering = async (listener: RequestListener) => {
+      const server = createServer(listener);
+      bad = server;
+      await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}/krl`;
+    };
+
+    it('replaces the list by a new file, for all to read, and leaves nothing else behind', async () => {
+      const ada = await certify('ada');
+      await refreshed();
+      const first = statSync(list);
+      expect(first.mode & 0o777).toBe(0o644);
+      await revoke(ada.serial);
+      await refreshed();
+      expect(statSync(list).ino).not.toBe(first.ino);
+      expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
+    });
+
+    it('does not touch a list that is the current one', async () => {
+      await refreshed();
+      const before = statSync(list);
+      await refreshed();
+      const after = statSync(list);
+      expect([after.ino, after.mtimeMs]).toEqual([before.ino, before.mtimeMs]);
+      expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
+    });
+
+    it('mends a list that was damaged', async () => {
+      await refreshed();
+      const whole = readFileSync(list);
+      writeFileSync(list, whole.subarray(0, 50));
+      await refreshed();
+      expect(readFileSync(list).equals(whole)).toBe(true);
+      writeFileSync(list, '');
+      await refreshed();
+      expect(readFileSync(list).equals(whole)).toBe(true);
+    });
+
+    it.each<[string, RequestListener]>([
+      ['an error', (_request, response) => response.writeHead(503).end('{}')],
+      ['an empty body', (_request, response) => response.end()],
+      ['no content', (_request, response) => response.writeHead(204).end()],
+      ['a redirect', (_request, response) => response.writeHead(302, { location: '/' }).end()],
+      ['a page', (_request, response) => response.end('<html>Please sign in</html>')],
+      [
+        'half a list',
+        (_request, response) => {
+          const whole = readFileSync(list);
+          response.writeHead(200, { 'content-length': whole.length });
+          response.write(whole.subarray(0, 50), () => response.destroy());
+        },
+      ],
+      [
+        'half a list that claims to be whole',
+        (_request, response) => response.end(readFileSync(list).subarray(0, 90)),
+      ],
+    ])('leaves the old list where the answer is %s, and fails', async (_, listener) => {
+      const ada = await certify('ada');
+      await revoke(ada.serial);
+      await refreshed();
+      const before = readFileSync(list);
+      const { status, said } = await refresh(await answering(listener));
+      expect(status).toBeGreaterThan(0);
+      expect(said).not.toBe('');
+      expect(readFileSync(list).equals(before)).toBe(true);
+      expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
+    });
+
+    it('leaves the old list while the service is away, and fails', async () => {
+      await refreshed();
+      const before = statSync(list).ino;
+      expect((await refresh('http://127.0.0.1:9/krl')).status).toBeGreaterThan(0);
+      expect(statSync(list).ino).toBe(before);
+    });
+
+    it('keeps sshd open to those who may log in at every moment of a refresh', async () => {
+      const ada = await certify('ada');
+      await refreshed();
+      const refreshing = (async () => {
+        for (let index = 0; index < 12; index += 1) {
+          await revoke((await certify('bob')).serial);
+          await refreshed();
+        }
+      })();
+      for (let index = 0; index < 5; index += 1) {
+        expect(await ada.logIn()).toMatchObject({ accepted: true });
+      }
+      await refreshing;
+    });
+  });
+});
+
+/** The script as the documentation has it: the shell block that begins with its interpreter. */
+function documentedScript(): string {
+  const page = readFileSync(new URL('../../docs/operations/ssh.md', import.meta.url), 'utf8');
+  const block = /^```sh\n(#!\/bin\/sh\n[\s\S]*?)^```$/m.exec(page)?.[1];
+  if (block === undefined) throw new Error('docs/operations/ssh.md has no script');
+  return block;
+}
