@@ -84,6 +84,12 @@ export interface Config {
     readonly caKeyPath: string;
     readonly principals: ReadonlySet<'email' | 'username'>;
   };
+  readonly cleanUp: {
+    /** 0: never. */
+    readonly intervalSeconds: number;
+    /** How long audit events of a class are kept; administrative ones are kept for ever. */
+    readonly retentionDays: { readonly auth: number; readonly oauth: number };
+  };
   readonly log: {
     readonly format: 'text' | 'json';
     /** RUST_LOG directives: `info,security=warn,svc_server::scim=debug`. */

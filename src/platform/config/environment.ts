@@ -201,6 +201,10 @@ export const ENVIRONMENT = z.object({
   SVC_CERTIFICATION_TEST_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
   SVC_SESSION_HOURS: wholeNumber(1, 24).default(8),
 
+  SVC_CLEANUP_INTERVAL: wholeNumber(0, 86_400).default(900), // seconds; 0: never
+  SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),
+  SVC_OAUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),
+
   SVC_LOG_FORMAT: z.enum(['text', 'json'], 'must be text or json').default('text'),
   RUST_LOG: logDirectives.default('info'),
   SVC_METRICS_BEARER_TOKEN: z
@@ -212,10 +216,6 @@ export const ENVIRONMENT = z.object({
     .literal('http/protobuf', 'must be http/protobuf, the only one that is spoken')
     .default('http/protobuf'),
   OTEL_SERVICE_NAME: z.string().default('svc-server'),
-
-  // Of features to come, but what is wrong is wrong already.
-  SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).optional(),
-  SVC_OAUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).optional(),
 });
 
 /** What {@link ENVIRONMENT} makes of an environment. */

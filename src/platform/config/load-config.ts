@@ -38,14 +38,7 @@ const NOT_BUILT_YET = [
 ];
 
 /** Settings of features that do not exist yet: without effect, and said so. A trailing `_` stands for what follows. */
-const WITHOUT_EFFECT_YET = [
-  'SVC_CLEANUP_INTERVAL',
-  'SVC_AUTH_EVENTS_RETENTION_DAYS',
-  'SVC_OAUTH_EVENTS_RETENTION_DAYS',
-  'SVC_AWS_AUDIENCE',
-  'SVC_GITHUB_',
-  'SVC_S3_CONFIG_',
-];
+const WITHOUT_EFFECT_YET = ['SVC_AWS_AUDIENCE', 'SVC_GITHUB_', 'SVC_S3_CONFIG_'];
 
 /**
  * Turns an environment into the one frozen configuration.
@@ -101,6 +94,13 @@ export function loadConfig(raw: Environment): LoadedConfig {
       caKey: settings.SVC_SSH_CA_KEY,
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
       principals: settings.SVC_SSH_PRINCIPALS,
+    },
+    cleanUp: {
+      intervalSeconds: settings.SVC_CLEANUP_INTERVAL,
+      retentionDays: {
+        auth: settings.SVC_AUTH_EVENTS_RETENTION_DAYS,
+        oauth: settings.SVC_OAUTH_EVENTS_RETENTION_DAYS,
+      },
     },
     log: { format: settings.SVC_LOG_FORMAT, filter: settings.RUST_LOG },
     metrics: { bearerToken: settings.SVC_METRICS_BEARER_TOKEN },

@@ -1,0 +1,241 @@
+import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CleanUp } from '../../src/domain/clean-up/clean-up.service.js';
+import { ADVISORY_LOCKS } from '../../src/platform/database/advisory-locks.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { runScript, type ChildScript } from '../support/child-script.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { OauthRows } from '../support/oauth-rows.js';
+import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
+import { count, rows } from '../support/rows.js';
+
+/** Writes so many audit events of a class and an age. */
+async function writeEvents(
+  dataSource: DataSource,
+  kind: string,
+  daysAgo: number,
+  n = 1,
+): Promise<void> {
+  await rows(
+    dataSource,
+    `INSERT INTO audit_events (id, type, class, created_at)
+     SELECT gen_random_uuid(), 'of a test', $1, now() - make_interval(days => $2) FROM generate_series(1, $3)`,
+    [kind, daysAgo, n],
+  );
+}
+
+async function writeSpent(dataSource: DataSource, n: number, seconds = -1): Promise<void> {
+  await rows(
+    dataSource,
+    `INSERT INTO spent_tokens (id, expires_at)
+     SELECT gen_random_uuid(), now() + make_interval(secs => $2) FROM generate_series(1, $1)`,
+    [n, seconds],
+  );
+}
+
+describe('the clean-up', () => {
+  let app: TestApp;
+  let oauth: OauthRows;
+  beforeAll(async () => {
+    app = await startTestApp({
+      environment: {
+        SVC_CLEANUP_INTERVAL: '0',
+        SVC_AUTH_EVENTS_RETENTION_DAYS: '10',
+        SVC_OAUTH_EVENTS_RETENTION_DAYS: '20',
+      },
+    });
+    oauth = new OauthRows(app.dataSource);
+  });
+  afterAll(() => app.close());
+  beforeEach(async () => {
+    await app.nest.get(CleanUp, { strict: false }).run();
+  });
+
+  const cleanUp = () => app.nest.get(CleanUp, { strict: false }).run();
+
+  it('deletes expired sessions with all that hangs on them, and leaves those that live', async () => {
+    const person = await oauth.person();
+    const dead = await oauth.session(person, { expiresIn: -1 });
+    const alive = await oauth.session(person);
+    await oauth.token(person, { session: dead });
+    await oauth.token(person, { session: alive });
+    expect(await cleanUp()).toEqual({ sessions: 1 });
+    expect(await rows(app.dataSource, 'SELECT id FROM sessions')).toEqual([{ id: alive.id }]);
+    expect(await count(app.dataSource, 'oauth_grants')).toBe(1);
+    expect(await count(app.dataSource, 'oauth_artifacts')).toBe(1);
+  });
+
+  it('deletes expired grants, codes, tokens and replays, consumed or not, and no others', async () => {
+    const person = await oauth.person();
+    const session = await oauth.session(person);
+    await oauth.token(person, { session, expiresIn: { grant: -1 } });
+    await oauth.token(person, { session, expiresIn: { token: -1 } });
+    await oauth.token(person, { session, expiresIn: { token: -1 }, consumed: true });
+    await oauth.token(person, { session, consumed: true });
+    await rows(
+      app.dataSource,
+      `INSERT INTO oauth_replays (key, expires_at) VALUES ($1, now() - interval '1 s'), ($2, now() + interval '1 h')`,
+      [randomBytes(32), randomBytes(32)],
+    );
+    const before = await count(app.dataSource, 'oauth_artifacts');
+    expect(await cleanUp()).toEqual({ grants: 1, artifacts: 2, replays: 1 });
+    expect(await count(app.dataSource, 'oauth_artifacts')).toBe(before - 3); // one went with its grant
+    expect(await count(app.dataSource, 'oauth_replays')).toBe(1);
+  });
+
+  it('deletes clients that registered themselves and were not used for 30 days, and no application', async () => {
+    const [unused, used] = [await oauth.client(), await oauth.client()];
+    const application = await oauth.application(await oauth.person());
+    await rows(
+      app.dataSource,
+      `UPDATE oauth_clients SET last_used_at = now() - CASE WHEN id = $1 THEN interval '29 days' ELSE interval '31 days' END`,
+      [used],
+    );
+    expect(await cleanUp()).toEqual({ dynamicClients: 1 });
+    const left = await rows<{ id: string }>(app.dataSource, 'SELECT id FROM oauth_clients');
+    const ids = left.map(({ id }) => id);
+    expect(ids).toEqual(expect.arrayContaining(['svc-cli', used, application]));
+    expect(ids).not.toContain(unused);
+  });
+
+  it('deletes rotated secrets, spent tokens, counts of wrong codes and rate limits that mean nothing any more', async () => {
+    const client = await oauth.application(await oauth.person());
+    await rows(
+      app.dataSource,
+      `INSERT INTO oauth_client_secrets (id, client_id, hash, expires_at)
+       VALUES ($2, $1, '\\x00', now() - interval '1 s'), ($3, $1, '\\x00', now() + interval '1 h'), ($4, $1, '\\x00', NULL)`,
+      [client, randomUUID(), randomUUID(), randomUUID()],
+    );
+    for (const minutes of [11, 9]) {
+      await rows(
+        app.dataSource,
+        'INSERT INTO oauth_user_code_tries VALUES ($1, 5, now() - make_interval(mins => $2))',
+        [(await oauth.person()).id, minutes],
+      );
+    }
+    await writeSpent(app.dataSource, 2);
+    await writeSpent(app.dataSource, 1, 3600);
+    await rows(
+      app.dataSource,
+      `INSERT INTO rate_limits VALUES ('general a', now() - interval '1 s', true), ('general b', now() + interval '1 h', false)`,
+    );
+    expect(await cleanUp()).toEqual({
+      clientSecrets: 1,
+      userCodeTries: 1,
+      spentTokens: 2,
+      rateLimits: 1,
+    });
+    expect(await count(app.dataSource, 'oauth_client_secrets WHERE client_id = $1', [client])).toBe(
+      2,
+    );
+    expect(await count(app.dataSource, 'oauth_user_code_tries')).toBe(1);
+    expect(await count(app.dataSource, 'spent_tokens')).toBe(1);
+    expect(await count(app.dataSource, 'rate_limits')).toBe(1);
+  });
+
+  it('deletes audit events past the retention of their class, and never an administrative one', async () => {
+    for (const days of [5, 15, 25, 36_500]) {
+      for (const kind of ['auth', 'oauth', 'admin']) await writeEvents(app.dataSource, kind, days);
+    }
+    expect(await cleanUp()).toEqual({ authEvents: 3, oauthEvents: 2 });
+    const left = await rows<{ class: string; n: number }>(
+      app.dataSource,
+      'SELECT class, count(*)::int AS n FROM audit_events GROUP BY class ORDER BY class',
+    );
+    expect(left).toEqual([
+      { class: 'admin', n: 4 },
+      { class: 'auth', n: 1 },
+      { class: 'oauth', n: 2 },
+    ]);
+  });
+
+  it('goes on in batches until nothing is left, each soon over', async () => {
+    await writeSpent(app.dataSource, 2500);
+    const xact = async () => {
+      const [row] = await rows<{ id: string }>(
+        app.dataSource,
+        'SELECT pg_current_xact_id()::text AS id',
+      );
+      return Number(row?.id);
+    };
+    const before = await xact();
+    expect(await cleanUp()).toEqual({ spentTokens: 2500 });
+    expect((await xact()) - before).toBeGreaterThan(3); // three batches, a transaction each
+  });
+
+  it('leaves what somebody is using until the next time, and waits for nobody', async () => {
+    await writeSpent(app.dataSource, 3);
+    await app.dataSource.transaction(async (tx) => {
+      await tx.query('SELECT FROM spent_tokens WHERE expires_at < now() LIMIT 1 FOR UPDATE');
+      expect(await cleanUp()).toEqual({ spentTokens: 2 });
+    });
+    expect(await cleanUp()).toEqual({ spentTokens: 1 });
+  });
+
+  it('is done by one at a time: whoever comes meanwhile leaves it to the other', async () => {
+    await writeSpent(app.dataSource, 5000);
+    const outcomes = await Promise.all(Array.from({ length: 5 }, cleanUp));
+    const busy = outcomes.filter((outcome) => outcome !== undefined);
+    expect(busy.reduce((sum, { spentTokens = 0 }) => sum + spentTokens, 0)).toBe(5000);
+    expect(outcomes).toContain(undefined);
+  });
+
+  it('gives its turn back when a statement fails', async () => {
+    await writeSpent(app.dataSource, 1);
+    await rows(app.dataSource, 'ALTER TABLE spent_tokens RENAME TO hidden');
+    await expect(cleanUp()).rejects.toThrow('spent_tokens');
+    await rows(app.dataSource, 'ALTER TABLE hidden RENAME TO spent_tokens');
+    expect(await cleanUp()).toEqual({ spentTokens: 1 });
+  });
+});
+
+describe('two processes with one database', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  let replicas: ChildScript<ReplicaAnswer>[];
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    dataSource = await new DataSource({ type: 'postgres', url: database.url }).initialize();
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const argument: ReplicaArgument = {
+      database: { url: database.url },
+      environment: {
+        SVC_CLEANUP_INTERVAL: '1',
+        SVC_SSH_CA_KEY: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+      },
+    };
+    replicas = [runScript('replica.ts', argument), runScript('replica.ts', argument)];
+    await Promise.all(replicas.map(({ answer }) => answer));
+  }, 120_000);
+  afterEach(async () => {
+    await Promise.all(replicas.map((replica) => replica.finish()));
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  it('clean up every interval, one of them at a time, also when one dies', async () => {
+    const spent = () => count(dataSource, 'spent_tokens');
+    // Somebody else has the turn: both leave the rows alone, and neither waits for it.
+    const holder = dataSource.createQueryRunner();
+    await holder.query(`SELECT pg_advisory_lock(${ADVISORY_LOCKS.cleanUp})`);
+    await writeSpent(dataSource, 2000);
+    await writeEvents(dataSource, 'auth', 91);
+    await writeEvents(dataSource, 'admin', 91);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 2500);
+    });
+    expect(await spent()).toBe(2000);
+    expect(await count(dataSource, 'pg_locks WHERE NOT granted')).toBe(0);
+    await holder.query(`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.cleanUp})`);
+    await holder.release();
+    await expect.poll(spent, { timeout: 10_000 }).toBe(0);
+    await expect
+      .poll(() => rows(dataSource, `SELECT class FROM audit_events WHERE type = 'of a test'`))
+      .toEqual([{ class: 'admin' }]);
+
+    await replicas[0]?.kill();
+    await writeSpent(dataSource, 2000);
+    await expect.poll(spent, { timeout: 10_000 }).toBe(0);
+  }, 60_000);
+});
