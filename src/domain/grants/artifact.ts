@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** What the OAuth library keeps under one of its ids, and what we index of it. */
 export interface Artifact {
@@ -23,5 +23,5 @@ export interface StoredArtifact {
 
 /** The key of a row: whoever reads the table learns no code and no token. */
 export function artifactId(libraryId: string): Buffer {
-  return createHash('sha256').update(libraryId).digest();
+  return hash('sha256', libraryId, 'buffer');
 }

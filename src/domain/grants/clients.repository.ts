@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
-import { sql } from '#platform/database/sql.js';
+import { inOrder, sql } from '#platform/database/sql.js';
 
 /** How a client came to be: ours, registered by a person, or by itself (RFC 7591). */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
@@ -23,9 +23,10 @@ export interface LiveClient extends ClientRow {
 }
 
 /** Days without use after which a client that registered itself is gone. */
-const DYNAMIC_CLIENT_DAYS = 30;
+export const DYNAMIC_CLIENT_DAYS = 30;
 
 interface Row {
+  n: number;
   id: string;
   kind: ClientKind;
   metadata: Record<string, unknown>;
@@ -38,27 +39,18 @@ interface Row {
 /** OAuth clients and their secrets. */
 @Injectable()
 export class ClientsRepository {
-  /** A client that may act now: not one whose owner is deactivated, nor one that has expired unused. */
-  async findLive(tx: EntityManager, id: string): Promise<LiveClient | undefined> {
-    const [row] = await sql<Row>(tx)`
-      SELECT c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.last_used_at > now() - interval '1 day' AS used_today,
+  /** The clients of some ids that may act now: none whose owner is deactivated, and none that has expired unused. */
+  async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
+    const rows = await sql<Row>(tx)`
+      SELECT k.n::int, c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.last_used_at > now() - interval '1 day' AS used_today,
              ARRAY(SELECT s.hash FROM oauth_client_secrets s
                    WHERE s.client_id = c.id AND (s.expires_at IS NULL OR s.expires_at > now())
                    ORDER BY s.created_at DESC) AS secret_hashes
-      FROM oauth_clients c LEFT JOIN users u ON u.id = c.owner_id
-      WHERE c.id = ${id} AND (c.owner_id IS NULL OR u.active)
+      FROM unnest(${ids}::text[]) WITH ORDINALITY AS k (id, n)
+      JOIN oauth_clients c ON c.id = k.id LEFT JOIN users u ON u.id = c.owner_id
+      WHERE (c.owner_id IS NULL OR u.active)
         AND (c.kind <> 'dynamic' OR c.last_used_at > now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS}))`;
-    return (
-      row && {
-        id: row.id,
-        kind: row.kind,
-        metadata: row.metadata,
-        ownerId: row.owner_id,
-        orgId: row.org_id,
-        secretHashes: row.secret_hashes,
-        isUsedToday: row.used_today,
-      }
-    );
+    return inOrder(ids.length, rows, liveClient);
   }
 
   /** Remembers that a client was used, to the day. */
@@ -106,7 +98,8 @@ export class ClientsRepository {
     userId: string,
   ): Promise<{ readonly orgId: string | null; readonly applications: number } | undefined> {
     const [owner] = await sql<{ org_id: string | null }>(tx)`
-      SELECT org_id FROM users WHERE id = ${userId} AND active FOR NO KEY UPDATE`;
+      SELECT org_id FROM users WHERE id = ${userId} AND active AND is_own_address(org_id, email)
+      FOR NO KEY UPDATE`;
     if (!owner) return undefined;
     const [counted] = await sql<{ n: number }>(tx)`
       SELECT count(*)::int AS n FROM oauth_clients WHERE owner_id = ${userId}`;
@@ -134,4 +127,16 @@ export class ClientsRepository {
       DELETE FROM oauth_artifacts a USING oauth_clients c
       WHERE c.owner_id = ${ownerId} AND a.client_id = c.id AND a.model = 'ClientCredentials'`;
   }
+}
+
+function liveClient(row: Row): LiveClient {
+  return {
+    id: row.id,
+    kind: row.kind,
+    metadata: row.metadata,
+    ownerId: row.owner_id,
+    orgId: row.org_id,
+    secretHashes: row.secret_hashes,
+    isUsedToday: row.used_today,
+  };
 }

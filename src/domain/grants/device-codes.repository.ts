@@ -5,9 +5,11 @@ import { sql } from '#platform/database/sql.js';
 /** Seconds that a device waits longer after each request that came too soon (RFC 8628 §3.5). */
 const SLOW_DOWN = 5;
 
-/** Wrong user codes that a person may type with less than so many minutes between two, and the minutes they wait after the last. */
+/** Wrong user codes that a person may type with less than {@link LOCK_MINUTES} between two. */
 const MOST_WRONG_TRIES = 5;
-const LOCK_MINUTES = 10;
+
+/** The minutes that whoever typed so many wrong codes waits after the last; a row that is older counts for nothing. */
+export const LOCK_MINUTES = 10;
 
 /** What a device asked for, as it is kept. */
 export interface DeviceRequestRow {

@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
 import { ApplicationsRepository } from './applications.repository.js';
-import { ArtifactLookUps } from './artifact-look-ups.service.js';
 import { ArtifactsRepository } from './artifacts.repository.js';
 import { ClientSecretsRepository } from './client-secrets.repository.js';
 import { ClientsRepository } from './clients.repository.js';
 import { DeviceCodesRepository } from './device-codes.repository.js';
+import { GatheredStatements } from './gathered-statements.service.js';
 import { GrantsRepository } from './grants.repository.js';
 import { ReplaysRepository } from './replays.repository.js';
 
@@ -17,23 +17,22 @@ import { ReplaysRepository } from './replays.repository.js';
 @Module({
   providers: [
     ApplicationsRepository,
-    ArtifactLookUps,
     ArtifactsRepository,
     ClientSecretsRepository,
     ClientsRepository,
     DeviceCodesRepository,
+    GatheredStatements,
     GrantsRepository,
     ReplaysRepository,
   ],
   exports: [
     ApplicationsRepository,
-    ArtifactLookUps,
     ArtifactsRepository,
     ClientSecretsRepository,
     ClientsRepository,
     DeviceCodesRepository,
+    GatheredStatements,
     GrantsRepository,
-    ReplaysRepository,
   ],
 })
 export class GrantsModule {}

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { sql } from '#platform/database/sql.js';
+import { inOrder, sql } from '#platform/database/sql.js';
 import type { GrantHolder } from './grant-holder.js';
 
 /** A grant as it is kept: of whom, to which client, on which session. */
@@ -12,6 +12,14 @@ export interface GrantRow {
   readonly payload: object;
   /** Seconds from now; the session ends it in any case. */
   readonly expiresIn: number;
+}
+
+/** A grant whose holder may still be issued something. */
+export interface LiveGrant {
+  readonly payload: Record<string, unknown>;
+  readonly holder: GrantHolder;
+  /** That the grant itself is over, if not the session that it hangs on. */
+  readonly isOver: boolean;
 }
 
 interface HolderRow {
@@ -28,6 +36,11 @@ interface HolderRow {
   amr: string[];
   acr: string | null;
   expires_at: Date;
+}
+
+interface GrantOfHolder extends HolderRow {
+  payload: Record<string, unknown>;
+  is_over: boolean;
 }
 
 /** Seconds: longer than any token takes to be issued. */
@@ -60,12 +73,14 @@ export class GrantsRepository {
     return written.length === 1;
   }
 
-  /** What the library keeps of a grant, if whoever it is of may still be issued anything. */
-  async find(tx: EntityManager, id: Buffer): Promise<Record<string, unknown> | undefined> {
-    const [row] = await sql<{ payload: Record<string, unknown> }>(tx)`
-      SELECT g.payload FROM oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id
-      WHERE g.id = ${id}`;
-    return row?.payload;
+  /** The grants of some ids, in their order, with who is behind each, if they may still be issued anything. */
+  async find(tx: EntityManager, ids: readonly Buffer[]): Promise<(LiveGrant | undefined)[]> {
+    const rows = await sql<GrantOfHolder & { n: number }>(tx)`
+      SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
+             h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+      FROM unnest(${ids}::bytea[]) WITH ORDINALITY AS k (id, n)
+      JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id`;
+    return inOrder(ids.length, rows, liveGrant);
   }
 
   /** What a client was granted in a session since it last changed, one payload a grant. */
@@ -99,16 +114,6 @@ export class GrantsRepository {
       WHERE id = ${id}`;
   }
 
-  /** Who is behind a grant, if they may still be issued anything. */
-  async holder(tx: EntityManager, id: Buffer): Promise<GrantHolder | undefined> {
-    const [row] = await sql<HolderRow>(tx)`
-      SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
-             h.auth_time, h.amr, h.acr, h.expires_at
-      FROM oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id
-      WHERE g.id = ${id} AND g.expires_at > now()`;
-    return row && holder(row);
-  }
-
   /** Who is behind a session, if they may be issued anything. */
   async holderOfSession(tx: EntityManager, sessionId: string): Promise<GrantHolder | undefined> {
     const [row] = await sql<HolderRow>(tx)`
@@ -119,15 +124,20 @@ export class GrantsRepository {
   }
 
   /**
-   * Who is behind the session of a browser, by the hash of its own token: hardware-verified or synthetic, never one that
-   * is signed in upstream alone, and never one of svc-cli.
+   * Who is behind the sessions of some browsers, by the hashes of their own tokens, in that order: hardware-verified or
+   * synthetic, never one that is signed in upstream alone, and never one of svc-cli.
    */
-  async holderOfBrowser(tx: EntityManager, tokenHash: Buffer): Promise<GrantHolder | undefined> {
-    const [row] = await sql<HolderRow>(tx)`
-      SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
-             h.auth_time, h.amr, h.acr, h.expires_at
-      FROM oauth_holders h WHERE h.token_hash = ${tokenHash} AND h.session_client IS NULL`;
-    return row && holder(row);
+  async holdersOfBrowsers(
+    tx: EntityManager,
+    tokenHashes: readonly Buffer[],
+  ): Promise<(GrantHolder | undefined)[]> {
+    const rows = await sql<HolderRow & { n: number }>(tx)`
+      SELECT k.n::int, h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id,
+             h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+      FROM unnest(${tokenHashes}::bytea[]) WITH ORDINALITY AS k (token_hash, n)
+      JOIN oauth_holders h ON h.token_hash = k.token_hash
+      WHERE h.session_client IS NULL`;
+    return inOrder(tokenHashes.length, rows, holder);
   }
 
   /**
@@ -140,8 +150,13 @@ export class GrantsRepository {
     tokenHash: Buffer,
   ): Promise<GrantHolder | undefined> {
     await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR SHARE`;
-    return this.holderOfBrowser(tx, tokenHash);
+    const [found] = await this.holdersOfBrowsers(tx, [tokenHash]);
+    return found;
   }
+}
+
+function liveGrant(row: GrantOfHolder): LiveGrant {
+  return { payload: row.payload, holder: holder(row), isOver: row.is_over };
 }
 
 function holder(row: HolderRow): GrantHolder {

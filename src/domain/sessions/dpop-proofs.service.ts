@@ -1,6 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
-import { ReplaysRepository } from '#domain/grants/replays.repository.js';
+import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
@@ -13,8 +12,7 @@ export class DpopProofs {
 
   constructor(
     @Inject(CONFIG) config: Config,
-    private readonly manager: EntityManager,
-    private readonly replays: ReplaysRepository,
+    private readonly statements: GatheredStatements,
   ) {
     const { baseUrl, tls, mtls } = config.http;
     this.#origins = tls ? [baseUrl, portOf(baseUrl, mtls.port)] : [baseUrl];
@@ -31,7 +29,7 @@ export class DpopProofs {
     // A proof from the future can come again until its own time is over, and a replica's clock may be behind ours.
     const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
     // By the key, so that nobody else's proofs use its ids up.
-    if (!(await this.replays.spend(this.manager, `dpop ${jkt}`, jti, forgotten))) {
+    if (!(await this.statements.spend(`dpop ${jkt}`, jti, forgotten))) {
       throw refusal('The DPoP proof was used before.');
     }
   }

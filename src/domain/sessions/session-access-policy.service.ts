@@ -1,4 +1,7 @@
 import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { ScimTokensRepository } from '#domain/scim-tokens/scim-tokens.repository.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   AccessPolicy,
@@ -10,15 +13,23 @@ import { ADMIN_SCOPE } from './access-token.js';
 import type { LiveSession } from './session.js';
 import { Sessions } from './sessions.service.js';
 
+/** The identity provider of an organization, by its SCIM token. */
+export interface Provisioner {
+  readonly tokenId: string;
+  readonly orgId: string;
+}
+
 /**
  * Who may come in, by the live session row of the presented token: the session's own, which holds whatever its owner may, or
  * an access token of our command-line client.
  */
 @Injectable()
-export class SessionAccessPolicy extends AccessPolicy<LiveSession> {
+export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner> {
   constructor(
     private readonly sessions: Sessions,
     private readonly accessTokens: AccessTokenRule,
+    private readonly scimTokens: ScimTokensRepository,
+    private readonly manager: EntityManager,
   ) {
     super();
   }
@@ -26,7 +37,8 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession> {
   override async admit(
     presented: PresentedToken | undefined,
     requirement: AccessRequirement,
-  ): Promise<LiveSession | undefined> {
+  ): Promise<LiveSession | Provisioner | undefined> {
+    if (requirement.session === 'provisioner') return this.#provisioner(presented);
     if (presented === undefined) return nobody(requirement, 'Sign in first.');
     const session =
       presented.scheme === 'cookie'
@@ -36,6 +48,16 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession> {
     if (!session) return nobody(requirement, 'The session is unknown or has ended.');
     assertMay(session, requirement);
     return session;
+  }
+
+  /** @throws DomainError unauthenticated: neither a cookie nor an access token of a person provisions anybody */
+  async #provisioner(presented: PresentedToken | undefined): Promise<Provisioner> {
+    const token = presented?.scheme === 'Bearer' ? presented.token : undefined;
+    const found =
+      token !== undefined &&
+      (await this.scimTokens.authenticate(this.manager, hashOpaqueToken(token)));
+    if (!found) throw refusedToken('Bearer', 'The SCIM token is invalid, revoked or has expired.');
+    return { tokenId: found.id, orgId: found.orgId };
   }
 
   /** @throws DomainError whatever is wrong with a token in the Authorization header */

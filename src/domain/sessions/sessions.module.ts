@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { GrantsModule } from '#domain/grants/grants.module.js';
+import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
 import { CryptoModule } from '#platform/crypto/crypto.module.js';
 import { AccessPolicy } from '#platform/http/access/access-policy.js';
 import { AccessTokenRule } from './access-token-rule.service.js';
@@ -19,7 +20,7 @@ import { SpentTokensRepository } from './spent-tokens.repository.js';
  * A third level, synthetic, stands for nobody's key: it drives OAuth in certification test mode, and opens nothing here.
  */
 @Module({
-  imports: [CryptoModule, GrantsModule],
+  imports: [CryptoModule, GrantsModule, ScimTokensModule],
   providers: [
     AccessTokenRule,
     DpopProofs,

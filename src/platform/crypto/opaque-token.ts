@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 
 /** A bearer secret as it is handed out, and the only form of it that is kept. */
 export interface OpaqueToken {
@@ -16,5 +16,5 @@ export function mintOpaqueToken(): OpaqueToken {
 
 /** What is stored of a bearer secret. Random secrets need no slow hash: there is nothing to guess. */
 export function hashOpaqueToken(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+  return hash('sha256', token, 'buffer');
 }

@@ -9,4 +9,6 @@ export const ADVISORY_LOCKS = {
   embeddedServer: 7_301_002,
   /** Held while the SSH certificate authority of this deployment is settled at start. */
   sshAuthority: 7_301_003,
+  /** Held by the replica that deletes expired rows; the others leave it to that one. */
+  cleanUp: 7_301_004,
 } as const;

@@ -56,6 +56,11 @@ export function isLostRace(error: unknown): boolean {
   return state === '40P01' || state === '40001' || isStalePlan(error);
 }
 
+/** Whether a statement took longer than it may (or an operator ended it). */
+export function isTimedOut(error: unknown): boolean {
+  return sqlStateOf(error) === '57014';
+}
+
 /** Whether a value has a character that PostgreSQL keeps no text with: U+0000, or half of a surrogate pair. */
 export function isUnstorable(error: unknown): boolean {
   const state = sqlStateOf(error);

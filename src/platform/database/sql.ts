@@ -35,16 +35,79 @@ let generation = 0;
 export function sql<Row extends object>(
   tx: EntityManager,
 ): (strings: TemplateStringsArray, ...values: unknown[]) => Promise<Row[]> {
-  return async (strings, ...values) => {
-    const statement = assemble(strings);
-    if (tx.queryRunner) return run<Row>(tx.queryRunner, statement, values);
-    const runner = tx.dataSource.createQueryRunner();
-    try {
-      return await run<Row>(runner, statement, values);
-    } finally {
-      await runner.release();
-    }
-  };
+  return (strings, ...values) => runWithin<Row>(tx, assemble(strings), values);
+}
+
+/** Statements put together from constants, by their text. */
+const fixed = new Map<string, Statement>();
+
+/**
+ * Runs one statement whose text was put together from constants alone, so that there are few of them: it is prepared as that of
+ * {@link sql} is.
+ *
+ * @param values what stands for `$1`, `$2` …
+ * @throws QueryFailedError as PostgreSQL reports it
+ */
+export function fixedSql<Row extends object>(
+  tx: EntityManager,
+  text: string,
+  values: readonly unknown[],
+): Promise<Row[]> {
+  let statement = fixed.get(text);
+  if (!statement) {
+    statement = { digest: hash('sha256', text, 'base64url'), text };
+    fixed.set(text, statement);
+  }
+  return runWithin<Row>(tx, statement, [...values]);
+}
+
+/**
+ * Runs one statement whose text was put together from parts of ours, as a search is. It is not prepared under a name: there
+ * are as many of them as clients think of.
+ *
+ * @param values what stands for `$1`, `$2` …: whatever a client said is here, and never in the text
+ * @throws QueryFailedError as PostgreSQL reports it
+ */
+export async function composedSql<Row extends object>(
+  tx: EntityManager,
+  text: string,
+  values: readonly unknown[],
+): Promise<Row[]> {
+  const runner = tx.queryRunner ?? tx.dataSource.createQueryRunner();
+  try {
+    const result = await runner.query(text, [...values], true);
+    return result.records as Row[];
+  } finally {
+    if (runner !== tx.queryRunner) await runner.release();
+  }
+}
+
+async function runWithin<Row>(
+  tx: EntityManager,
+  statement: Statement,
+  values: unknown[],
+): Promise<Row[]> {
+  if (tx.queryRunner) return run<Row>(tx.queryRunner, statement, values);
+  const runner = tx.dataSource.createQueryRunner();
+  try {
+    return await run<Row>(runner, statement, values);
+  } finally {
+    await runner.release();
+  }
+}
+
+/**
+ * The rows of a statement that numbers what it was asked for from 1 (`WITH ORDINALITY`), each in its place; undefined where
+ * there is none.
+ */
+export function inOrder<Row extends { readonly n: number }, Answer>(
+  asked: number,
+  rows: readonly Row[],
+  answer: (row: Row) => Answer,
+): (Answer | undefined)[] {
+  const answers = Array.from<Answer | undefined>({ length: asked });
+  for (const row of rows) answers[row.n - 1] = answer(row);
+  return answers;
 }
 
 async function run<Row>(

@@ -12,11 +12,18 @@ export type ClientAddressResolver = (request: IncomingMessage) => string | undef
  */
 export function clientAddressResolver(trustedProxies: readonly string[]): ClientAddressResolver {
   const trusted = proxyAddr.compile([...trustedProxies]);
+  /** A request that is limited and audited asks twice, and its answer does not change. */
+  const resolved = new WeakMap<IncomingMessage, string>();
   return (request) => {
+    const known = resolved.get(request);
+    if (known !== undefined) return known;
     const peer = request.socket.remoteAddress;
     if (peer === undefined) return undefined; // the peer is gone already
     const walked = proxyAddr(request, trusted);
-    return plain(isIP(walked) !== 0 && !trusted(walked, 0) ? walked : peer);
+    const isClient = walked !== peer && isIP(walked) !== 0 && !trusted(walked, 0);
+    const address = plain(isClient ? walked : peer);
+    resolved.set(request, address);
+    return address;
   };
 }
 

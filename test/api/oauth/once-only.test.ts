@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ReplaysRepository } from '../../../src/domain/grants/replays.repository.js';
+import { GatheredStatements } from '../../../src/domain/grants/gathered-statements.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
@@ -164,16 +164,13 @@ describe('what may be used once, used 20 times at once', () => {
   });
 
   it('an id is spent once, whatever is joined to what, and again when it is forgotten', async () => {
-    const replays = app.nest.get(ReplaysRepository, { strict: false });
-    const { manager } = app.dataSource;
+    const replays = app.nest.get(GatheredStatements, { strict: false });
     const soon = new Date(Date.now() + 60_000);
-    const won = await Promise.all(
-      Array.from({ length: 20 }, () => replays.spend(manager, 'ab', 'c', soon)),
-    );
+    const won = await Promise.all(Array.from({ length: 20 }, () => replays.spend('ab', 'c', soon)));
     expect(won.filter(Boolean)).toHaveLength(1);
-    expect(await replays.spend(manager, 'a', 'bc', soon)).toBe(true);
-    expect(await replays.spend(manager, 'x', 'y', new Date(Date.now() - 1000))).toBe(true);
-    expect(await replays.spend(manager, 'x', 'y', soon)).toBe(true);
-    expect(await replays.spend(manager, 'x', 'y', soon)).toBe(false);
+    expect(await replays.spend('a', 'bc', soon)).toBe(true);
+    expect(await replays.spend('x', 'y', new Date(Date.now() - 1000))).toBe(true);
+    expect(await replays.spend('x', 'y', soon)).toBe(true);
+    expect(await replays.spend('x', 'y', soon)).toBe(false);
   });
 });

@@ -139,6 +139,7 @@ describe('loadConfig', () => {
       'must be directives such as info,security=warn; levels are trace to off',
     ],
     ['SVC_AUTH_EVENTS_RETENTION_DAYS', '-4', 'must be a whole number'],
+    ['SVC_CLEANUP_INTERVAL', '86401', 'must be between 0 and 86400'],
     ['SVC_JWT_HMAC_KMS_KEY_ID', 'alias/x', 'is not supported by this version'],
   ])('%s=%s is refused: %s', (name, value, problem) => {
     expect(problemsOf({ ...WORKING, [name]: value })).toContain(`${name}: ${problem}`);

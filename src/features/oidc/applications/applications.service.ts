@@ -133,7 +133,11 @@ export class Applications {
   /** @returns the organization of whoever registers */
   async #makeRoom(tx: EntityManager, { userId }: ApplicationManager): Promise<string | null> {
     const owner = await this.clients.lockOwner(tx, userId);
-    if (!owner) throw new DomainError('account_inactive', 'This account is deactivated.');
+    if (!owner)
+      throw new DomainError(
+        'account_inactive',
+        'This account is deactivated, or its address is in a domain that its organization does not own.',
+      );
     if (owner.applications >= MOST_APPLICATIONS) {
       throw new DomainError(
         'limit_reached',

@@ -4,6 +4,7 @@ import { Provider, errors, type Adapter, type AdapterPayload } from 'oidc-provid
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { ClientSecretsRepository } from '#domain/grants/client-secrets.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
+import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { originOf } from '#platform/http/client-origin.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
@@ -17,6 +18,7 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
   constructor(
     private readonly manager: EntityManager,
     private readonly dataSource: DataSource,
+    private readonly statements: GatheredStatements,
     private readonly clients: ClientsRepository,
     private readonly secrets: ClientSecretsRepository,
     private readonly audit: AuditLog,
@@ -24,7 +26,7 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
   ) {}
 
   readonly find = async (id: string): Promise<AdapterPayload | undefined> => {
-    const client = await this.clients.findLive(this.manager, id);
+    const client = await this.statements.findClient(id);
     if (!client) return undefined;
     if (!client.isUsedToday) await this.clients.touch(this.manager, id);
     return libraryMetadata(client);
@@ -34,7 +36,7 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
   readonly upsert = async (id: string, payload: AdapterPayload): Promise<void> => {
     checkDynamicMetadata(storedMetadata(payload));
     await this.#checkAddresses(payload);
-    const known = await this.clients.findLive(this.manager, id);
+    const known = await this.statements.findClient(id);
     const metadata = storedMetadata(payload);
     const secret = payload.client_secret;
     // The hashes of the secrets it has stand in place of one: whatever else comes is a new one.
@@ -72,7 +74,7 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
     if (typeof body !== 'object' || body === null) return body;
     const { client_secret: secret } = body as { client_secret?: unknown };
     if (typeof secret !== 'string') return body;
-    const client = await this.clients.findLive(this.manager, id);
+    const client = await this.statements.findClient(id);
     const hash = hashOpaqueToken(secret);
     if (!client?.secretHashes.some((one) => one.equals(hash))) return body;
     return { ...body, client_secret: libraryMetadata(client).client_secret };

@@ -88,7 +88,7 @@ export class DeviceApprovals {
 
   async #holder(token: string | undefined): Promise<{ holder: GrantHolder; tokenHash: Buffer }> {
     const tokenHash = hashOpaqueToken(token ?? '');
-    const holder = await this.grants.holderOfBrowser(this.dataSource.manager, tokenHash);
+    const [holder] = await this.grants.holdersOfBrowsers(this.dataSource.manager, [tokenHash]);
     if (!holder) throw ended();
     return { holder, tokenHash };
   }

@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { Provider, errors, type Adapter, type AdapterPayload } from 'oidc-provider';
-import { ArtifactLookUps } from '#domain/grants/artifact-look-ups.service.js';
 import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/artifact.js';
 import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
+import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { newUuid } from '#platform/crypto/random.js';
 import { sqlStateOf } from '#platform/database/faults.js';
@@ -12,6 +12,7 @@ import { ClientAdapter } from '#oidc/clients/client-adapter.service.js';
 import { DevicePolls } from '#oidc/device/device-polls.service.js';
 import { exchangeOf, requestOf } from './exchange.js';
 import { sessionIdOfGrant } from '#oidc/sessions/grant-id.js';
+import { Holders } from '#oidc/sessions/holders.service.js';
 
 /** PostgreSQL's word for a reference to what is gone. */
 const FOREIGN_KEY_VIOLATION = '23503';
@@ -24,11 +25,12 @@ const AT_ONCE = 5;
 export class Adapters {
   constructor(
     private readonly manager: EntityManager,
-    private readonly lookUps: ArtifactLookUps,
+    private readonly statements: GatheredStatements,
     private readonly artifacts: ArtifactsRepository,
     private readonly grants: GrantsRepository,
     private readonly clients: ClientAdapter,
     private readonly polls: DevicePolls,
+    private readonly holders: Holders,
   ) {}
 
   /** The adapter of a model, by the library's name of it. */
@@ -67,7 +69,7 @@ export class Adapters {
           this.artifacts.upsert(this.manager, artifactOf(model, id, payload, expiresIn)),
         ),
       find: async (id) => {
-        const found = await this.lookUps.find(key(id));
+        const found = await this.statements.findArtifact(key(id));
         if (!found) return undefined;
         noteReuse(found);
         return { ...found.payload, jti: id, consumed: found.consumed };
@@ -76,8 +78,7 @@ export class Adapters {
         if (await this.artifacts.consume(this.manager, key(id))) return;
         // Somebody was faster, in this very moment: with a code that is theft, and what it gives is taken back (RFC 6749
         // §4.1.2). One that comes later the library sees as consumed, and takes its grant back by itself.
-        const found = await this.artifacts.find(this.manager, [key(id)]);
-        const [first] = found.values();
+        const [first] = await this.artifacts.find(this.manager, [key(id)]);
         const grantId = first?.payload['grantId'];
         if (typeof grantId === 'string') {
           await this.grants.endSoon(this.manager, artifactId(grantId));
@@ -116,13 +117,18 @@ export class Adapters {
         if (!written) throw new errors.AccessDenied('the session has ended');
       },
       find: async (id) => {
-        const payload = await this.grants.find(this.manager, artifactId(id));
-        return payload && { ...payload, jti: id };
+        const ctx = Provider.ctx;
+        const found = ctx
+          ? await this.holders.grant(ctx, id)
+          : await this.statements.findGrant(artifactId(id));
+        return found && { ...found.payload, jti: id };
       },
-      destroy: (id) =>
-        isReusedAtOnce()
-          ? this.grants.endSoon(this.manager, artifactId(id))
-          : this.grants.destroy(this.manager, artifactId(id)),
+      destroy: async (id) => {
+        if (isReusedAtOnce()) await this.grants.endSoon(this.manager, artifactId(id));
+        else await this.grants.destroy(this.manager, artifactId(id));
+        const ctx = Provider.ctx;
+        if (ctx) delete exchangeOf(ctx).grant;
+      },
     };
   }
 
@@ -164,7 +170,7 @@ export class Adapters {
     const issued =
       model === 'AccessToken'
         ? await this.artifacts.issueToPerson(this.manager, artifact, audit)
-        : await this.artifacts.issueToClient(this.manager, artifact, audit);
+        : await this.statements.issueToClient(artifact, audit);
     if (!issued) throw new errors.InvalidGrant('the session has ended');
   }
 }

@@ -1,11 +1,14 @@
 import type { Request, Response } from 'express';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { LiveGrant } from '#domain/grants/grants.repository.js';
 
 /** What a request was found to be about, for the hooks of the library that cannot ask by themselves. */
 export interface Exchange {
   /** Who is behind the grant or the browser's session; null once it was found that nobody is. */
   holder?: GrantHolder | null;
+  /** The grant that it found last; its end in the same request takes it from here. */
+  grant?: { readonly id: string; readonly found: LiveGrant | undefined };
   /** That a code came again while whoever was first may still be waiting for their answer. */
   isReusedAtOnce?: boolean;
 }

@@ -1,6 +1,6 @@
+import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
 import type { Request, Response } from 'express';
 import {
   Provider,
@@ -9,10 +9,9 @@ import {
   type Configuration,
   type KoaContextWithOIDC,
 } from 'oidc-provider';
-import { ReplaysRepository } from '#domain/grants/replays.repository.js';
+import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { equalInConstantTime } from '#platform/crypto/constant-time.js';
 import { deriveKey } from '#platform/crypto/derive-key.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
@@ -60,12 +59,11 @@ export class OidcProvider {
 
   constructor(
     @Inject(CONFIG) config: Config,
-    manager: EntityManager,
     adapters: Adapters,
     bridge: SessionBridge,
     grants: GrantLoader,
     jwts: AccessTokenJwts,
-    replays: ReplaysRepository,
+    statements: GatheredStatements,
     keys: TokenSigningKeys,
     outbound: OutboundHttp,
     mutualTls: MutualTls,
@@ -185,7 +183,7 @@ export class OidcProvider {
     const provider = new Provider(baseUrl, configuration);
     provider.proxy = true; // its headers are ours: see answer
     provider.ReplayDetection.unique = (issuer, jti, exp) =>
-      replays.spend(manager, issuer, jti, new Date((exp + REPLAY_MARGIN) * 1000));
+      statements.spend(issuer, jti, new Date((exp + REPLAY_MARGIN) * 1000));
     compareByHash(provider);
     answers.listen(provider);
     this.provider = provider;
@@ -224,8 +222,8 @@ function compareByHash({ Client }: Provider): void {
 }
 
 function compareClientSecret(this: { readonly clientSecret?: string }, actual: string): boolean {
-  const presented = hashOpaqueToken(actual).toString('base64url');
-  return secretHashesOf(this.clientSecret).some((hash) =>
-    equalInConstantTime(hash.toString('base64url'), presented),
+  const presented = hashOpaqueToken(actual);
+  return secretHashesOf(this.clientSecret).some(
+    (hash) => hash.length === presented.length && timingSafeEqual(hash, presented),
   );
 }

@@ -3,7 +3,8 @@ import { EntityManager } from 'typeorm';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { artifactId } from '#domain/grants/artifact.js';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
-import { GrantsRepository } from '#domain/grants/grants.repository.js';
+import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
+import { GrantsRepository, type LiveGrant } from '#domain/grants/grants.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
 import { exchangeOf, requestOf } from '#oidc/provider/exchange.js';
@@ -13,6 +14,7 @@ import { exchangeOf, requestOf } from '#oidc/provider/exchange.js';
 export class Holders {
   constructor(
     private readonly manager: EntityManager,
+    private readonly statements: GatheredStatements,
     private readonly grants: GrantsRepository,
   ) {}
 
@@ -22,7 +24,7 @@ export class Holders {
     if (exchange.holder === undefined) {
       const token = readCookie(requestOf(ctx), SESSION_COOKIE);
       const found = token
-        ? await this.grants.holderOfBrowser(this.manager, hashOpaqueToken(token))
+        ? await this.statements.findHolderOfBrowser(hashOpaqueToken(token))
         : undefined;
       exchange.holder = found ?? null;
     }
@@ -34,9 +36,23 @@ export class Holders {
     ctx: Pick<KoaContextWithOIDC, 'req'>,
     grantId: string,
   ): Promise<GrantHolder | undefined> {
+    const grant = await this.grant(ctx, grantId);
     const exchange = exchangeOf(ctx);
-    exchange.holder = (await this.grants.holder(this.manager, artifactId(grantId))) ?? null;
+    exchange.holder = grant === undefined || grant.isOver ? null : grant.holder;
     return exchange.holder ?? undefined;
+  }
+
+  /** A grant and who is behind it, by the library's id of it: a request that asks for both asks once. */
+  async grant(
+    ctx: Pick<KoaContextWithOIDC, 'req'>,
+    grantId: string,
+  ): Promise<LiveGrant | undefined> {
+    const exchange = exchangeOf(ctx);
+    if (exchange.grant?.id !== grantId) {
+      const found = await this.statements.findGrant(artifactId(grantId));
+      exchange.grant = { id: grantId, found };
+    }
+    return exchange.grant.found;
   }
 
   /** The person whose session this is. */

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider';
@@ -20,7 +20,7 @@ const HANDLE = 'jwt.';
 @Injectable()
 export class AccessTokenJwts {
   readonly #issuer: string;
-  readonly #handleKey: Buffer;
+  readonly #handleKey: KeyObject;
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
 
   constructor(
@@ -29,7 +29,9 @@ export class AccessTokenJwts {
     signingKeys: TokenSigningKeys,
   ) {
     this.#issuer = config.http.baseUrl;
-    this.#handleKey = deriveKey(config.secrets.root, 'JWT access token handle', 32);
+    this.#handleKey = createSecretKey(
+      deriveKey(config.secrets.root, 'JWT access token handle', 32),
+    );
     this.#keys = createLocalJWKSet(signingKeys.publicJwks());
   }
 

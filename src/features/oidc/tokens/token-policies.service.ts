@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Client, Provider } from 'oidc-provider';
-import { EntityManager } from 'typeorm';
-import { ClientsRepository } from '#domain/grants/clients.repository.js';
+import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
 
 type Token =
@@ -12,10 +11,7 @@ type Token =
 /** Who may ask about a token that is not their own. */
 @Injectable()
 export class TokenPolicies {
-  constructor(
-    private readonly manager: EntityManager,
-    private readonly clients: ClientsRepository,
-  ) {}
+  constructor(private readonly statements: GatheredStatements) {}
 
   /**
    * Whether a client may introspect a token (RFC 7662 §4): one of its own, or, for an application that authenticates itself,
@@ -24,7 +20,7 @@ export class TokenPolicies {
   async mayIntrospect(client: Client & OwnMetadata, token: Token): Promise<boolean> {
     if (token.clientId === client.clientId) return true;
     if (client.svc_kind !== 'application' || client.clientAuthMethod === 'none') return false;
-    const other = await this.clients.findLive(this.manager, token.clientId ?? '');
+    const other = await this.statements.findClient(token.clientId ?? '');
     if (!other) return false;
     return client.svc_org === undefined
       ? other.ownerId === (client.svc_owner ?? null)

@@ -2,9 +2,9 @@
 export interface AccessRequirement {
   /**
    * none: no session is looked up. optional: one is looked up where a token is presented. any: a live session of
-   * either level. verified: a hardware-verified one.
+   * either level. verified: a hardware-verified one. provisioner: no session, but the token of an identity provider.
    */
-  readonly session: 'none' | 'optional' | 'any' | 'verified';
+  readonly session: 'none' | 'optional' | 'any' | 'verified' | 'provisioner';
   /**
    * Whose pages may send a write here: `own` our own origin, where a cookie decides; `strict` our own origin, whatever
    * decides; `ui` those of SVC_CORS_ORIGINS too; `any` does not ask (no cookie means anything on such a route).

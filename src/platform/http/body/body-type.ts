@@ -10,13 +10,17 @@ export interface BodyReader {
   readonly parse: (text: string) => unknown;
 }
 
+const JSON_READER = {
+  name: 'application/json',
+  accepts: /^application\/(?:[\w.-]+\+)?json$/i,
+  parse: parseJson,
+} as const;
+
 /** The types of body that routes read. */
 export const BODY_READERS = {
-  json: {
-    name: 'application/json',
-    accepts: /^application\/(?:[\w.-]+\+)?json$/i,
-    parse: parseJson,
-  },
+  json: JSON_READER,
+  /** The same, told in the words of RFC 7644 §3.1. */
+  scim: { ...JSON_READER, name: 'application/scim+json or application/json' },
   form: {
     name: 'application/x-www-form-urlencoded',
     accepts: /^application\/x-www-form-urlencoded$/i,

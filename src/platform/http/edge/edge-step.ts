@@ -13,11 +13,13 @@ export type EdgeStep = (
  */
 export function requestEdge(steps: readonly EdgeStep[], application: RequestListener) {
   return (request: IncomingMessage, response: ServerResponse): void => {
-    const enter = (index: number): void => {
-      const step = steps[index];
-      if (step) step(request, response, () => enter(index + 1));
+    let entered = 0;
+    const next = (): void => {
+      const step = steps[entered];
+      entered += 1;
+      if (step) step(request, response, next);
       else application(request, response);
     };
-    enter(0);
+    next();
   };
 }

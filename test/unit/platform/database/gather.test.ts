@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest';
+import { Gather } from '../../../../src/platform/database/gather.js';
+
+/** A database whose statements end when they are told to. */
+class SlowDatabase {
+  readonly statements: (readonly string[])[] = [];
+  readonly #ends: PromiseWithResolvers<void>[] = [];
+
+  readonly statement = async (keys: readonly string[]): Promise<string[]> => {
+    const end = Promise.withResolvers<void>();
+    this.statements.push([...keys]);
+    this.#ends.push(end);
+    await end.promise;
+    return keys.map((key) => `${key}!`);
+  };
+
+  async end(statement: number): Promise<void> {
+    this.#ends[statement]?.resolve();
+    await nextTurn();
+  }
+}
+
+const nextTurn = () =>
+  new Promise((resolve) => {
+    setTimeout(resolve, 5);
+  });
+
+describe('what requests ask of the database at the same time', () => {
+  it('goes by one statement within a turn of the event loop, and each has its own answer', async () => {
+    const database = new SlowDatabase();
+    const gather = new Gather(database.statement);
+    const answers = Promise.all(['a', 'b', 'a'].map((key) => gather.ask(key)));
+    await nextTurn();
+    expect(database.statements).toEqual([['a', 'b', 'a']]);
+    await database.end(0);
+    expect(await answers).toEqual(['a!', 'b!', 'a!']);
+  });
+
+  it('waits while four statements are under way, and then goes by one that begins after it was asked', async () => {
+    const database = new SlowDatabase();
+    const gather = new Gather(database.statement);
+    const answers: Promise<string>[] = [];
+    for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) {
+      answers.push(gather.ask(key));
+      await nextTurn();
+    }
+    const first = [['a'], ['b'], ['c'], ['d']];
+    expect(database.statements).toEqual(first);
+    answers.push(gather.ask('a')); // asked before: nothing is kept of that
+    await database.end(1);
+    expect(database.statements).toEqual([...first, ['e', 'f', 'a']]);
+    for (const statement of [0, 2, 3, 4]) await database.end(statement);
+    expect(await Promise.all(answers)).toEqual(['a!', 'b!', 'c!', 'd!', 'e!', 'f!', 'a!']);
+  });
+
+  it('asks for no more than 64 at once, the rest in turn', async () => {
+    const sizes: number[] = [];
+    const gather = new Gather((keys: readonly number[]) => {
+      sizes.push(keys.length);
+      return Promise.resolve(keys);
+    });
+    const keys = Array.from({ length: 150 }, (_, key) => key);
+    expect(await Promise.all(keys.map((key) => gather.ask(key)))).toEqual(keys);
+    expect(sizes).toEqual([64, 64, 22]);
+  });
+
+  it('a key that its statement fails for fails alone', async () => {
+    const statement = (keys: readonly string[]) =>
+      keys.includes('bad') ? Promise.reject(new Error('bad key')) : Promise.resolve(keys);
+    const gather = new Gather(statement);
+    const settled = await Promise.allSettled(['a', 'bad', 'b'].map((key) => gather.ask(key)));
+    expect(settled).toMatchObject([
+      { value: 'a' },
+      { reason: { message: 'bad key' } },
+      { value: 'b' },
+    ]);
+  });
+
+  it('a database that is away fails everybody who waits, at once, and the next ask it anew', async () => {
+    let statements = 0;
+    const gather = new Gather((keys: readonly string[]) => {
+      statements += 1;
+      return statements === 1
+        ? Promise.reject(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }))
+        : Promise.resolve(keys);
+    });
+    const settled = await Promise.allSettled(['a', 'b'].map((key) => gather.ask(key)));
+    expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(await gather.ask('c')).toBe('c');
+    expect(statements).toBe(2);
+  });
+});
