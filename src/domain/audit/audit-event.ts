@@ -22,9 +22,13 @@ export const AUDIT_CLASS = {
   oauth_secret_revoked: 'admin',
   scim_operation: 'admin',
   admin_promote: 'admin',
+  admin_demote: 'admin',
   admin_deactivate: 'admin',
   admin_activate: 'admin',
+  admin_revoke_credentials: 'admin',
   admin_remove_user: 'admin',
+  scim_token_created: 'admin',
+  scim_token_revoked: 'admin',
 } as const satisfies Record<string, 'auth' | 'oauth' | 'admin'>;
 
 /** The closed union of audit event types. */

@@ -1,6 +1,10 @@
 import { Module } from '@nestjs/common';
+import { AuditEventsRepository } from './audit-events.repository.js';
 import { AuditLog } from './audit.repository.js';
 
-/** What happened, kept. */
-@Module({ providers: [AuditLog], exports: [AuditLog] })
+/** What happened, kept; and read by those whom it concerns. */
+@Module({
+  providers: [AuditEventsRepository, AuditLog],
+  exports: [AuditEventsRepository, AuditLog],
+})
 export class AuditModule {}

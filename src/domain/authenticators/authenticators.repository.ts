@@ -25,6 +25,7 @@ export interface Credential {
 export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
+  readonly orgId: string | null;
   readonly publicKey: string;
   readonly userVerification: boolean;
 }
@@ -96,8 +97,10 @@ export class AuthenticatorsRepository {
     credentialId: Buffer,
   ): Promise<AssertingKey | undefined> {
     const [row] = await sql<AssertingKey>(tx)`
-      SELECT id, user_id AS "userId", public_key AS "publicKey", user_verification AS "userVerification"
-      FROM authenticators WHERE credential_id = ${credentialId}`;
+      SELECT k.id, k.user_id AS "userId", u.org_id AS "orgId", k.public_key AS "publicKey",
+             k.user_verification AS "userVerification"
+      FROM authenticators k JOIN users u ON u.id = k.user_id
+      WHERE k.credential_id = ${credentialId}`;
     return row;
   }
 
@@ -119,6 +122,13 @@ export class AuthenticatorsRepository {
     if (advanced.length === 1) return 'advanced';
     const left = await sql<{ id: string }>(tx)`SELECT id FROM authenticators WHERE id = ${id}`;
     return left.length === 1 ? 'stuck' : 'gone';
+  }
+
+  /** Removes every key of a user; returns how many there were. */
+  async removeAll(tx: EntityManager, userId: string): Promise<number> {
+    const removed = await sql<{ id: string }>(tx)`
+      DELETE FROM authenticators WHERE user_id = ${userId} RETURNING id`;
+    return removed.length;
   }
 
   /** Names a key of a user; undefined when the user has no such key. */

@@ -6,7 +6,7 @@ import { sql } from '#platform/database/sql.js';
 /** An organization as a sign-in needs to know it. */
 export interface Organization {
   readonly id: string;
-  /** SCIM provisions its people: nobody else is made. */
+  /** SCIM provisions its people: nobody else is made, and nobody else enrolls. */
   readonly provisioned: boolean;
   /** Whether it accepts sign-ins through the provider and tenant that was asked about. */
   readonly acceptsProvider: boolean;
@@ -65,6 +65,24 @@ export class OrganizationsRepository {
   }
 
   /**
+   * Whether SCIM provisions the people of an organization, which stays so until the transaction ends: its row is locked, and
+   * the first token waits for it.
+   */
+  async lockProvisioned(tx: EntityManager, orgId: string): Promise<boolean> {
+    const [row] = await sql<{ provisioned: boolean }>(tx)`
+      SELECT provisioned FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
+    return row?.provisioned ?? false;
+  }
+
+  /**
+   * Marks an organization as one whose people SCIM provisions, for good. Its row stays locked until the transaction ends,
+   * marked before or not: whoever joins or provisions waits.
+   */
+  async markProvisioned(tx: EntityManager, orgId: string): Promise<void> {
+    await sql(tx)`UPDATE organizations SET provisioned = true WHERE id = ${orgId}`;
+  }
+
+  /**
    * Claims the place of the first admin for its first person: true for exactly one caller in the organization's life.
    */
   async claimFirstAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
@@ -80,12 +98,28 @@ export class OrganizationsRepository {
    * turns, and the second statement sees what the first committed.
    */
   async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
-    await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
+    await this.#lock(tx, orgId);
     const claimed = await sql<{ id: string }>(tx)`
       UPDATE organizations o SET admin_claimed_at = now()
       WHERE o.id = ${orgId}
         AND NOT EXISTS (SELECT 1 FROM users u WHERE u.org_id = o.id AND u.is_org_admin AND u.active)
       RETURNING o.id`;
     return claimed.length === 1;
+  }
+
+  /**
+   * Whether an organization has an active admin beside one person, whose row the caller has locked. Its own is locked, too, so
+   * that of the two last ones who go at once the second does not see the first.
+   */
+  async hasOtherAdmin(tx: EntityManager, orgId: string, userId: string): Promise<boolean> {
+    await this.#lock(tx, orgId);
+    const others = await sql<{ id: string }>(tx)`
+      SELECT id FROM users WHERE org_id = ${orgId} AND is_org_admin AND active AND id <> ${userId} LIMIT 1`;
+    return others.length === 1;
+  }
+
+  /** After people's rows, never before: whoever locks people and their organization does so in this order. */
+  async #lock(tx: EntityManager, orgId: string): Promise<void> {
+    await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
   }
 }

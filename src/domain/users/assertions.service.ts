@@ -67,18 +67,22 @@ export class Assertions {
       return { key, assertion };
     } catch (error) {
       if (error instanceof DomainError) {
-        await this.#recordFailure(key?.userId ?? null, error.detail, origin);
+        await this.#recordFailure(key, error.detail, origin);
       }
       throw error;
     }
   }
 
-  async #recordFailure(userId: string | null, reason: string, origin: AuditOrigin): Promise<void> {
+  async #recordFailure(
+    key: AssertingKey | undefined,
+    reason: string,
+    origin: AuditOrigin,
+  ): Promise<void> {
     await this.audit.record(this.manager, {
       type: 'login_failed',
-      actorId: userId,
-      subjectId: userId,
-      orgId: null,
+      actorId: key?.userId ?? null,
+      subjectId: key?.userId ?? null,
+      orgId: key?.orgId ?? null,
       origin,
       details: { reason },
     });

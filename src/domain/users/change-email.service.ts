@@ -9,6 +9,9 @@ import { violatedConstraint } from '#platform/database/faults.js';
 import { domainOfEmail } from './email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
 
+/** What says that an address is somebody else's, as their e-mail or as the name that SCIM gave them. */
+const TAKEN: ReadonlySet<string> = new Set(['users_email', 'users_user_name']);
+
 /**
  * What a change of e-mail entails: whatever was issued under the old one ends with it, in the same transaction: the
  * sessions and the grants, codes and tokens that hang on them, and the certificates that name it.
@@ -56,7 +59,7 @@ export class ChangeEmail {
     try {
       return await tx.transaction((inner) => this.users.changeEmail(inner, userId, email));
     } catch (error) {
-      if (violatedConstraint(error) === 'users_email') return false;
+      if (TAKEN.has(violatedConstraint(error) ?? '')) return false;
       throw error;
     }
   }

@@ -4,6 +4,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { domainOfEmail } from './email-address.js';
 import { UsersRepository } from './users.repository.js';
 
 /** A member who may become their organization's admin. */
@@ -40,8 +41,11 @@ export class ClaimAdmin {
 
   /** Lets a listed person become the admin of an organization that has none. */
   async forMember(tx: EntityManager, claimant: Claimant, origin: AuditOrigin): Promise<void> {
-    if (!this.#listed?.has(claimant.email)) return;
-    if (await this.organizations.claimVacantAdmin(tx, claimant.orgId)) {
+    const { orgId, email } = claimant;
+    if (!this.#listed?.has(email)) return;
+    // Who manages the people of an organization can give one any address: the list means the owner of its domain.
+    if (!(await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) return;
+    if (await this.organizations.claimVacantAdmin(tx, orgId)) {
       await this.#promote(tx, claimant, origin, 'SVC_BOOTSTRAP_ADMINS');
     }
   }

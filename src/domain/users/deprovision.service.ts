@@ -1,8 +1,10 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -10,7 +12,12 @@ import { UsersRepository, type User } from './users.repository.js';
 
 /** Who records the act, and as what: the admin API as an act of an admin, SCIM as an operation of its token. */
 export interface DeprovisionAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'details'> {
-  readonly type: 'admin_remove_user' | 'admin_deactivate' | 'admin_activate' | 'scim_operation';
+  readonly type:
+    | 'admin_remove_user'
+    | 'admin_deactivate'
+    | 'admin_activate'
+    | 'admin_revoke_credentials'
+    | 'scim_operation';
 }
 
 /** Whose access ends, and what the revocation of their certificates says of it. */
@@ -26,6 +33,8 @@ export interface Deprovisioning {
 export interface Ended {
   readonly sessions: number;
   readonly certificates: number;
+  /** Where the keys were taken, too. */
+  readonly keys?: number;
 }
 
 /**
@@ -35,12 +44,17 @@ export interface Ended {
  *
  *     lock the user -> sessions, and every grant, code and token on them -> certificates -> the user -> audit event
  *
- * Whether this is the caller's to do (their own organization, its last admin) is judged before, by the caller.
+ * Whether this is the caller's to do (their own organization, its last admin) is judged before, by the caller. SCIM may leave
+ * an organization without an admin: that is logged, and nobody becomes one by being first.
  */
 @Injectable()
 export class Deprovision {
+  readonly #security = new Logger('security');
+
   constructor(
     private readonly users: UsersRepository,
+    private readonly organizations: OrganizationsRepository,
+    private readonly keys: AuthenticatorsRepository,
     private readonly sessions: SessionsRepository,
     private readonly certificates: SshCertificatesRepository,
     private readonly clients: ClientsRepository,
@@ -54,6 +68,7 @@ export class Deprovision {
    */
   async remove(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
     const user = await this.#lock(tx, deprovisioning.userId);
+    await this.#watchAdmin(tx, user);
     const ended = await this.#endAccess(tx, deprovisioning);
     await this.users.remove(tx, user.id);
     await this.#record(tx, user, deprovisioning.audit, ended);
@@ -68,9 +83,24 @@ export class Deprovision {
    */
   async deactivate(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
     const user = await this.#lock(tx, deprovisioning.userId);
+    await this.#watchAdmin(tx, user);
     const ended = await this.#endAccess(tx, deprovisioning);
     await this.clients.endTokensOfOwner(tx, user.id);
     await this.users.setActive(tx, user.id, false);
+    await this.#record(tx, user, deprovisioning.audit, ended);
+    return ended;
+  }
+
+  /**
+   * Takes everything a person could log in with or show: their sessions, certificates and keys. The account stays, and
+   * enrolls again after its next sign-in.
+   *
+   * @throws DomainError not_found when there is no such user any more
+   */
+  async revokeCredentials(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
+    const user = await this.#lock(tx, deprovisioning.userId);
+    const access = await this.#endAccess(tx, deprovisioning);
+    const ended = { ...access, keys: await this.keys.removeAll(tx, user.id) };
     await this.#record(tx, user, deprovisioning.audit, ended);
     return ended;
   }
@@ -93,6 +123,14 @@ export class Deprovision {
     const user = await this.users.lock(tx, userId);
     if (!user) throw new DomainError('not_found', 'There is no such user.');
     return user;
+  }
+
+  /** Says so when the last admin of an organization goes. */
+  async #watchAdmin(tx: EntityManager, user: User): Promise<void> {
+    const { id: userId, orgId } = user;
+    if (orgId === null || !user.isOrgAdmin || !user.active) return;
+    if (await this.organizations.hasOtherAdmin(tx, orgId, userId)) return;
+    this.#security.warn({ userId, orgId }, 'an organization is left without an active admin');
   }
 
   async #endAccess(

@@ -12,6 +12,8 @@ import { ClaimAdmin } from './claim-admin.service.js';
 import { domainOfEmail } from './email-address.js';
 import { UsersRepository } from './users.repository.js';
 
+const PROVISIONED = 'Your organization provisions its people itself: ask its administrator.';
+
 /** The person whose key is being enrolled, their row locked. */
 export interface EnrollingPerson {
   readonly id: string;
@@ -73,6 +75,9 @@ export class MakePerson {
     const user = await this.users.lock(tx, userId);
     if (!user?.active) throw new DomainError('account_inactive', 'This account is deactivated.');
     if (user.email === null) throw refused('This account has no e-mail address.');
+    if (user.orgId !== null && !user.scimManaged) {
+      if (await this.organizations.lockProvisioned(tx, user.orgId)) throw refused(PROVISIONED);
+    }
     return { id: user.id, orgId: user.orgId, email: user.email };
   }
 
@@ -136,8 +141,8 @@ export class MakePerson {
     if (!existing.acceptsProvider) {
       throw refused('Your organization does not accept sign-ins through this identity provider.');
     }
-    if (existing.provisioned) {
-      throw refused('Your organization provisions its people itself: ask its administrator.');
+    if (await this.organizations.lockProvisioned(tx, existing.id)) {
+      throw refused(PROVISIONED);
     }
     return { id: existing.id, founded: false };
   }

@@ -5,6 +5,7 @@ import { GrantsModule } from '#domain/grants/grants.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
+import { ActingAdmin } from './acting-admin.service.js';
 import { Assertions } from './assertions.service.js';
 import { ChangeEmail } from './change-email.service.js';
 import { ClaimAdmin } from './claim-admin.service.js';
@@ -14,7 +15,9 @@ import { EnrollmentPolicy } from './enrollment-policy.service.js';
 import { LogIn } from './log-in.service.js';
 import { LogOut } from './log-out.service.js';
 import { ManageKeys } from './manage-keys.service.js';
+import { ManageMembers } from './manage-members.service.js';
 import { MakePerson } from './make-person.service.js';
+import { MembersRepository } from './members.repository.js';
 import { ResolvePerson } from './resolve-person.service.js';
 import { SignIn } from './sign-in.service.js';
 import { SyntheticLogIn } from './synthetic-log-in.service.js';
@@ -34,6 +37,7 @@ import { UsersRepository } from './users.repository.js';
     SshCertificatesModule,
   ],
   providers: [
+    ActingAdmin,
     Assertions,
     ChangeEmail,
     ClaimAdmin,
@@ -43,19 +47,23 @@ import { UsersRepository } from './users.repository.js';
     LogIn,
     LogOut,
     ManageKeys,
+    ManageMembers,
     MakePerson,
+    MembersRepository,
     ResolvePerson,
     SignIn,
     SyntheticLogIn,
     UsersRepository,
   ],
   exports: [
+    ActingAdmin,
     Deprovision,
     Enroll,
     EnrollmentPolicy,
     LogIn,
     LogOut,
     ManageKeys,
+    ManageMembers,
     SignIn,
     SyntheticLogIn,
   ],

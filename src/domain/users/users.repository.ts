@@ -67,12 +67,12 @@ export class UsersRepository {
     return row && user(row);
   }
 
-  /** Adds a person; false when the e-mail is taken in the organization, or among people without one. */
+  /** Adds a person; false when the e-mail is taken in the organization, also as a userName, or among people without one. */
   async create(tx: EntityManager, person: NewPerson): Promise<boolean> {
     const made = await sql<{ id: string }>(tx)`
       INSERT INTO users (id, org_id, email, name)
       VALUES (${person.id}, ${person.orgId}, ${person.email}, ${person.name})
-      ON CONFLICT ON CONSTRAINT users_email DO NOTHING
+      ON CONFLICT DO NOTHING
       RETURNING id`;
     return made.length === 1;
   }
@@ -115,7 +115,7 @@ export class UsersRepository {
   /** Changes the e-mail; false when another of the organization has it. */
   async changeEmail(tx: EntityManager, id: string, email: string): Promise<boolean> {
     const changed = await sql<{ id: string }>(tx)`
-      UPDATE users u SET email = ${email}, updated_at = now()
+      UPDATE users u SET email = ${email}, version = version + 1, updated_at = now()
       WHERE u.id = ${id}
         AND NOT EXISTS (SELECT 1 FROM users other
                         WHERE other.org_id IS NOT DISTINCT FROM u.org_id AND other.email = ${email})
@@ -125,7 +125,9 @@ export class UsersRepository {
 
   /** Lets a user sign in and be issued things, or not. */
   async setActive(tx: EntityManager, id: string, active: boolean): Promise<void> {
-    await sql(tx)`UPDATE users SET active = ${active}, updated_at = now() WHERE id = ${id}`;
+    await sql(
+      tx,
+    )`UPDATE users SET active = ${active}, version = version + 1, updated_at = now() WHERE id = ${id}`;
   }
 
   /** Removes a user, and with the row their keys, identities and all that they registered. */

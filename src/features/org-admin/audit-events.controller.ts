@@ -1,0 +1,41 @@
+import { Readable } from 'node:stream';
+import { Controller, Get, Query, Req, Res, StreamableFile } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { AuditRow } from '#domain/audit/audit-events.repository.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
+import { adminOf } from './admin.js';
+import { AUDIT_QUERY, auditJson, type AuditJson, type AuditQuery } from './audit-events.schemas.js';
+import { AuditEvents } from './audit-events.service.js';
+
+const NDJSON = 'application/x-ndjson';
+
+/** `GET /api/v1/org/audit-events`: the organization's own log, a page of it, or all of it as lines (NDJSON). */
+@Controller('api/v1/org/audit-events')
+@Access({ session: 'verified', origin: 'own', scope: 'svc:admin' })
+export class AuditEventsController {
+  constructor(private readonly audit: AuditEvents) {}
+
+  @Get()
+  async list(
+    @CurrentSession() session: VerifiedSession,
+    @Query({ schema: AUDIT_QUERY }) query: AuditQuery,
+    @Req() request: Request,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<StreamableFile | { readonly events: AuditJson[]; readonly next: string | null }> {
+    const admin = adminOf(session);
+    response.vary('Accept');
+    if (request.accepts(['json', NDJSON]) === NDJSON) {
+      const batches = await this.audit.batches(admin, query);
+      return new StreamableFile(Readable.from(linesOf(batches)), { type: NDJSON });
+    }
+    const { events, next } = await this.audit.page(admin, query);
+    return { events: events.map(auditJson), next };
+  }
+}
+
+async function* linesOf(batches: AsyncIterable<readonly AuditRow[]>): AsyncGenerator<string> {
+  for await (const batch of batches) {
+    yield batch.map((row) => `${JSON.stringify(auditJson(row))}\n`).join('');
+  }
+}

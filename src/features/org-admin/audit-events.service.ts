@@ -1,0 +1,67 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { AuditEventsRepository, type AuditRow } from '#domain/audit/audit-events.repository.js';
+import type { Admin } from '#domain/users/acting-admin.service.js';
+import { writeCursor } from './audit-cursor.js';
+import { USUAL_PAGE, type AuditQuery } from './audit-events.schemas.js';
+
+/** How many events are read at once for whoever wants them all. */
+const BATCH = 500;
+
+/** A page of events; `next` is where the one after it begins. */
+export interface AuditPage {
+  readonly events: readonly AuditRow[];
+  readonly next: string | null;
+}
+
+/** The audit log of an organization, for its admins: the newest first. */
+@Injectable()
+export class AuditEvents {
+  constructor(
+    private readonly manager: EntityManager,
+    private readonly events: AuditEventsRepository,
+  ) {}
+
+  /** One page of those that fit. */
+  async page(
+    { orgId }: Admin,
+    { filter, after, limit = USUAL_PAGE }: AuditQuery,
+  ): Promise<AuditPage> {
+    const page = { after, limit: limit + 1 };
+    const found = await this.events.list(this.manager, orgId, filter, page);
+    const events = found.slice(0, limit);
+    const last = events.at(-1);
+    return { events, next: found.length > limit && last ? writeCursor(last.place) : null };
+  }
+
+  /**
+   * All that fit, a batch at a time, and never more than that in memory: a batch is read when the one before it was taken.
+   *
+   * @returns the batches; the first is read already, so that a fault in it is an answer and not a broken one
+   */
+  async batches(admin: Admin, query: AuditQuery): Promise<AsyncGenerator<readonly AuditRow[]>> {
+    const first = await this.#batch(admin, query);
+    return this.#from(first, admin, query);
+  }
+
+  async *#from(
+    first: readonly AuditRow[],
+    admin: Admin,
+    query: AuditQuery,
+  ): AsyncGenerator<readonly AuditRow[]> {
+    let batch = first;
+    let left = query.limit ?? Number.POSITIVE_INFINITY;
+    for (;;) {
+      if (batch.length > 0) yield batch;
+      left -= batch.length;
+      const last = batch.at(-1);
+      if (!last || batch.length < BATCH || left <= 0) return;
+      batch = await this.#batch(admin, { ...query, after: last.place, limit: left });
+    }
+  }
+
+  #batch({ orgId }: Admin, { filter, after, limit }: AuditQuery): Promise<AuditRow[]> {
+    const size = Math.min(BATCH, limit ?? BATCH);
+    return this.events.list(this.manager, orgId, filter, { after, limit: size });
+  }
+}

@@ -1,0 +1,50 @@
+import { NIL } from 'uuid';
+import { z } from 'zod';
+import type { Member } from '#domain/users/members.repository.js';
+
+/** How many members a page shows. */
+const PAGE_SIZE = { usual: 100, most: 200 } as const;
+
+/** `GET /api/v1/org/members`. */
+export const MEMBER_PAGE = z.object({
+  /** The `next` of the page before. */
+  after: z.guid('must be the next of a page before').default(NIL),
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(1).max(PAGE_SIZE.most))
+    .default(PAGE_SIZE.usual),
+});
+/** What {@link MEMBER_PAGE} makes of a query. */
+export type MemberPageQuery = z.output<typeof MEMBER_PAGE>;
+
+/** An id of a form that none of ours has names nobody: 404, not 400. */
+export const MEMBER_ID = z.object({ id: z.string() });
+
+/** A member as the API shows them. */
+export interface MemberJson {
+  readonly id: string;
+  readonly email: string | null;
+  readonly name: string | null;
+  readonly is_org_admin: boolean;
+  readonly active: boolean;
+  readonly scim_managed: boolean;
+  /** How many keys they have enrolled. */
+  readonly keys: number;
+  readonly created_at: string;
+}
+
+/** Renders a member. */
+export function memberJson(member: Member): MemberJson {
+  return {
+    id: member.id,
+    email: member.email,
+    name: member.name,
+    is_org_admin: member.isOrgAdmin,
+    active: member.active,
+    scim_managed: member.scimManaged,
+    keys: member.keys,
+    created_at: member.createdAt.toISOString(),
+  };
+}

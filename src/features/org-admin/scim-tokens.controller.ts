@@ -1,0 +1,52 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { adminOf } from './admin.js';
+import {
+  CREATE_TOKEN,
+  newTokenJson,
+  scimTokenJson,
+  TOKEN_ID,
+  type CreateToken,
+  type NewTokenJson,
+  type ScimTokenJson,
+} from './scim-tokens.schemas.js';
+import { ScimTokens } from './scim-tokens.service.js';
+
+/** `/api/v1/org/scim-tokens`: the tokens of the organization's identity provider, told once. */
+@Controller('api/v1/org/scim-tokens')
+@Access({ session: 'verified', origin: 'own', scope: 'svc:admin' })
+export class ScimTokensController {
+  constructor(private readonly tokens: ScimTokens) {}
+
+  @Post()
+  @HttpCode(201)
+  async create(
+    @CurrentSession() session: VerifiedSession,
+    @Body({ schema: CREATE_TOKEN }) { description, expires_in_days: expiresInDays }: CreateToken,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<NewTokenJson> {
+    const token = { description, expiresInDays };
+    return newTokenJson(await this.tokens.create(adminOf(session), token, origin));
+  }
+
+  @Get()
+  async list(
+    @CurrentSession() session: VerifiedSession,
+  ): Promise<{ readonly tokens: ScimTokenJson[] }> {
+    const tokens = await this.tokens.list(adminOf(session));
+    return { tokens: tokens.map(scimTokenJson) };
+  }
+
+  @Delete(':id')
+  @HttpCode(204)
+  async revoke(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: TOKEN_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.tokens.revoke(adminOf(session), id, origin);
+  }
+}

@@ -1,0 +1,290 @@
+import { randomUUID } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AuditEventsRepository } from '../../../src/domain/audit/audit-events.repository.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { addMember, idOf, orgApi } from '../../support/org-api.js';
+import { count, rows } from '../../support/rows.js';
+
+interface Event {
+  readonly id: string;
+  readonly type: string;
+  readonly created_at: string;
+  readonly details: Record<string, unknown>;
+}
+
+let app: TestApp;
+let ada: Client;
+let bob: Client;
+let eve: Client;
+let orgId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  ({ client: ada } = await app.enrolled('ada@log.example'));
+  ({ client: bob } = await app.enrolled('bob@log.example'));
+  ({ client: eve } = await app.enrolled('eve@other-log.example'));
+  const [row] = await rows<{ org_id: string }>(
+    app.dataSource,
+    `SELECT org_id FROM users WHERE email = 'ada@log.example'`,
+  );
+  orgId = row?.org_id ?? '';
+});
+afterAll(() => app.close());
+
+const page = (browser: Client, query = ''): Promise<Answer> =>
+  orgApi(browser, 'GET', `/audit-events${query && `?${query}`}`);
+
+const events = async (browser: Client, query = '') => {
+  const answer = await page(browser, query);
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+  return answer.json as { events: Event[]; next: string | null };
+};
+
+/** Writes events of a time into an organization; their ids, the newest first. */
+async function write(org: string, times: readonly string[], type = 'logout'): Promise<string[]> {
+  const ids = times.map(() => randomUUID());
+  await rows(
+    app.dataSource,
+    `INSERT INTO audit_events (id, type, class, org_id, created_at)
+     SELECT id, $3, 'auth', $4, at FROM unnest($1::uuid[], $2::timestamptz[]) AS t (id, at)`,
+    [ids, times, type, org],
+  );
+  return ids.toReversed();
+}
+
+/** An organization of its own with an admin, and events of its own alone. */
+let organizations = 0;
+async function organization(): Promise<{ readonly admin: Client; readonly org: string }> {
+  organizations += 1;
+  const email = `ada@log-${organizations}.example`;
+  const { client } = await app.enrolled(email);
+  const [row] = await rows<{ org_id: string }>(
+    app.dataSource,
+    'SELECT org_id FROM users WHERE email = $1',
+    [email],
+  );
+  const org = row?.org_id ?? '';
+  await rows(app.dataSource, 'DELETE FROM audit_events WHERE org_id = $1', [org]);
+  return { admin: client, org };
+}
+
+const lines = async (browser: Client, query = '') => {
+  const answer = await browser.get(`/api/v1/org/audit-events${query && `?${query}`}`, {
+    headers: { accept: 'application/x-ndjson' },
+    address: newAddress(),
+  });
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('content-type')).toBe('application/x-ndjson');
+  return answer.text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Event);
+};
+
+/** A place in the log as its cursor is written, whether there is such a time or not. */
+const cursorOf = (at: string) =>
+  Buffer.from(`${at} 00000000-0000-0000-0000-000000000000`).toString('base64url');
+
+describe('the audit events of an organization', () => {
+  it('are told to its admins, the newest first, with all that is known of each', async () => {
+    const { events: found, next } = await events(ada);
+    expect(next).toBeNull();
+    const times = found.map(({ created_at }) => created_at);
+    expect(times).toEqual(times.toSorted().toReversed());
+    expect(found.at(-1)).toEqual({
+      id: expect.any(String),
+      type: 'identity_bound',
+      class: 'auth',
+      actor_id: await idOf(app, 'ada@log.example'),
+      subject_id: await idOf(app, 'ada@log.example'),
+      request_id: expect.any(String),
+      ip: expect.any(String),
+      user_agent: expect.any(String),
+      details: expect.objectContaining({ provider: 'demo' }),
+      created_at: expect.stringMatching(/Z$/),
+    });
+  });
+
+  it("are nobody else's: no member's, and no other organization's", async () => {
+    const refused = await page(bob);
+    expect([refused.status, refused.json.code]).toEqual([403, 'admin_required']);
+    expect((await page(app.client())).status).toBe(401);
+    const others = new Set((await events(eve)).events.map(({ id }) => id));
+    const ours = (await events(ada)).events.map(({ id }) => id);
+    expect(ours.filter((id) => others.has(id))).toEqual([]);
+    expect(await count(app.dataSource, 'audit_events WHERE org_id = $1', [orgId])).toBe(
+      ours.length,
+    );
+    const byBob = await events(eve, `user=${await idOf(app, 'bob@log.example')}`);
+    expect(byBob.events).toEqual([]);
+    expect((await events(eve, 'email=bob@log.example')).events).toEqual([]);
+  });
+
+  it('come in pages, each once, also where many have one time', async () => {
+    const { admin, org } = await organization();
+    await write(org, Array<string>(7).fill('2026-01-01T00:00:00.123456Z'));
+    await write(org, ['2026-01-01T00:00:00.123457Z', '2026-01-01T00:00:00.123455Z']);
+    const seen: string[] = [];
+    let after = '';
+    for (let pages = 1; pages <= 5; pages += 1) {
+      const found = await events(admin, `limit=2${after && `&after=${after}`}`);
+      seen.push(...found.events.map(({ id }) => id));
+      expect(found.next === null).toBe(pages === 5);
+      after = found.next ?? '';
+    }
+    expect([seen.length, new Set(seen).size]).toEqual([9, 9]);
+    const all = (await events(admin)).events.map(({ id }) => id);
+    expect(seen).toEqual(all);
+  });
+
+  it('go on after an event that was deleted since', async () => {
+    const { admin, org } = await organization();
+    const ids = await write(org, ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z']);
+    const { next } = await events(admin, 'limit=1');
+    await rows(app.dataSource, 'DELETE FROM audit_events WHERE id = $1', [ids[0]]);
+    const rest = await events(admin, `after=${next}`);
+    expect(rest.events.map(({ id }) => id)).toEqual([ids[1]]);
+  });
+
+  it('are found by type, person, e-mail and time, and by all of them at once', async () => {
+    const adaId = await idOf(app, 'ada@log.example');
+    const bobId = await idOf(app, 'bob@log.example');
+    await orgApi(ada, 'POST', `/members/${bobId}/promote`);
+    await orgApi(ada, 'POST', `/members/${bobId}/demote`);
+    const types = async (query: string) =>
+      (await events(ada, query)).events.map(({ type }) => type).toReversed();
+    expect(await types('type=admin_demote')).toEqual(['admin_demote']);
+    expect(await types('type=no_such_type')).toEqual([]);
+    const ofBob = ['identity_bound', 'enrollment', 'admin_promote', 'admin_demote'];
+    expect(await types(`user=${bobId}`)).toEqual(ofBob);
+    expect(await types('email=%20BOB@log.example')).toEqual(ofBob);
+    expect(await types(`user=${adaId}&type=admin_demote`)).toEqual(['admin_demote']);
+    expect(await types(`user=${adaId}&email=bob@log.example`)).toEqual(ofBob.slice(2));
+  });
+
+  it('of somebody who is gone are found by the e-mail that the events name', async () => {
+    const id = await addMember(app, 'ada@log.example', 'gone@log.example');
+    await orgApi(ada, 'POST', `/members/${id}/remove`);
+    const found = await events(ada, 'email=gone@log.example');
+    expect(found.events.map(({ type }) => type)).toEqual(['admin_remove_user']);
+  });
+
+  it('are those from a time on, and before another', async () => {
+    const { admin, org } = await organization();
+    const [third, second, first] = await write(org, [
+      '2026-03-01T00:00:00Z',
+      '2026-03-02T00:00:00Z',
+      '2026-03-03T00:00:00Z',
+    ]);
+    const ids = async (query: string) => (await events(admin, query)).events.map(({ id }) => id);
+    expect(await ids('from=2026-03-02T00:00:00Z')).toEqual([third, second]);
+    expect(await ids('to=2026-03-02T00:00:00Z')).toEqual([first]);
+    expect(await ids('from=2026-03-02T01:00:00%2B01:00&to=2026-03-02T00:00:01Z')).toEqual([second]);
+  });
+
+  it.each([
+    'after=x',
+    ...[
+      '2026-99-99T00:00:00.000000Z',
+      '2024-02-30T00:00:00.000000Z',
+      '2024-01-01T24:00:00.000000Z',
+      '0000-01-01T00:00:00.000000Z',
+    ].map((at) => `after=${cursorOf(at)}`),
+    'limit=0',
+    'limit=1001',
+    'user=bob',
+    'from=yesterday',
+    'to=2026-03-02',
+    "type=a'b",
+    'type=logout&type=login_success',
+  ])('asked for with %s are refused', async (query) => {
+    const answer = await page(ada, query);
+    expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
+  });
+
+  it('have logins that failed among them, where the key was one of its people', async () => {
+    const { client, key } = await app.enrolled('carol@log.example');
+    const { state, publicKey } = (await client.post('/login/webauthn/start', {})).json;
+    const credential = key.get(publicKey, 'https://evil.example');
+    expect((await client.post('/login/webauthn/complete', { state, credential })).status).toBe(400);
+    const failed = await events(ada, 'type=login_failed&email=carol@log.example');
+    expect(failed.events).toHaveLength(1);
+  });
+});
+
+describe('as lines (NDJSON)', () => {
+  it('they all come, those that fit, the newest first, whatever the size of a page', async () => {
+    const { admin, org } = await organization();
+    const day = Date.parse('2026-05-01T00:00:00Z');
+    const times = Array.from({ length: 1203 }, (_, n) => new Date(day + n).toISOString());
+    const ids = await write(org, times);
+    await write(org, ['2026-05-02T00:00:00Z'], 'enrollment');
+    expect((await lines(admin, 'type=logout')).map(({ id }) => id)).toEqual(ids);
+    expect(await lines(admin)).toHaveLength(1204);
+    expect(await lines(admin, 'type=logout&limit=601')).toHaveLength(601);
+    expect(await lines(admin, 'type=no_such_type')).toEqual([]);
+    expect(await lines(eve, 'type=no_such_type')).toEqual([]);
+  });
+
+  it('nobody else reads them, and without being asked for they are a page', async () => {
+    const options = { headers: { accept: 'application/x-ndjson' }, address: newAddress() };
+    expect((await bob.get('/api/v1/org/audit-events', options)).status).toBe(403);
+    expect((await page(ada)).headers.get('content-type')).toMatch('application/json');
+    expect((await page(ada)).headers.get('vary')).toMatch('Accept');
+  });
+
+  it('no more of them are read than are taken, and none when their reader is gone', async () => {
+    const { admin, org } = await organization();
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, org_id, created_at, details)
+       SELECT gen_random_uuid(), 'logout', 'auth', $1, now() - n * interval '1 second',
+              jsonb_build_object('text', repeat('x', 4000))
+       FROM generate_series(1, 20000) AS n`,
+      [org],
+    );
+    const repository = app.nest.get(AuditEventsRepository, { strict: false });
+    const original = repository.list.bind(repository);
+    let batches = 0;
+    repository.list = (...parameters) => {
+      batches += 1;
+      return original(...parameters);
+    };
+    try {
+      const asked = httpRequest(`${app.baseUrl}/api/v1/org/audit-events`, {
+        headers: {
+          accept: 'application/x-ndjson',
+          cookie: `svc_session=${admin.cookie('svc_session')}`,
+          'x-forwarded-for': newAddress(),
+        },
+      });
+      asked.on('error', () => undefined).end();
+      await new Promise<void>((resolve, reject) => {
+        asked.once('error', reject).once('response', (response) => {
+          response.once('data', () => {
+            response.pause();
+            resolve();
+          });
+        });
+      });
+      await settled();
+      const whilePaused = batches;
+      expect(whilePaused).toBeLessThan(20); // of 41: what fits into the sockets' buffers
+      await settled();
+      expect(batches).toBe(whilePaused);
+      asked.destroy();
+      await settled();
+      expect(batches).toBeLessThanOrEqual(whilePaused + 1);
+    } finally {
+      repository.list = original;
+    }
+  });
+});
+
+/** Half a second: long enough for whoever reads ahead. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, 500);
+  });
+}
