@@ -1,6 +1,7 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import type { Logger } from 'pino';
 import { TRUST_ANCHORS, type TrustAnchor } from '#domain/authenticators/trust-anchors.js';
+import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
 import type { Config } from '#platform/config/config.js';
@@ -16,7 +17,9 @@ import { CredentialsModule } from './features/credentials/credentials.module.js'
 import { HealthModule } from './features/health/health.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
 import { OidcModule } from './features/oidc/oidc.module.js';
+import { OrgAdminModule } from './features/org-admin/org-admin.module.js';
 import { PagesModule } from './features/pages/pages.module.js';
+import { ScimModule } from './features/scim/scim.module.js';
 import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
 import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
@@ -52,12 +55,15 @@ export class AppModule {
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
         HttpModule,
+        CleanUpModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,
         HealthModule,
         MetricsModule.forRoot(config.metrics),
         OidcModule,
+        OrgAdminModule,
         PagesModule,
+        ScimModule,
         SshCaModule,
         UpstreamModule,
         WebAuthnModule,

@@ -6,6 +6,7 @@ import { createLogger } from '#platform/telemetry/pino-options.js';
 import { TracingModule } from '#platform/telemetry/tracing.module.js';
 import type { Tracing } from '#platform/telemetry/tracing.js';
 import { createApp } from './create-app.js';
+import { returnStartUpMemory } from './start-up-memory.js';
 
 /**
  * The production composition root: the pinned vendor roots are all it trusts, and no variable adds to them.
@@ -30,4 +31,5 @@ export async function startProduction(
     modules: tracing ? [TracingModule.forRoot(tracing)] : [],
   });
   await app.listen();
+  returnStartUpMemory();
 }

@@ -4,6 +4,7 @@ import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-p
 import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
 import type { CreateOptions, GetOptions, SoftwareKey } from '../software-key.js';
 import { approveCommandLine, signInToApplication } from './oauth.js';
+import { deleteColleague, provisionColleague, type Colleague } from './leaving.js';
 import { readCertificate } from './ssh-certificate.js';
 import { read, unexpected, Walker } from './walker.js';
 
@@ -17,6 +18,7 @@ export interface WalkContext {
   /** The slug of the identity provider that signs in whoever is named; undefined where the environment names others. */
   readonly provider: string | undefined;
   ssh?: SshCredential;
+  colleague?: Colleague;
 }
 
 /** A step's result: a line for people, and the facts of it for programs. */
@@ -41,6 +43,8 @@ export const STEPS: readonly Step[] = [
   { name: 'check it against the CA key', run: checkSshCertificate },
   { name: 'sign in to an application', run: signInToApplication },
   { name: 'approve the command line', run: approveCommandLine },
+  { name: 'provision a colleague by SCIM', run: provisionColleague },
+  { name: 'delete the colleague by SCIM', run: deleteColleague },
 ];
 
 /** A newcomer at the door of the service. */

@@ -27,7 +27,11 @@ const FORM = 'application/x-www-form-urlencoded';
 export class Walker {
   readonly #cookies = new Map<string, Map<string, Cookie>>();
 
-  constructor(readonly baseUrl: string) {}
+  /** @param address where they say they come from: the demo trusts this machine as a proxy, and limits are by address */
+  constructor(
+    readonly baseUrl: string,
+    private readonly address?: string,
+  ) {}
 
   /** Asks for an address of ours and goes wherever it leads. */
   async go(path: string): Promise<Answer> {
@@ -66,11 +70,27 @@ export class Walker {
 
   /** Reads JSON with an access token in the header. */
   async getWith<Schema extends z.ZodType>(token: string, path: string, schema: Schema) {
-    const response = await fetch(new URL(path, this.baseUrl), {
-      headers: { authorization: `Bearer ${token}` },
-    });
+    return read(await this.sendWith(token, 'GET', path), schema);
+  }
+
+  /** Sends a request with a token in the header, and JSON where there is a body. */
+  sendWith(token: string, method: string, path: string, body?: object): Promise<Answer> {
+    return this.#send(
+      method,
+      new URL(path, this.baseUrl),
+      body && JSON.stringify(body),
+      JSON_TYPE,
+      {
+        authorization: `Bearer ${token}`,
+      },
+    );
+  }
+
+  /** Reads a file. */
+  async download(path: string): Promise<Uint8Array> {
+    const response = await fetch(new URL(path, this.baseUrl));
     if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
-    return schema.parse(await response.json());
+    return new Uint8Array(await response.arrayBuffer());
   }
 
   /** Sends JSON, or nothing, as one of our own pages would; a redirect is not followed. */
@@ -88,11 +108,17 @@ export class Walker {
     return new Date(this.#jar(new URL(this.baseUrl)).get('svc_session')?.expires ?? 0);
   }
 
-  async #send(method: string, url: URL, body?: string, type = JSON_TYPE): Promise<Answer> {
+  async #send(
+    method: string,
+    url: URL,
+    body?: string,
+    type = JSON_TYPE,
+    extra: Readonly<Record<string, string>> = {},
+  ): Promise<Answer> {
     for (let waits = 0; ; waits += 1) {
       const response = await fetch(url, {
         method,
-        headers: this.#headers(method, url, body === undefined ? undefined : type),
+        headers: this.#headers(method, url, body === undefined ? undefined : type, extra),
         body: body ?? null,
         redirect: 'manual', // by hand, to see every cookie
       });
@@ -105,10 +131,17 @@ export class Walker {
     }
   }
 
-  #headers(method: string, url: URL, type: string | undefined): Headers {
-    const headers = new Headers();
+  #headers(
+    method: string,
+    url: URL,
+    type: string | undefined,
+    extra: Readonly<Record<string, string>>,
+  ): Headers {
+    const headers = new Headers(extra);
+    if (this.address !== undefined) headers.set('x-forwarded-for', this.address);
     const cookies = [...this.#jar(url)].map(([name, { value }]) => [name, value]);
-    if (cookies.length > 0) headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
+    if (cookies.length > 0 && !headers.has('authorization'))
+      headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
     if (method === 'POST') headers.set('origin', this.baseUrl);
     if (type !== undefined) headers.set('content-type', type);
     return headers;

@@ -80,8 +80,64 @@ export const CATALOGUE = {
   enrollment_refused: { status: 403, title: 'Enrollment refused', oauth: 'access_denied' },
   credential_exists: { status: 409, title: 'Key already registered', oauth: 'invalid_request' },
 
-  // Registering applications.
+  // What admins do to members.
+  own_account: { status: 409, title: 'Your own account', oauth: 'invalid_request' },
+  last_admin: { status: 409, title: 'Last admin', oauth: 'invalid_request' },
+
+  // Registering applications, and making tokens.
   limit_reached: { status: 409, title: 'Limit reached', oauth: 'invalid_request' },
+
+  // Provisioning (RFC 7644 §3.12).
+  invalid_filter: {
+    status: 400,
+    title: 'Invalid filter',
+    oauth: 'invalid_request',
+    scimType: 'invalidFilter',
+  },
+  invalid_path: {
+    status: 400,
+    title: 'Invalid path',
+    oauth: 'invalid_request',
+    scimType: 'invalidPath',
+  },
+  no_target: {
+    status: 400,
+    title: 'Nothing at that path',
+    oauth: 'invalid_request',
+    scimType: 'noTarget',
+  },
+  mutability: {
+    status: 400,
+    title: 'Attribute is read-only',
+    oauth: 'invalid_request',
+    scimType: 'mutability',
+  },
+  invalid_value: {
+    status: 400,
+    title: 'Invalid value',
+    oauth: 'invalid_request',
+    scimType: 'invalidValue',
+  },
+  uniqueness: {
+    status: 409,
+    title: 'Already taken',
+    oauth: 'invalid_request',
+    scimType: 'uniqueness',
+  },
+  invalid_cursor: {
+    status: 400,
+    title: 'Invalid cursor',
+    oauth: 'invalid_request',
+    scimType: 'invalidCursor',
+  },
+  precondition_failed: {
+    status: 412,
+    title: 'Precondition failed',
+    oauth: 'invalid_request',
+  },
+  not_filterable: { status: 403, title: 'Not filterable', oauth: 'invalid_request' },
+  not_implemented: { status: 501, title: 'Not implemented', oauth: 'invalid_request' },
+  too_many: { status: 400, title: 'Too many', oauth: 'invalid_request', scimType: 'tooMany' },
 
   // What is issued.
   invalid_public_key: { status: 400, title: 'Invalid public key', oauth: 'invalid_request' },

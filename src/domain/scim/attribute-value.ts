@@ -1,0 +1,209 @@
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { Attribute } from './attributes/attribute.js';
+import { isStorable } from './filter-tokens.js';
+import { booleanOf } from './literal.js';
+import { subAttribute } from './schemas.js';
+
+/** A value without parts. */
+export type SimpleValue = string | boolean;
+
+/** A complex value: sub-attributes in canonical case, none of them empty. It has no prototype. */
+export interface ComplexValue {
+  [sub: string]: SimpleValue;
+}
+
+/** What an attribute can have. */
+export type AttributeValue = SimpleValue | ComplexValue | ComplexValue[];
+
+/** The most elements of a multi-valued attribute; `members` has its own rows and no such limit. */
+const MAX_ELEMENTS = 100;
+/** The most characters of a text. */
+const MAX_TEXT = 16_384;
+/** The most characters of all elements of an attribute, as many as a request can bring. */
+const MAX_LIST = 65_536;
+
+/** Whether a value means "no value" (RFC 7643 §2.5); some clients write the empty string for it. */
+export function isEmpty(raw: unknown): boolean {
+  return (
+    raw === undefined || raw === null || raw === '' || (Array.isArray(raw) && raw.length === 0)
+  );
+}
+
+/** A JSON object, which an array is not. */
+export function isObject(raw: unknown): raw is Readonly<Record<string, unknown>> {
+  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+}
+
+/** The value is not what the attribute takes (RFC 7644 §3.12). */
+export function invalidValue(path: string, problem: string): DomainError {
+  return new DomainError('invalid_value', `${path} ${problem}.`);
+}
+
+/**
+ * Reads a value without parts. Booleans may be strings in any case; nothing else is coerced.
+ * @returns undefined for an empty one
+ * @throws DomainError `invalid_value`
+ */
+export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleValue | undefined {
+  if (isEmpty(raw)) return undefined;
+  if (of.type === 'boolean') {
+    const value = booleanOf(raw);
+    if (value === undefined) throw invalidValue(path, 'must be true or false');
+    return value;
+  }
+  if (typeof raw !== 'string') throw invalidValue(path, 'must be a string');
+  if (raw.length > MAX_TEXT) {
+    throw invalidValue(path, `must not be longer than ${MAX_TEXT} characters`);
+  }
+  if (!isStorable(raw)) throw invalidValue(path, 'contains a character that cannot be stored');
+  return raw;
+}
+
+/** A sub-attribute a client named, and what it gave it; undefined for an empty value. */
+export type Part = readonly [sub: Attribute, value: SimpleValue | undefined];
+
+/**
+ * Reads the parts of one complex value. A string stands for its `value`, and a list of one for the one. What a client
+ * cannot write, or we do not know, is left out.
+ * @throws DomainError `invalid_value`
+ */
+export function readParts(of: Attribute, raw: unknown): Part[] {
+  if (isEmpty(raw)) return [];
+  if (Array.isArray(raw)) {
+    if (raw.length > 1 || Array.isArray(raw[0])) throw invalidValue(of.name, 'has one value only');
+    return readParts(of, raw[0]);
+  }
+  if (typeof raw === 'string' && subAttribute(of, 'value')) return readParts(of, { value: raw });
+  if (!isObject(raw)) throw invalidValue(of.name, 'must be an object');
+  const parts = new Map<Attribute, SimpleValue | undefined>();
+  for (const [key, part] of Object.entries(raw)) {
+    const sub = subAttribute(of, key);
+    if (!sub || sub.mutability === 'readOnly') continue;
+    if (parts.has(sub)) throw invalidValue(`${of.name}.${sub.name}`, 'is there twice');
+    parts.set(sub, readSimple(sub, part, `${of.name}.${sub.name}`));
+  }
+  return [...parts];
+}
+
+/** Reads one complex value; undefined for one without parts. */
+export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefined {
+  const value = withParts(undefined, readParts(of, raw));
+  return hasParts(value) ? value : undefined;
+}
+
+/** A copy of a complex value with some parts changed; an empty part is taken away. */
+export function withParts(value: ComplexValue | undefined, parts: readonly Part[]): ComplexValue {
+  const changed = Object.assign(Object.create(null) as ComplexValue, value);
+  for (const [{ name }, part] of parts) {
+    if (part === undefined) delete changed[name];
+    else changed[name] = part;
+  }
+  return changed;
+}
+
+/**
+ * Reads the elements of a multi-valued attribute, each once; one alone may stand without its list.
+ * @throws DomainError `invalid_value`, also for two that claim to be primary (RFC 7643 §2.4)
+ */
+export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
+  if (isEmpty(raw)) return [];
+  const given: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
+  checkSize(of, given);
+  const elements = given
+    .map((each) => {
+      if (Array.isArray(each)) throw invalidValue(of.name, 'must be one list of values');
+      return readComplex(of, each);
+    })
+    .filter((each) => each !== undefined);
+  if (elements.filter(isPrimary).length > 1) {
+    throw invalidValue(of.name, 'can have one primary value only');
+  }
+  return distinct(elements);
+}
+
+/** Reads whatever the attribute takes; undefined for an empty value. */
+export function readValue(of: Attribute, raw: unknown): AttributeValue | undefined {
+  if (!of.subAttributes) return readSimple(of, raw);
+  if (!of.multiValued) return readComplex(of, raw);
+  const elements = readElements(of, raw);
+  return elements.length === 0 ? undefined : elements;
+}
+
+/** A copy of what was stored, without anything the schema does not have. */
+export function storedValue(of: Attribute, stored: unknown): AttributeValue | undefined {
+  if (!of.subAttributes) return isSimple(stored) ? stored : undefined;
+  if (!of.multiValued) return storedComplex(of, stored);
+  const elements = (Array.isArray(stored) ? stored : [])
+    .map((each: unknown) => storedComplex(of, each))
+    .filter((each) => each !== undefined);
+  return elements.length === 0 ? undefined : elements;
+}
+
+function storedComplex(of: Attribute, stored: unknown): ComplexValue | undefined {
+  if (!isObject(stored)) return undefined;
+  const parts = (of.subAttributes ?? []).map((sub): Part => {
+    const part = Object.hasOwn(stored, sub.name) ? stored[sub.name] : undefined;
+    return [sub, isSimple(part) ? part : undefined];
+  });
+  const value = withParts(undefined, parts);
+  return hasParts(value) ? value : undefined;
+}
+
+const isSimple = (value: unknown): value is SimpleValue =>
+  typeof value === 'string' || typeof value === 'boolean';
+
+/** @throws DomainError `invalid_value` for more elements, or more text in them, than anybody needs */
+export function checkSize(of: Attribute, elements: readonly unknown[]): void {
+  if (elements.length > MAX_ELEMENTS) {
+    throw invalidValue(of.name, `must not have more than ${MAX_ELEMENTS} values`);
+  }
+  let length = 0;
+  for (const each of elements) {
+    if (isObject(each)) for (const part of Object.values(each)) length += lengthOf(part);
+  }
+  if (length > MAX_LIST) {
+    throw invalidValue(of.name, `must not have more than ${MAX_LIST} characters in all its values`);
+  }
+}
+
+const lengthOf = (part: unknown): number => (typeof part === 'string' ? part.length : 0);
+
+/** What is left when labels that label nothing are gone: a `type` alone says nothing. */
+export function withoutLabels(elements: readonly ComplexValue[]): ComplexValue[] {
+  return elements.filter((each) =>
+    Object.keys(each).some((name) => name !== 'type' && name !== 'primary'),
+  );
+}
+
+/** The elements without those that are there already; where one of two is primary, that one. */
+export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
+  const seen = new Map<string, ComplexValue>();
+  for (const element of elements) {
+    const key = identity(element);
+    if (!seen.has(key) || isPrimary(element)) seen.set(key, element);
+  }
+  return [...seen.values()];
+}
+
+/** What an element is, whether it is primary or not. Elements are not changed, but copied. */
+export function identity(element: ComplexValue): string {
+  let known = IDENTITIES.get(element);
+  if (known === undefined) IDENTITIES.set(element, (known = writtenIdentity(element)));
+  return known;
+}
+
+const IDENTITIES = new WeakMap<ComplexValue, string>();
+
+function writtenIdentity(element: ComplexValue): string {
+  const names = Object.keys(element).filter((name) => name !== 'primary');
+  const texts = names.toSorted().map((name) => {
+    const value = element[name];
+    // The length says where a text ends, whatever is in it.
+    return `${name} ${typeof value === 'string' ? `${value.length} ${value}` : String(value)}`;
+  });
+  return texts.join('\n');
+}
+
+export const isPrimary = (element: ComplexValue): boolean => element['primary'] === true;
+
+export const hasParts = (value: ComplexValue): boolean => Object.keys(value).length > 0;

@@ -1,0 +1,67 @@
+import { asciiLowerCase } from '#platform/config/ascii.js';
+import type { AttributeType } from './attributes/attribute.js';
+
+/** `ne` is not among them: `a ne v` is read as `not (a eq v)`. */
+export type Operator = 'eq' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
+
+/** The value of a comparison in the type of its attribute; of a dateTime the instant, as ISO 8601 in UTC. */
+export type Literal = string | boolean;
+
+const OPERATORS: ReadonlySet<string> = new Set<Operator>([
+  'eq',
+  'co',
+  'sw',
+  'ew',
+  'gt',
+  'ge',
+  'lt',
+  'le',
+]);
+export const isOperator = (text: string): text is Operator => OPERATORS.has(text);
+
+/**
+ * What a type can be compared by: `gt` of a boolean or of bytes is an error (RFC 7644 §3.4.2.2), part of an instant
+ * none.
+ */
+export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
+  string: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
+  reference: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
+  binary: new Set(['eq', 'co', 'sw', 'ew']),
+  boolean: new Set(['eq']),
+  dateTime: new Set(['eq', 'gt', 'ge', 'lt', 'le']),
+  integer: new Set(),
+  complex: new Set(),
+};
+
+/** A literal as it stands in the text. */
+export type RawLiteral = string | number | boolean | null;
+
+/** A literal in the type of the attribute it is compared with; undefined when it is none. */
+export function literalOf(type: AttributeType, raw: RawLiteral): Literal | undefined {
+  if (type === 'boolean') return booleanOf(raw);
+  if (typeof raw !== 'string') return undefined;
+  return type === 'dateTime' ? instantOf(raw) : raw;
+}
+
+/** A boolean, also as a string in any case, as some clients write it; undefined when it is none. */
+export function booleanOf(value: unknown): boolean | undefined {
+  if (typeof value === 'boolean') return value;
+  if (typeof value !== 'string' || value.length > 'false'.length) return undefined;
+  const word = asciiLowerCase(value);
+  return word === 'true' || word === 'false' ? word === 'true' : undefined;
+}
+
+/** An xsd:dateTime (RFC 7643 §2.3.5); every part of it has one length but the fraction. */
+const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i;
+
+/** The instant in the one form PostgreSQL reads alike everywhere; without an offset it is UTC. */
+function instantOf(text: string): string | undefined {
+  const parts = DATE_TIME.exec(text);
+  if (!parts) return undefined;
+  const instant = new Date(asciiUpperCase(parts[1] ? text : `${text}Z`));
+  if (Number.isNaN(instant.getTime())) return undefined;
+  const year = instant.getUTCFullYear();
+  return year >= 1 && year <= 9999 ? instant.toISOString() : undefined;
+}
+
+const asciiUpperCase = (text: string): string => text.replace('t', 'T').replace('z', 'Z');

@@ -1,0 +1,92 @@
+import { DomainError } from '#platform/errors/domain-error.js';
+import { invalidValue, isEmpty, readSimple } from './attribute-value.js';
+import type { Filter } from './filter.js';
+import { memberIds } from './member-ids.js';
+import { isAllowed } from './patch.js';
+import { changesOf, type Change, type PatchOperation } from './patch-operations.js';
+import { groupText } from './resource.js';
+import { GROUP_SCHEMA } from './schemas.js';
+
+/** A change of the members of a group. None needs the members to be loaded. */
+export type MemberChange =
+  | { readonly kind: 'add'; readonly ids: readonly string[] }
+  | { readonly kind: 'remove'; readonly ids: readonly string[] }
+  | { readonly kind: 'replace'; readonly ids: readonly string[] }
+  | { readonly kind: 'clear' }
+  /** `members[value eq "…"]`. */
+  | { readonly kind: 'removeWhere'; readonly id: string };
+
+/** What a PATCH does to a group. */
+export interface GroupPatch {
+  /** What it sets; `null` takes an `externalId` away. */
+  readonly set: { readonly displayName?: string; readonly externalId?: string | null };
+  /** In their order. */
+  readonly members: readonly MemberChange[];
+}
+
+/**
+ * What the operations do to a group, without looking at it.
+ * @throws DomainError as {@link patchUser}
+ */
+export function patchGroup(operations: readonly PatchOperation[]): GroupPatch {
+  const set: { displayName?: string; externalId?: string | null } = {};
+  const members: MemberChange[] = [];
+  for (const operation of operations) {
+    for (const change of changesOf(operation, GROUP_SCHEMA, 'members')) {
+      if (!isAllowed(change)) continue;
+      const { path } = change.path.target;
+      if (path === 'displayName') set.displayName = newName(change);
+      else if (path === 'externalId') set.externalId = newText(change) ?? null;
+      else members.push(...memberChanges(change));
+    }
+  }
+  return { set, members };
+}
+
+function newName(change: Change): string {
+  const name = newText(change);
+  if (name === undefined) throw invalidValue('displayName', 'must have a value');
+  return name;
+}
+
+function newText({ op, path: { target }, value }: Change): string | undefined {
+  const text = op === 'remove' ? undefined : readSimple(target.attribute, value);
+  return groupText(target.path, text);
+}
+
+function memberChanges({ op, path: { target, filter }, value }: Change): MemberChange[] {
+  if (target.sub || (filter && op !== 'remove')) {
+    throw new DomainError(
+      'invalid_path',
+      'Members can be added, replaced and removed as a whole only.',
+    );
+  }
+  if (filter) return [removal(filter)];
+  if (op === 'add') return listed('add', memberIds(value));
+  if (op === 'replace')
+    return isEmpty(value) ? [{ kind: 'clear' }] : listed('replace', memberIds(value));
+  // Without a value all of them go (RFC 7644 §3.5.2.2); of an empty list, none.
+  if (value === undefined || value === null) return [{ kind: 'clear' }];
+  if (value === '') throw invalidValue('members', 'must be a list of {"value": id}');
+  return listed('remove', memberIds(value));
+}
+
+function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): MemberChange[] {
+  return ids.length === 0 ? [] : [{ kind, ids }];
+}
+
+/** Members are chosen by their id: anything else would mean to load them. */
+function removal(filter: Filter): MemberChange {
+  const ids = (filter.kind === 'or' ? filter.operands : [filter]).map(idIn);
+  const [id] = ids;
+  return ids.length === 1 && id !== undefined
+    ? { kind: 'removeWhere', id }
+    : { kind: 'remove', ids: [...new Set(ids)] };
+}
+
+function idIn(filter: Filter): string {
+  const isById =
+    filter.kind === 'compare' && filter.operator === 'eq' && filter.target.sub?.name === 'value';
+  if (!isById) throw new DomainError('invalid_filter', 'Members are chosen by value eq "id" only.');
+  return String(filter.value);
+}

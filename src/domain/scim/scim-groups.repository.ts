@@ -1,0 +1,285 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { newUuid } from '#platform/crypto/random.js';
+import { violatedConstraint } from '#platform/database/faults.js';
+import { sql } from '#platform/database/sql.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { FilterFields } from './filter-condition.js';
+import { GROUP_SCHEMA } from './schemas.js';
+import type { ScimActor } from './scim-actor.js';
+import { isCostly, searchTable, type ScimPage, type ScimSearch } from './scim-search.repository.js';
+
+/** A group as SCIM keeps it. Its members are apart: there may be 100,000. */
+export interface ScimGroup {
+  readonly id: string;
+  readonly displayName: string;
+  readonly externalId: string | null;
+  readonly version: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** What a write makes of a group. */
+export interface ScimGroupState {
+  readonly displayName: string;
+  readonly externalId: string | null;
+}
+
+/** A member as a group shows it. */
+export interface ScimMember {
+  readonly userId: string;
+  readonly display: string;
+}
+
+interface Row {
+  id: string;
+  display_name: string;
+  external_id: string | null;
+  version: string;
+  created_at: Date;
+  updated_at: Date;
+  sort_value: string | null;
+}
+
+/** Where the attributes of a group are, for filters and order. */
+const FIELDS: FilterFields = {
+  resource: GROUP_SCHEMA,
+  columns: {
+    id: { kind: 'uuid', expression: 'g.id', required: true },
+    displayName: { kind: 'text', expression: 'g.display_name', required: true },
+    externalId: { kind: 'text', expression: 'g.external_id' },
+    'meta.resourceType': { kind: 'text', expression: `'Group'::text`, required: true },
+    'meta.created': { kind: 'timestamp', expression: 'g.created_at', required: true },
+    'meta.lastModified': { kind: 'timestamp', expression: 'g.updated_at', required: true },
+    members: {
+      kind: 'relation',
+      from: 'group_members gm',
+      on: 'gm.group_id = g.id',
+      fields: { value: { kind: 'uuid', expression: 'gm.user_id' } },
+    },
+  },
+  indexed: new Set(['id', 'displayName', 'externalId']),
+};
+
+/** Groups of an organization and who is in them. */
+@Injectable()
+export class ScimGroupsRepository {
+  async find(tx: EntityManager, orgId: string, id: string): Promise<ScimGroup | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT id, display_name, external_id, version, created_at, updated_at FROM groups
+      WHERE org_id = ${orgId} AND id = ${id}`;
+    return row && scimGroup(row);
+  }
+
+  /** A group, locked until the transaction ends: changes of one group follow each other. */
+  async lock(tx: EntityManager, orgId: string, id: string): Promise<ScimGroup | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT id, display_name, external_id, version, created_at, updated_at FROM groups
+      WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE`;
+    return row && scimGroup(row);
+  }
+
+  /**
+   * Adds a group, without members, and its audit row.
+   *
+   * @throws DomainError uniqueness when the organization has a group of that name
+   */
+  async insert(
+    tx: EntityManager,
+    { orgId, tokenId, origin }: ScimActor,
+    group: ScimGroupState,
+  ): Promise<ScimGroup> {
+    const id = newUuid();
+    const details = {
+      operation: 'create',
+      resource_type: 'Group',
+      resource_id: id,
+      display_name: group.displayName,
+      scim_token_id: tokenId,
+    };
+    const [row] = await sql<Row>(tx)`
+      WITH made AS (
+        INSERT INTO groups (id, org_id, display_name, external_id)
+        VALUES (${id}, ${orgId}, ${group.displayName}, ${group.externalId})
+        ON CONFLICT DO NOTHING
+        RETURNING id, display_name, external_id, version, created_at, updated_at
+      ), audited AS (
+        INSERT INTO audit_events (id, type, class, org_id, request_id, ip, user_agent, details)
+        SELECT ${newUuid()}, 'scim_operation', 'admin', ${orgId}, ${origin.requestId}, ${origin.ip ?? null},
+               ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
+        FROM made
+      )
+      SELECT id, display_name, external_id, version, created_at, updated_at FROM made`;
+    if (!row) throw taken();
+    return scimGroup(row);
+  }
+
+  /**
+   * Changes a group, whose row the caller has locked, and writes the audit row. A change of members alone is one, too.
+   *
+   * @throws DomainError uniqueness
+   */
+  async update(
+    tx: EntityManager,
+    { orgId, tokenId, origin }: ScimActor,
+    id: string,
+    group: ScimGroupState,
+  ): Promise<ScimGroup> {
+    const details = {
+      operation: 'update',
+      resource_type: 'Group',
+      resource_id: id,
+      scim_token_id: tokenId,
+    };
+    try {
+      const [row] = await sql<Row>(tx)`
+        WITH changed AS (
+          UPDATE groups SET display_name = ${group.displayName}, external_id = ${group.externalId},
+                 version = version + 1, updated_at = now()
+          WHERE id = ${id} AND org_id = ${orgId}
+          RETURNING id, display_name, external_id, version, created_at, updated_at
+        ), audited AS (
+          INSERT INTO audit_events (id, type, class, org_id, request_id, ip, user_agent, details)
+          SELECT ${newUuid()}, 'scim_operation', 'admin', ${orgId}, ${origin.requestId}, ${origin.ip ?? null},
+                 ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
+          FROM changed
+        )
+        SELECT id, display_name, external_id, version, created_at, updated_at FROM changed`;
+      if (!row) throw new Error('a locked group is gone');
+      return scimGroup(row);
+    } catch (error) {
+      if (violatedConstraint(error) === 'groups_display_name') throw taken();
+      throw error;
+    }
+  }
+
+  /** Removes a group, whose row the caller has locked, and writes the audit row. */
+  async remove(
+    tx: EntityManager,
+    { orgId, tokenId, origin }: ScimActor,
+    { id, displayName }: ScimGroup,
+  ): Promise<void> {
+    const details = {
+      operation: 'delete',
+      resource_type: 'Group',
+      resource_id: id,
+      display_name: displayName,
+      scim_token_id: tokenId,
+    };
+    await sql(tx)`
+      WITH gone AS (DELETE FROM groups WHERE id = ${id} AND org_id = ${orgId} RETURNING id)
+      INSERT INTO audit_events (id, type, class, org_id, request_id, ip, user_agent, details)
+      SELECT ${newUuid()}, 'scim_operation', 'admin', ${orgId}, ${origin.requestId}, ${origin.ip ?? null},
+             ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
+      FROM gone`;
+  }
+
+  /**
+   * Keeps people of the organization from being removed until the transaction ends, before it touches a membership: in the
+   * order of their ids, as everybody who takes several.
+   */
+  async holdPeople(tx: EntityManager, orgId: string, userIds: readonly string[]): Promise<void> {
+    if (userIds.length === 0) return;
+    await sql(tx)`
+      SELECT FROM users WHERE org_id = ${orgId} AND id = ANY (${userIds}::uuid[]) ORDER BY id FOR KEY SHARE`;
+  }
+
+  /**
+   * Puts people of the organization into a group; those who are there stay. The caller holds them.
+   *
+   * @returns how many of the ids are people of the organization
+   */
+  async addMembers(
+    tx: EntityManager,
+    orgId: string,
+    groupId: string,
+    userIds: readonly string[],
+  ): Promise<number> {
+    const [row] = await sql<{ n: string }>(tx)`
+      WITH known AS MATERIALIZED (
+        SELECT id FROM users WHERE org_id = ${orgId} AND id = ANY (${userIds}::uuid[])
+      ), added AS (
+        INSERT INTO group_members (group_id, user_id) SELECT ${groupId}::uuid, id FROM known
+        ON CONFLICT DO NOTHING
+      )
+      SELECT count(*) AS n FROM known`;
+    return Number(row?.n);
+  }
+
+  /** Takes people out of a group; those who are not there are none of its business. */
+  async removeMembers(
+    tx: EntityManager,
+    groupId: string,
+    userIds: readonly string[],
+  ): Promise<void> {
+    await sql(tx)`
+      DELETE FROM group_members WHERE group_id = ${groupId} AND user_id = ANY (${userIds}::uuid[])`;
+  }
+
+  /** Takes everybody out of a group but some. */
+  async keepMembers(tx: EntityManager, groupId: string, userIds: readonly string[]): Promise<void> {
+    await sql(tx)`
+      DELETE FROM group_members WHERE group_id = ${groupId} AND NOT user_id = ANY (${userIds}::uuid[])`;
+  }
+
+  /** Whether a group has at most so many members. */
+  async hasAtMost(tx: EntityManager, groupId: string, most: number): Promise<boolean> {
+    const [row] = await sql<{ n: string }>(tx)`
+      SELECT count(*) AS n FROM (SELECT FROM group_members WHERE group_id = ${groupId} LIMIT ${most + 1}) m`;
+    return Number(row?.n) <= most;
+  }
+
+  /**
+   * Members of a group, in an order that is theirs, some at a time: nobody holds 100,000 of them.
+   *
+   * @param after the id of the last one of the batch before
+   */
+  async members(
+    tx: EntityManager,
+    groupId: string,
+    after: string | undefined,
+    count: number,
+  ): Promise<ScimMember[]> {
+    const rows = await sql<{ user_id: string; display: string }>(tx)`
+      SELECT m.user_id, coalesce(u.name, u.user_name, u.email, u.id::text) AS display
+      FROM group_members m JOIN users u ON u.id = m.user_id
+      WHERE m.group_id = ${groupId} AND m.user_id > ${after ?? NOBODY}::uuid
+      ORDER BY m.user_id LIMIT ${count}`;
+    return rows.map((row) => ({ userId: row.user_id, display: row.display }));
+  }
+
+  /** Whether a search reads all groups of the organization. */
+  isCostly(search: ScimSearch): boolean {
+    return isCostly(search, FIELDS);
+  }
+
+  /** One page of the groups that a search finds. */
+  search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ScimGroup>> {
+    return searchTable<Row, ScimGroup>(tx, orgId, search, {
+      columns: 'g.id, g.display_name, g.external_id, g.version, g.created_at, g.updated_at',
+      from: 'groups g',
+      id: 'g.id',
+      orgId: 'g.org_id',
+      fields: FIELDS,
+      read: scimGroup,
+    });
+  }
+}
+
+/** Before every id. */
+const NOBODY = '00000000-0000-0000-0000-000000000000';
+
+function taken(): DomainError {
+  return new DomainError('uniqueness', 'The displayName belongs to another group.');
+}
+
+function scimGroup(row: Row): ScimGroup {
+  return {
+    id: row.id,
+    displayName: row.display_name,
+    externalId: row.external_id,
+    version: row.version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

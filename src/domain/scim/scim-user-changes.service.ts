@@ -1,0 +1,114 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, EntityManager } from 'typeorm';
+import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
+import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
+import { transactAnew } from '#platform/database/transact-anew.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { ScimActor } from './scim-actor.js';
+import { ScimUsersRepository, type ScimUser, type ScimUserState } from './scim-users.repository.js';
+
+/** What a write makes of a user, and whether they may be here at all. */
+export interface NextUser extends ScimUserState {
+  readonly active: boolean;
+}
+
+/** Judges what a user is, and says what they become. Called anew when somebody else was faster. */
+export type ComputeUser = (current: ScimUser) => NextUser;
+
+/** How often a change is tried without a lock when others change the same user; then it waits for its turn. */
+const MOST_TRIES = 3;
+
+/**
+ * Changes of users by their identity provider. Whatever ends somebody's access ends it in the transaction of the change, and
+ * before the answer: sessions, grants, codes, tokens and certificates (see {@link Deprovision}).
+ */
+@Injectable()
+export class ScimUserChanges {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly manager: EntityManager,
+    private readonly users: ScimUsersRepository,
+    private readonly sessions: SessionsRepository,
+    private readonly certificates: SshCertificatesRepository,
+    private readonly deprovision: Deprovision,
+  ) {}
+
+  /**
+   * Changes a user: in one statement where nothing but attributes changes, and else under their row's lock.
+   *
+   * @throws DomainError not_found, uniqueness, and whatever `compute` throws
+   */
+  async change(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
+    for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+      const current = await this.users.find(this.manager, actor.orgId, id, false);
+      if (!current) throw noUser();
+      const next = compute(current);
+      if (next.active !== current.active || next.email !== current.email) break;
+      const changed = await this.users.update(this.manager, actor, current, next, true);
+      if (changed) return changed;
+    }
+    return this.#changeUnderLock(actor, id, compute);
+  }
+
+  /**
+   * Removes a user and all that is theirs.
+   *
+   * @param judge may refuse it, by what the user is
+   * @throws DomainError not_found, and whatever `judge` throws
+   */
+  async remove(actor: ScimActor, id: string, judge: (current: ScimUser) => void): Promise<void> {
+    await transactAnew(this.dataSource, async (tx) => {
+      const current = await this.users.lock(tx, actor.orgId, id);
+      if (!current) throw noUser();
+      judge(current);
+      await this.deprovision.remove(tx, {
+        userId: id,
+        reason: 'user deleted by SCIM',
+        revokedBy: 'scim',
+        audit: auditOf(actor, 'delete', id, { email: current.email }),
+      });
+    });
+  }
+
+  /** A change of e-mail ends what was issued under the old one; one of `active` is a de-provisioning, or its end. */
+  #changeUnderLock(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
+    return transactAnew(this.dataSource, async (tx) => {
+      const current = await this.users.lock(tx, actor.orgId, id);
+      if (!current) throw noUser();
+      const next = compute(current);
+      const turns = next.active !== current.active;
+      const changed = await this.users.update(tx, actor, current, next, !turns);
+      if (!changed) throw new Error('a locked user is of another version');
+      if (next.email !== current.email) {
+        await this.sessions.deleteOfUser(tx, id);
+        await this.certificates.revokeOfUser(tx, id, 'e-mail changed', 'scim');
+      }
+      if (!turns) return changed;
+      const audit = auditOf(actor, 'update', id);
+      if (next.active) await this.deprovision.activate(tx, { userId: id, audit });
+      else {
+        const reason = 'user deactivated by SCIM';
+        await this.deprovision.deactivate(tx, { userId: id, reason, revokedBy: 'scim', audit });
+      }
+      const after = await this.users.find(tx, actor.orgId, id, true);
+      if (!after) throw new Error('a locked user is gone');
+      return after;
+    });
+  }
+}
+
+function auditOf(
+  { tokenId, origin }: ScimActor,
+  operation: 'update' | 'delete',
+  id: string,
+  more: Readonly<Record<string, unknown>> = {},
+): DeprovisionAudit {
+  const about = { operation, resource_type: 'User', resource_id: id, scim_token_id: tokenId };
+  return { type: 'scim_operation', actorId: null, origin, details: { ...about, ...more } };
+}
+
+/** The one answer for a user that is not there, and for one of another organization. */
+export function noUser(): DomainError {
+  return new DomainError('not_found', 'There is no such user.');
+}

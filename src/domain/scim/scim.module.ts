@@ -1,0 +1,33 @@
+import { Module } from '@nestjs/common';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
+import { UsersModule } from '#domain/users/users.module.js';
+import { ScimGroupChanges } from './scim-group-changes.service.js';
+import { ScimGroupsRepository } from './scim-groups.repository.js';
+import { ScimSearches } from './scim-searches.service.js';
+import { ScimUserChanges } from './scim-user-changes.service.js';
+import { ScimUsersRepository } from './scim-users.repository.js';
+
+/**
+ * The users and groups of an organization as its identity provider sees and changes them (RFC 7643). The language of SCIM,
+ * schemas, filters and PATCH, is pure functions beside; HTTP is the feature's.
+ */
+@Module({
+  imports: [AuditModule, SessionsModule, SshCertificatesModule, UsersModule],
+  providers: [
+    ScimGroupChanges,
+    ScimGroupsRepository,
+    ScimSearches,
+    ScimUserChanges,
+    ScimUsersRepository,
+  ],
+  exports: [
+    ScimGroupChanges,
+    ScimGroupsRepository,
+    ScimSearches,
+    ScimUserChanges,
+    ScimUsersRepository,
+  ],
+})
+export class ScimModule {}

@@ -1,0 +1,149 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import type { Response } from 'express';
+import type { Projection } from '#domain/scim/projection.js';
+import {
+  ScimGroupsRepository,
+  type ScimGroup,
+  type ScimMember,
+} from '#domain/scim/scim-groups.repository.js';
+import type { ScimPage } from '#domain/scim/scim-search.repository.js';
+import { namesTag } from '#platform/http/entity-tag.js';
+import { ScimAnswers } from './scim-answers.service.js';
+import type { ScimQuery } from './scim-query.js';
+import { entityTag, groupHead, locationOf, memberJson } from './scim-resources.js';
+
+/** Members that are held at a time. */
+const BATCH = 2000;
+
+/** Members up to which a group is shown after a PATCH. */
+const MOST_SHOWN = 200;
+
+/** Groups as they are answered: their members stream from the database to the client, some at a time. */
+@Injectable()
+export class GroupAnswers {
+  constructor(
+    private readonly answers: ScimAnswers,
+    private readonly manager: EntityManager,
+    private readonly groups: ScimGroupsRepository,
+  ) {}
+
+  /** One group; 304 where the client has this version. */
+  async one(
+    response: Response,
+    status: number,
+    group: ScimGroup,
+    projection: Projection,
+  ): Promise<void> {
+    const tag = entityTag(group);
+    response.setHeader('ETag', tag);
+    if (response.req.method === 'GET' && namesTag(response.req.headers['if-none-match'], tag)) {
+      response.status(304).end();
+      return;
+    }
+    if (status === 201) {
+      response.setHeader('Location', locationOf(this.answers.base, 'Groups', group.id));
+    }
+    await this.#write(response, status, this.#texts([group], projection));
+  }
+
+  /** After a PATCH: the group, unless it is large and nothing in particular was asked for (RFC 7644 §3.5.2). */
+  async patched(response: Response, group: ScimGroup, projection: Projection): Promise<void> {
+    if (
+      projection.isDefault &&
+      !(await this.groups.hasAtMost(this.manager, group.id, MOST_SHOWN))
+    ) {
+      response.setHeader('ETag', entityTag(group));
+      response.status(204).end();
+    } else await this.one(response, 200, group, projection);
+  }
+
+  /** A page of them. @param before resources of another type that come first, as JSON */
+  async list(
+    response: Response,
+    page: ScimPage<ScimGroup>,
+    query: ScimQuery,
+    before: readonly string[] = [],
+  ): Promise<void> {
+    const head = this.answers.listHead({
+      totalResults: page.totalResults,
+      itemsPerPage: before.length + page.resources.length,
+      startIndex: query.search.page.kind === 'index' ? query.startIndex : undefined,
+      nextCursor: page.nextCursor,
+    });
+    await this.#write(
+      response,
+      200,
+      this.#listTexts(head + before.join(','), before.length > 0, page.resources, query),
+    );
+  }
+
+  async *#listTexts(
+    head: string,
+    goesOn: boolean,
+    groups: readonly ScimGroup[],
+    { projection }: ScimQuery,
+  ): AsyncGenerator<string> {
+    yield head;
+    if (goesOn && groups.length > 0) yield ',';
+    yield* this.#texts(groups, projection);
+    yield ']}';
+  }
+
+  /** Groups with commas between them, piece by piece. */
+  async *#texts(groups: readonly ScimGroup[], projection: Projection): AsyncGenerator<string> {
+    const withMembers = projection.needsMembers;
+    for (const [index, group] of groups.entries()) {
+      yield `${index === 0 ? '' : ','}${groupHead(group, projection, this.answers.base)}`;
+      if (withMembers) yield* this.#membersOf(group);
+      yield '}';
+    }
+  }
+
+  /** `,"members":[…]`, or nothing where there are none. */
+  async *#membersOf({ id }: ScimGroup): AsyncGenerator<string> {
+    let last: ScimMember | undefined;
+    let isFirst = true;
+    do {
+      const batch: readonly ScimMember[] = await this.groups.members(
+        this.manager,
+        id,
+        last?.userId,
+        BATCH,
+      );
+      if (batch.length > 0)
+        yield (isFirst ? ',"members":[' : ',') + batch.map(memberJson).join(',');
+      isFirst &&= batch.length === 0;
+      last = batch.length < BATCH ? undefined : batch.at(-1);
+    } while (last);
+    if (!isFirst) yield ']';
+  }
+
+  /** No faster than the client reads, and no longer than it is there. */
+  async #write(response: Response, status: number, texts: AsyncGenerator<string>): Promise<void> {
+    const first = await texts.next(); // whatever goes wrong until here is answered as an error
+    this.answers.begin(response, status);
+    response.write(first.value ?? '');
+    try {
+      for await (const text of texts) {
+        if (response.closed) return;
+        if (!response.write(text)) await drained(response);
+      }
+    } catch (error) {
+      response.destroy(); // cut off, so that nobody takes a part for the whole
+      throw error;
+    }
+    response.end();
+  }
+}
+
+/** Waits until the client has read what was written, or has gone. */
+function drained(response: Response): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      response.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    response.on('drain', settle).on('close', settle);
+  });
+}

@@ -1,0 +1,63 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { namesTag } from '#platform/http/entity-tag.js';
+
+const LIST = '"schemas":["urn:ietf:params:scim:api:messages:2.0:ListResponse"]';
+
+/** One page of a list (RFC 7644 §3.4.2). */
+export interface ListHead {
+  readonly totalResults: number;
+  readonly itemsPerPage: number;
+  /** Where it was asked for by index. */
+  readonly startIndex: number | undefined;
+  /** Where the next page begins (RFC 9865 §2). */
+  readonly nextCursor: string | undefined;
+}
+
+/** The answers of `/scim/v2`: their media type, entity tags and addresses. */
+@Injectable()
+export class ScimAnswers {
+  /** The address of the service, without a slash at its end. */
+  readonly base: string;
+
+  constructor(@Inject(CONFIG) config: Config) {
+    this.base = `${config.http.baseUrl}/scim/v2`;
+  }
+
+  /** Sends a document. */
+  send(response: Response, status: number, json: string): void {
+    this.begin(response, status);
+    response.end(json);
+  }
+
+  /** The head of an answer whose body is written piece by piece. */
+  begin(response: Response, status: number): void {
+    response.statusCode = status;
+    response.setHeader('Content-Type', mediaType(response.req));
+  }
+
+  /** The text of a list before its resources. */
+  listHead({ totalResults, itemsPerPage, startIndex, nextCursor }: ListHead): string {
+    const parts = [`{${LIST}`, `"totalResults":${totalResults}`, `"itemsPerPage":${itemsPerPage}`];
+    if (startIndex !== undefined) parts.push(`"startIndex":${startIndex}`);
+    if (nextCursor !== undefined) parts.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
+    return `${parts.join(',')},"Resources":[`;
+  }
+}
+
+/** `application/scim+json`, unless the client takes plain JSON alone (RFC 7644 §3.1). */
+function mediaType(request: Request): string {
+  const accept = request.headers.accept ?? '*/*';
+  const isPlain =
+    /application\/json/i.test(accept) && !/scim\+json|\*\/\*|application\/\*/i.test(accept);
+  return `${isPlain ? 'application/json' : 'application/scim+json'}; charset=utf-8`;
+}
+
+/** @throws DomainError precondition_failed where `If-Match` names another version (RFC 7644 §3.14, RFC 9110 §13.1.1) */
+export function checkIfMatch(condition: string | undefined, tag: string): void {
+  if (condition !== undefined && !namesTag(condition, tag)) {
+    throw new DomainError('precondition_failed', 'The resource is of another version by now.');
+  }
+}

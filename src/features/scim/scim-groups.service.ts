@@ -1,0 +1,74 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { patchGroup } from '#domain/scim/patch-group.js';
+import { readOperations } from '#domain/scim/patch-operations.js';
+import { readGroup } from '#domain/scim/resource.js';
+import type { ScimActor } from '#domain/scim/scim-actor.js';
+import { ScimGroupChanges, noGroup } from '#domain/scim/scim-group-changes.service.js';
+import { ScimGroupsRepository, type ScimGroup } from '#domain/scim/scim-groups.repository.js';
+import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
+import { ScimSearches } from '#domain/scim/scim-searches.service.js';
+import { isUuid } from './resource-id.js';
+import { checkIfMatch } from './scim-answers.service.js';
+import { entityTag } from './scim-resources.js';
+
+/** What may be done to groups. `ifMatch` is the condition under which it is to be done, if there is one. */
+@Injectable()
+export class ScimGroups {
+  constructor(
+    private readonly manager: EntityManager,
+    private readonly groups: ScimGroupsRepository,
+    private readonly changes: ScimGroupChanges,
+    private readonly searches: ScimSearches,
+  ) {}
+
+  /** @throws DomainError invalid_request, invalid_value, uniqueness */
+  async create(actor: ScimActor, body: unknown): Promise<ScimGroup> {
+    const { displayName, externalId = null, members } = readGroup(body);
+    return this.changes.create(actor, {
+      displayName,
+      externalId,
+      members: [{ kind: 'add', ids: members }],
+    });
+  }
+
+  /** @throws DomainError not_found */
+  async find({ orgId }: ScimActor, id: string): Promise<ScimGroup> {
+    const group = isUuid(id) && (await this.groups.find(this.manager, orgId, id));
+    if (!group) throw noGroup();
+    return group;
+  }
+
+  search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ScimGroup>> {
+    return this.searches.run(orgId, this.groups.isCostly(search), (tx) =>
+      this.groups.search(tx, orgId, search),
+    );
+  }
+
+  /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */
+  async replace(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<ScimGroup> {
+    if (!isUuid(id)) throw noGroup();
+    const { displayName, externalId = null, members } = readGroup(body);
+    return this.changes.change(actor, id, (current) => {
+      checkIfMatch(ifMatch, entityTag(current));
+      return { displayName, externalId, members: [{ kind: 'replace', ids: members }] };
+    });
+  }
+
+  /** RFC 7644 §3.5.2. @throws DomainError not_found, precondition_failed, uniqueness, and what is wrong with an operation */
+  async patch(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<ScimGroup> {
+    if (!isUuid(id)) throw noGroup();
+    const { set, members } = patchGroup(readOperations(body));
+    return this.changes.change(actor, id, (current) => {
+      checkIfMatch(ifMatch, entityTag(current));
+      const { displayName, externalId } = current;
+      return { displayName, externalId, ...set, members };
+    });
+  }
+
+  /** RFC 7644 §3.6. @throws DomainError not_found, precondition_failed */
+  async remove(actor: ScimActor, id: string, ifMatch?: string): Promise<void> {
+    if (!isUuid(id)) throw noGroup();
+    await this.changes.remove(actor, id, (current) => checkIfMatch(ifMatch, entityTag(current)));
+  }
+}

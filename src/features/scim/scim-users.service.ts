@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { patchUser } from '#domain/scim/patch.js';
+import { readOperations } from '#domain/scim/patch-operations.js';
+import { readUser } from '#domain/scim/resource.js';
+import type { ScimActor } from '#domain/scim/scim-actor.js';
+import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
+import { ScimSearches } from '#domain/scim/scim-searches.service.js';
+import { ScimUserChanges, noUser } from '#domain/scim/scim-user-changes.service.js';
+import { ScimUsersRepository, type ScimUser } from '#domain/scim/scim-users.repository.js';
+import { nextUser, storedUser } from '#domain/scim/user-state.js';
+import { isUuid } from './resource-id.js';
+import { checkIfMatch } from './scim-answers.service.js';
+import { entityTag } from './scim-resources.js';
+
+/** What may be done to users. `ifMatch` is the condition under which it is to be done, if there is one. */
+@Injectable()
+export class ScimUsers {
+  constructor(
+    private readonly manager: EntityManager,
+    private readonly users: ScimUsersRepository,
+    private readonly changes: ScimUserChanges,
+    private readonly searches: ScimSearches,
+  ) {}
+
+  /** @throws DomainError invalid_request, invalid_value, uniqueness */
+  async create(actor: ScimActor, body: unknown): Promise<ScimUser> {
+    return this.users.insert(this.manager, actor, nextUser(readUser(body, 'create')));
+  }
+
+  /** @throws DomainError not_found */
+  async find({ orgId }: ScimActor, id: string, withGroups: boolean): Promise<ScimUser> {
+    const user = isUuid(id) && (await this.users.find(this.manager, orgId, id, withGroups));
+    if (!user) throw noUser();
+    return user;
+  }
+
+  search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ScimUser>> {
+    return this.searches.run(orgId, this.users.isCostly(search), (tx) =>
+      this.users.search(tx, orgId, search),
+    );
+  }
+
+  /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */
+  async replace(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<ScimUser> {
+    if (!isUuid(id)) throw noUser();
+    return this.changes.change(actor, id, (current) => {
+      checkIfMatch(ifMatch, entityTag(current));
+      return nextUser(readUser(body, 'replace', storedUser(current)));
+    });
+  }
+
+  /** RFC 7644 §3.5.2. @throws DomainError not_found, precondition_failed, uniqueness, and what is wrong with an operation */
+  async patch(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<ScimUser> {
+    if (!isUuid(id)) throw noUser();
+    const operations = readOperations(body);
+    return this.changes.change(actor, id, (current) => {
+      checkIfMatch(ifMatch, entityTag(current));
+      return nextUser(patchUser(storedUser(current), operations));
+    });
+  }
+
+  /** RFC 7644 §3.6. @throws DomainError not_found, precondition_failed */
+  async remove(actor: ScimActor, id: string, ifMatch?: string): Promise<void> {
+    if (!isUuid(id)) throw noUser();
+    await this.changes.remove(actor, id, (current) => checkIfMatch(ifMatch, entityTag(current)));
+  }
+}
