@@ -35,6 +35,8 @@ describe('while the database is away', () => {
   it('requests are answered 503 as problem documents, and nobody is told they are signed out', async () => {
     for (const answer of [
       await client.get('/v1/keys'),
+      await client.get('/v1/credentials/ssh/krl'), // never an empty list
+      await client.get('/v1/credentials/ssh/krl/1'),
       await client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() }),
       await client.post('/login/webauthn/start', {}),
     ]) {

@@ -96,11 +96,13 @@ describe('de-provisioning', () => {
   /** Waits until so many statements of this database wait for a lock. */
   async function waiting(statements: number): Promise<void> {
     await expect
-      .poll(() =>
-        count(
-          app.dataSource,
-          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        ),
+      .poll(
+        () =>
+          count(
+            app.dataSource,
+            `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+          ),
+        { timeout: 10_000 },
       )
       .toBe(statements);
   }

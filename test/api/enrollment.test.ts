@@ -285,4 +285,15 @@ describe('SVC_ALLOWED_DOMAINS and SVC_BOOTSTRAP_ADMINS', () => {
     await boss.enroll(key);
     expect(await admins()).toEqual(['boss@allowed.example']);
   });
+
+  it("a listed address is nobody's claim in an organization that does not own its domain", async () => {
+    const { client, key } = await app.enrolled('mallory@allowed.example');
+    await app.dataSource.query(
+      `WITH other AS (INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'other') RETURNING id)
+       UPDATE users SET org_id = other.id, email = 'boss@allowed.example' FROM other
+       WHERE email = 'mallory@allowed.example'`,
+    );
+    expect((await client.logIn(key)).status).toBe(200);
+    expect(await admins()).toEqual(['boss@allowed.example']); // the one of before, and no second
+  });
 });

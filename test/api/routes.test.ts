@@ -31,6 +31,8 @@ GET    /v1/keys                   general         256  api   api  verified svc:c
 PATCH  /v1/keys/:id               general         256  api   api  verified svc:credentials
 POST   /v1/credentials/ssh        issuance          8  api   api  verified svc:credentials
 GET    /v1/credentials/ssh/ca     general           8  api   api  none
+GET    /v1/credentials/ssh/krl    general           8  api   api  none
+GET    /v1/credentials/ssh/krl/:serial general      8  api   api  none
 GET    /health                    unlimited       256  api   api  none
 GET    /health/ready              unlimited       256  api   api  none
 GET    /metrics                   unlimited       256  api   api  none
@@ -76,6 +78,41 @@ GET    /api/v1/applications/:id/secrets general   256  api   api  verified svc:a
 POST   /api/v1/applications/:id/secrets general   256  api   api  verified svc:applications
 DELETE /api/v1/applications/:id/secrets/:secretId general 256 api api verified svc:applications
 POST   /api/v1/applications/:id/revoke-tokens general 256 api api verified svc:applications
+GET    /api/v1/org/audit-events general        256  api   api  verified svc:admin
+GET    /api/v1/org/members     general        256  api   api  verified svc:admin
+POST   /api/v1/org/members/:id/promote general 256 api api verified svc:admin
+POST   /api/v1/org/members/:id/demote general 256 api api verified svc:admin
+POST   /api/v1/org/members/:id/deactivate general 256 api api verified svc:admin
+POST   /api/v1/org/members/:id/activate general 256 api api verified svc:admin
+POST   /api/v1/org/members/:id/revoke-credentials general 256 api api verified svc:admin
+POST   /api/v1/org/members/:id/remove general 256 api api verified svc:admin
+POST   /api/v1/org/scim-tokens     general        256  api   api  verified svc:admin
+GET    /api/v1/org/scim-tokens     general        256  api   api  verified svc:admin
+DELETE /api/v1/org/scim-tokens/:id general        256  api   api  verified svc:admin
+
+GET    /scim/v2/ServiceProviderConfig  general 64 api api provisioner
+GET    /scim/v2/Schemas                general 64 api api provisioner
+GET    /scim/v2/Schemas/:id            general 64 api api provisioner
+GET    /scim/v2/ResourceTypes          general 64 api api provisioner
+GET    /scim/v2/ResourceTypes/:id      general 64 api api provisioner
+GET    /scim/v2                        general 64 api api provisioner
+POST   /scim/v2/.search                general 64 api api provisioner
+GET    /scim/v2/Me                     general 64 api api provisioner
+POST   /scim/v2/Bulk                   general 64 api api provisioner
+POST   /scim/v2/Users                  general 64 api api provisioner
+GET    /scim/v2/Users                  general 64 api api provisioner
+POST   /scim/v2/Users/.search          general 64 api api provisioner
+GET    /scim/v2/Users/:id              general 64 api api provisioner
+PUT    /scim/v2/Users/:id              general 64 api api provisioner
+PATCH  /scim/v2/Users/:id              general 64 api api provisioner
+DELETE /scim/v2/Users/:id              general 64 api api provisioner
+POST   /scim/v2/Groups                 general 64 api api provisioner
+GET    /scim/v2/Groups                 general 64 api api provisioner
+POST   /scim/v2/Groups/.search         general 64 api api provisioner
+GET    /scim/v2/Groups/:id             general 64 api api provisioner
+PUT    /scim/v2/Groups/:id             general 64 api api provisioner
+PATCH  /scim/v2/Groups/:id             general 64 api api provisioner
+DELETE /scim/v2/Groups/:id             general 64 api api provisioner
 `
   .trim()
   .split('\n')
@@ -144,7 +181,7 @@ describe('every route, asked without a session', () => {
       const cors = answer.headers.get('access-control-allow-origin');
       expect([of, cors]).toEqual([of, corsClassOf(template) === 'api' ? '*' : null]);
       if (template.startsWith('/oauth/')) continue; // they judge tokens of their own
-      const refused = session === 'any' || session === 'verified';
+      const refused = ['any', 'verified', 'provisioner'].includes(session);
       expect([of, answer.status === 401]).toEqual([of, refused]);
     }
   });

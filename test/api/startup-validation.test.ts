@@ -89,6 +89,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     },
     'OTEL_EXPORTER_OTLP_PROTOCOL: must be http/protobuf, the only one that is spoken',
   ],
+  [{ SVC_CLEANUP_INTERVAL: '-1' }, 'SVC_CLEANUP_INTERVAL: must be a whole number'],
   [
     { SVC_AUTH_EVENTS_RETENTION_DAYS: '-1' },
     'SVC_AUTH_EVENTS_RETENTION_DAYS: must be a whole number',

@@ -26,8 +26,6 @@ const NOT_TO_BE_SET = new Set([
   'SVC_SSH_CA_KEY_PATH',
   'SVC_CERTIFICATION_TEST_TOKEN', // never for production
   'OTEL_EXPORTER_OTLP_PROTOCOL', // has one value
-  'SVC_AUTH_EVENTS_RETENTION_DAYS', // without effect in this version
-  'SVC_OAUTH_EVENTS_RETENTION_DAYS',
 ]);
 
 function isKnown(name: string): boolean {

@@ -70,7 +70,7 @@ export class Client {
     });
     this.#keepCookies(url, response);
     const text = await response.text();
-    const isJson = /json/.test(response.headers.get('content-type') ?? '');
+    const isJson = /\bjson/.test(response.headers.get('content-type') ?? '');
     return {
       status: response.status,
       headers: response.headers,

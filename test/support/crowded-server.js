@@ -4,6 +4,7 @@ import { ThrottlerStorage } from '@nestjs/throttler';
 import { createApp } from '../../dist/create-app.js';
 import { loadConfig } from '../../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../../dist/platform/http/server/edge-timeouts.js';
+import { returnStartUpMemory } from '../../dist/start-up-memory.js';
 import { createLogger } from '../../dist/platform/telemetry/pino-options.js';
 
 const { environment, clients } = JSON.parse(process.argv[2]);
@@ -18,6 +19,7 @@ const app = await createApp(config, createLogger(config.log, { write: () => unde
   modules: [],
 });
 await app.listen();
+returnStartUpMemory(); // as production does
 
 const buckets = app.nest.get(ThrottlerStorage);
 let sharing = 0;

@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { count } from '../support/rows.js';
+import { addTenant, type ScimTenant } from '../support/scim.js';
+import {
+  found,
+  insertMembers,
+  insertUsers,
+  made,
+  memberIdsOf,
+  patchOf,
+  withMembersLocked,
+} from '../support/scim-requests.js';
+
+const MEMBERS = 20_000;
+
+describe('a group of 20,000 members', () => {
+  let app: TestApp;
+  let tenant: ScimTenant;
+  let ids: string[];
+  let path: string;
+  let groupId: string;
+  beforeAll(async () => {
+    app = await startTestApp();
+    tenant = await addTenant(app);
+    ids = await insertUsers(app, tenant, MEMBERS + 1);
+    groupId = (await made(tenant, 'Groups', { displayName: 'everybody' })).id;
+    path = `/Groups/${groupId}`;
+    await insertMembers(app, groupId, ids.slice(0, MEMBERS));
+  });
+  afterAll(() => app.close());
+  const change = (...operations: readonly object[]) =>
+    tenant.send('PATCH', path, patchOf(...operations));
+  const membersNow = () => count(app.dataSource, 'group_members WHERE group_id = $1', [groupId]);
+
+  it('is answered by GET, every member once', async () => {
+    const { status, json, headers } = await tenant.send('GET', path);
+    expect([status, json.displayName]).toEqual([200, 'everybody']);
+    expect(memberIdsOf(json)).toEqual(ids.slice(0, MEMBERS));
+    expect(json.members[0]).toEqual({
+      value: ids[0],
+      $ref: `../Users/${ids[0]}`,
+      display: expect.stringContaining(tenant.domain),
+      type: 'User',
+    });
+    expect(headers.get('etag')).toBe(json.meta.version);
+  });
+
+  it('is in a list with its members, and a small one behind it', async () => {
+    const small = await made(tenant, 'Groups', {
+      displayName: randomUUID(),
+      members: [{ value: ids[0] }],
+    });
+    const [first, second] = await found(tenant, 'Groups', 'displayName pr');
+    expect(first.members).toHaveLength(MEMBERS);
+    expect(second).toEqual(small);
+  });
+
+  it('is read, listed, renamed and deleted without a look at its members where nobody asks', async () => {
+    const spare = await made(tenant, 'Groups', { displayName: randomUUID() });
+    await withMembersLocked(app, async () => {
+      for (const query of [
+        'attributes=displayName',
+        'excludedAttributes=members',
+        'attributes=id',
+      ]) {
+        const one = await tenant.send('GET', `${path}?${query}`);
+        expect([query, one.status, one.json.members]).toEqual([query, 200, undefined]);
+        const list = await tenant.send('GET', `/Groups?${query}`);
+        expect([query, list.status]).toEqual([query, 200]);
+      }
+      const known = await tenant.send('GET', path, undefined, { 'if-none-match': '*' });
+      expect(known.status).toBe(304);
+      const renamed = await tenant.send(
+        'PATCH',
+        `/Groups/${spare.id}?attributes=displayName`,
+        patchOf({ op: 'replace', path: 'displayName', value: randomUUID() }),
+      );
+      expect(renamed.status).toBe(200);
+    });
+  });
+
+  it('is changed by PATCH: 204, without a body', async () => {
+    const last = ids[MEMBERS] ?? '';
+    const renamed = await change({ op: 'replace', path: 'displayName', value: 'Everybody' });
+    expect([renamed.status, renamed.text]).toEqual([204, '']);
+    const added = await change({ op: 'add', path: 'members', value: [{ value: last }] });
+    expect([added.status, await membersNow()]).toEqual([204, MEMBERS + 1]);
+    const removed = await change({ op: 'remove', path: `members[value eq "${last}"]` });
+    expect([removed.status, await membersNow()]).toEqual([204, MEMBERS]);
+    const listed = await change({ op: 'remove', path: 'members', value: [{ value: ids[0] }] });
+    expect([listed.status, await membersNow()]).toEqual([204, MEMBERS - 1]);
+  });
+
+  it('is answered whole where it changes meanwhile, and where its client goes away', async () => {
+    const [answer] = await Promise.all([
+      tenant.send('GET', path),
+      tenant.send('DELETE', `/Users/${ids[19_000]}`),
+      tenant.send('DELETE', `/Users/${ids[1]}`),
+    ]);
+    expect(answer.json.members.length).toBeGreaterThanOrEqual(MEMBERS - 3);
+    const leaver = new AbortController();
+    const response = await fetch(`${app.baseUrl}/scim/v2${path}`, {
+      headers: { authorization: `Bearer ${tenant.token}`, 'x-forwarded-for': '10.1.2.3' },
+      signal: leaver.signal,
+    });
+    leaver.abort();
+    await expect(response.text()).rejects.toThrow(/abort/i);
+    expect((await tenant.send('GET', `${path}?attributes=id`)).status).toBe(200);
+  });
+
+  it('is emptied by a PUT without members', async () => {
+    const put = await tenant.send('PUT', path, { displayName: 'nobody' });
+    expect([put.status, put.json.members, await membersNow()]).toEqual([200, undefined, 0]);
+  });
+});

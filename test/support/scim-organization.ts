@@ -1,0 +1,27 @@
+import type { EnrolledPerson, TestApp } from './app.js';
+import { newAddress, type Answer } from './client.js';
+
+/** An organization that people sign in to, its admin, and its identity provider's token. */
+export interface ScimOrganization {
+  readonly admin: EnrolledPerson;
+  readonly token: string;
+  /** Sends a request to `/scim/v2` as its identity provider, from an address of its own. */
+  readonly scim: (method: string, path: string, body?: unknown) => Promise<Answer>;
+}
+
+/** The first person of a domain enrolls, becomes the admin, and makes a SCIM token: the whole way, over HTTP. */
+export async function foundOrganization(app: TestApp, domain: string): Promise<ScimOrganization> {
+  const admin = await app.enrolled(`admin@${domain}`);
+  const made = await admin.client.post('/api/v1/org/scim-tokens', { description: 'a test' });
+  const token = made.json.token as string;
+  return {
+    admin,
+    token,
+    scim: (method, path, body) =>
+      app.client().send(method, `/scim/v2${path}`, {
+        address: newAddress(),
+        ...(body === undefined ? {} : { body }),
+        headers: { authorization: `Bearer ${token}`, origin: '' },
+      }),
+  };
+}

@@ -1,0 +1,118 @@
+import { expect } from 'vitest';
+import type { TestApp } from './app.js';
+import type { Answer } from './client.js';
+import { rows } from './rows.js';
+import type { ScimTenant } from './scim.js';
+
+export const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
+export const CORE_USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
+
+/** The body of a PATCH. */
+export function patchOf(...operations: readonly object[]): object {
+  return {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+    Operations: operations,
+  };
+}
+
+/** A path with a query. */
+export function withQuery(path: string, fields: Readonly<Record<string, string | number>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) query.set(name, String(value));
+  return `${path}?${query.toString()}`;
+}
+
+/** A resource, made through the API; as it was answered. */
+export async function made(
+  tenant: ScimTenant,
+  type: 'Users' | 'Groups',
+  body: object,
+): Promise<Answer['json']> {
+  const answer = await tenant.send('POST', `/${type}`, body);
+  expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
+  return answer.json;
+}
+
+/** A resource as it is now. */
+export async function shown(
+  tenant: ScimTenant,
+  type: 'Users' | 'Groups',
+  id: string,
+): Promise<Answer['json']> {
+  const answer = await tenant.send('GET', `/${type}/${id}`);
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+  return answer.json;
+}
+
+/** The resources a filter finds. */
+export async function found(
+  tenant: ScimTenant,
+  type: 'Users' | 'Groups',
+  filter: string,
+): Promise<Answer['json'][]> {
+  const answer = await tenant.send('GET', withQuery(`/${type}`, { filter }));
+  expect([filter, answer.status, answer.text]).toEqual([filter, 200, expect.any(String)]);
+  return answer.json.Resources;
+}
+
+/** The ids of the members of a group as they are shown, in an order of their own. */
+export function memberIdsOf(group: Answer['json']): string[] {
+  return ((group.members ?? []) as { value: string }[]).map(({ value }) => value).toSorted();
+}
+
+/** Expects a SCIM error (RFC 7644 §3.12), and nothing else. */
+export function expectScimError(answer: Answer, status: number, scimType?: string): void {
+  const { json, text } = answer;
+  expect([answer.status, json?.scimType, text]).toEqual([status, scimType, expect.any(String)]);
+  expect(answer.headers.get('content-type')).toMatch(/^application\/scim\+json/);
+  expect(json).toEqual({
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:Error'],
+    status: String(status),
+    detail: expect.stringMatching(/\S/),
+    ...(scimType === undefined ? {} : { scimType }),
+  });
+}
+
+/** Users of an organization, by rows: for more of them than anybody would POST in a test. Their ids, in order. */
+export async function insertUsers(
+  app: TestApp,
+  { orgId, domain }: ScimTenant,
+  howMany: number,
+): Promise<string[]> {
+  const inserted = await rows<{ id: string }>(
+    app.dataSource,
+    `INSERT INTO users (id, org_id, email, user_name, scim_managed)
+     SELECT gen_random_uuid(), $1, address, address, true
+     FROM (SELECT substr(gen_random_uuid()::text, 1, 18) || '-' || n || '@' || $2::text AS address
+           FROM generate_series(1, $3::int) n) named
+     RETURNING id`,
+    [orgId, domain, howMany],
+  );
+  return inserted.map(({ id }) => id).toSorted();
+}
+
+/** Puts users into a group, by rows. */
+export async function insertMembers(
+  app: TestApp,
+  groupId: string,
+  userIds: readonly string[],
+): Promise<void> {
+  await rows(
+    app.dataSource,
+    'INSERT INTO group_members (group_id, user_id) SELECT $1, unnest($2::uuid[])',
+    [groupId, userIds],
+  );
+}
+
+/** Does something while nobody can look at the members of any group: what tried to would wait until the lock is gone. */
+export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>): Promise<T> {
+  const runner = app.dataSource.createQueryRunner();
+  await runner.startTransaction();
+  await runner.query('LOCK TABLE group_members IN ACCESS EXCLUSIVE MODE');
+  try {
+    return await act();
+  } finally {
+    await runner.rollbackTransaction();
+    await runner.release();
+  }
+}

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto';
+import { ScimTokensRepository } from '../../src/domain/scim-tokens/scim-tokens.repository.js';
+import { mintScimToken } from '../../src/domain/scim-tokens/scim-token.js';
+import type { TestApp } from './app.js';
+import { newAddress, type Answer } from './client.js';
+
+/** An organization and its identity provider, as SCIM knows them. */
+export interface ScimTenant {
+  readonly orgId: string;
+  readonly domain: string;
+  readonly token: string;
+  readonly tokenId: string;
+  /** Sends a request as the identity provider, from an address of its own; a body is sent as SCIM's media type. */
+  send(
+    method: string,
+    path: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<Answer>;
+}
+
+/** Makes an organization that owns a domain, and a token of its identity provider, by rows. */
+export async function addTenant(app: TestApp): Promise<ScimTenant> {
+  const orgId = randomUUID();
+  const domain = `${orgId.slice(0, 8)}.example`;
+  const { token, hash } = mintScimToken();
+  await app.dataSource.query(
+    'INSERT INTO organizations (id, name, provisioned) VALUES ($1, $2, true)',
+    [orgId, domain],
+  );
+  await app.dataSource.query(
+    'INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ($1, $2, true, now())',
+    [orgId, domain],
+  );
+  const { id: tokenId } = await app.nest
+    .get(ScimTokensRepository, { strict: false })
+    .insert(app.dataSource.manager, {
+      orgId,
+      hash,
+      description: 'a test',
+      createdBy: randomUUID(),
+      expiresInDays: 1,
+    });
+  return {
+    orgId,
+    domain,
+    token,
+    tokenId,
+    send: (method, path, body, headers = {}) =>
+      app.client().send(method, `/scim/v2${path}`, {
+        address: newAddress(),
+        ...(body === undefined ? {} : { body }),
+        headers: {
+          authorization: `Bearer ${token}`,
+          origin: '',
+          ...(body === undefined ? {} : { 'content-type': 'application/scim+json; charset=utf-8' }),
+          ...headers,
+        },
+      }),
+  };
+}
