@@ -52,7 +52,13 @@ for (let person = 0; person < PEOPLE; person += 1) tokens.push(await enroll(pers
 
 process.on('message', ({ count }) => void answerCount(count));
 process.on('disconnect', () => void stop());
-process.send({ baseUrl, tokens, publicKeyLine: publicKeyLine() });
+const { host, user, database } = app.nest.get(DataSource).options.extra;
+process.send({
+  baseUrl,
+  tokens,
+  publicKeyLine: publicKeyLine(),
+  database: { host, user, database },
+});
 
 async function answerCount(from) {
   const [{ n }] = await app.nest.get(DataSource).query(`SELECT count(*)::int AS n FROM ${from}`);

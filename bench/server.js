@@ -22,6 +22,15 @@ export async function startBenchServer(folder, environment = {}) {
   };
 }
 
+/**
+ * Starts `scimmy-routers` by itself (bench/bare-scimmy-process.js).
+ *
+ * @param users how many it has in memory
+ */
+export function startBareScimmy(users) {
+  return startProcess('bare-scimmy-process.js', [String(users)], {});
+}
+
 /** Starts the peer that has nothing around its one route (bench/bare-nest-process.js). */
 export function startBareNest() {
   return startProcess('bare-nest-process.js', [], {});

@@ -1,0 +1,78 @@
+/**
+ * What our SCIM server is compared with: `scimmy-routers` on Express, over users in memory, found by id and by userName
+ * without a search. No database, no audit, no rate limits, no versions.
+ */
+import { randomUUID } from 'node:crypto';
+import express from 'express';
+import { Resources, Schemas, Types } from 'scimmy';
+import { SCIMMYRouters } from 'scimmy-routers';
+import { benchUser, userId } from './scim-data.js';
+
+const [count] = process.argv.slice(2);
+const users = new Map();
+const byName = new Map();
+
+for (let n = 0; n < Number(count); n += 1) keep({ ...benchUser(n), id: userId(n) });
+
+function keep(user) {
+  const now = new Date().toISOString();
+  const created = users.get(user.id)?.meta.created ?? now;
+  const kept = { ...user, meta: { created, lastModified: now } };
+  users.set(kept.id, kept);
+  byName.set(kept.userName.toLowerCase(), kept);
+  return kept;
+}
+
+/** A page is cut here, and not by the library, which would convert everybody first. */
+function* page({ startIndex = 1, count: most = 20 }) {
+  let index = 0;
+  for (const user of users.values()) {
+    index += 1;
+    if (index >= startIndex + most) return;
+    if (index >= startIndex) yield user;
+  }
+}
+
+Resources.declare(Resources.User)
+  .extend(Schemas.EnterpriseUser, false)
+  .ingress(({ id }, data) => {
+    const taken = byName.get(data.userName.toLowerCase());
+    if (taken && taken.id !== id) throw new Types.Error(409, 'uniqueness', 'taken');
+    return keep({ ...JSON.parse(JSON.stringify(data)), id: id ?? randomUUID() });
+  })
+  .egress(({ id, filter, constraints = {} }) => {
+    if (id) {
+      const user = users.get(id);
+      if (!user) throw new Types.Error(404, null, 'There is no such user.');
+      return user;
+    }
+    const [, name] = /^userName eq "([^"]*)"$/.exec(filter?.expression ?? '') ?? [];
+    if (name !== undefined) return [byName.get(name.toLowerCase())].filter(Boolean);
+    constraints.totalResults = users.size;
+    return [...page(constraints)];
+  })
+  .degress(({ id }) => void users.delete(id));
+
+const app = express();
+// It writes numbers into the query, which Express 5 parses anew whenever it is asked for.
+app.use((request, _response, next) => {
+  Object.defineProperty(request, 'query', { value: request.query });
+  next();
+});
+const server = app.listen(0, '127.0.0.1', () => {
+  const { port } = server.address();
+  const baseUrl = `http://127.0.0.1:${port}`;
+  app.use(
+    '/scim/v2',
+    new SCIMMYRouters({
+      type: 'bearer',
+      baseUri: () => baseUrl,
+      handler(request) {
+        if (request.header('authorization') !== 'Bearer bench') throw new Error('no token');
+        return 'bench';
+      },
+    }),
+  );
+  process.on('disconnect', () => server.close(() => process.exit()));
+  process.send({ baseUrl, scimToken: 'bench' });
+});

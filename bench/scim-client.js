@@ -1,0 +1,128 @@
+import { createConnection } from 'node:net';
+
+/**
+ * One keep-alive connection of an identity provider. It writes its requests itself and only counts the bytes of what comes
+ * back, so that the load takes as little as it can of the machine it shares with what is measured.
+ */
+export class ScimClient {
+  #socket;
+  #url;
+  #token;
+  #chunks = [];
+  #waiting;
+
+  constructor(baseUrl, token) {
+    this.#url = new URL(baseUrl);
+    this.#token = token;
+    this.#connect();
+  }
+
+  /**
+   * Sends a request from an address of its own; resolves when its whole answer is there.
+   *
+   * @param body text or bytes of JSON
+   */
+  send(method, path, body = '') {
+    if (this.#socket.destroyed) this.#connect(); // the server closes what is idle
+    const { pathname, host } = this.#url;
+    const length = Buffer.byteLength(body);
+    const head =
+      `${method} ${pathname.replace(/\/$/, '')}${path} HTTP/1.1\r\nhost: ${host}\r\nx-forwarded-for: ${newAddress()}\r\n` +
+      `authorization: Bearer ${this.#token}\r\naccept: application/scim+json\r\n` +
+      (length === 0
+        ? '\r\n'
+        : `content-type: application/scim+json\r\ncontent-length: ${length}\r\n\r\n`);
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+      this.#socket.cork();
+      this.#socket.write(head, 'latin1');
+      if (length > 0) this.#socket.write(body);
+      this.#socket.uncork();
+    });
+  }
+
+  /** Sends a request that must be answered so; resolves with the text of the body. */
+  async expect(status, ...request) {
+    const answer = await this.send(...request);
+    if (answer.status !== status) {
+      throw new Error(`${request[0]} ${request[1]}: ${answer.status} ${answer.body}`);
+    }
+    return answer.body;
+  }
+
+  close() {
+    this.#waiting = undefined;
+    this.#socket.destroy();
+  }
+
+  #connect() {
+    const { hostname, port } = this.#url;
+    const socket = createConnection({ host: hostname, port: Number(port), noDelay: true });
+    const fail = (error) => this.#waiting?.reject(error ?? new Error('the connection was closed'));
+    socket.on('data', (chunk) => this.#receive(chunk));
+    socket.on('error', fail).on('close', () => fail());
+    this.#socket = socket;
+  }
+
+  #receive(chunk) {
+    this.#chunks.push(chunk);
+    const answer = wholeAnswer(this.#chunks);
+    if (!answer) return;
+    this.#chunks = [];
+    const { resolve } = this.#waiting;
+    this.#waiting = undefined;
+    resolve(answer);
+  }
+}
+
+const END_OF_HEAD = '\r\n\r\n';
+const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n');
+
+/** The answer, once all of it is there; chunks of a body stay as they were sent. */
+function wholeAnswer(chunks) {
+  const [first] = chunks;
+  const end = first.indexOf(END_OF_HEAD);
+  if (end < 0) return merged(chunks);
+  const head = first.toString('latin1', 0, end);
+  const status = Number(head.slice(9, 12));
+  const received = chunks.reduce((sum, chunk) => sum + chunk.length, 0) - end - END_OF_HEAD.length;
+  const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
+  const isWhole =
+    status === 204 || status === 304
+      ? true
+      : length === undefined
+        ? tailOf(chunks).equals(LAST_CHUNK)
+        : received >= Number(length);
+  if (!isWhole) return undefined;
+  return {
+    status,
+    bytes: received,
+    get body() {
+      return Buffer.concat(chunks)
+        .subarray(end + END_OF_HEAD.length)
+        .toString();
+    },
+  };
+}
+
+/** A head that came in two pieces is looked at as one. */
+function merged(chunks) {
+  if (chunks.length === 1) return undefined;
+  const whole = Buffer.concat(chunks);
+  chunks.splice(0, chunks.length, whole);
+  return whole.includes(END_OF_HEAD) ? wholeAnswer(chunks) : undefined;
+}
+
+function tailOf(chunks) {
+  const last = chunks.at(-1);
+  const tail = last.length < LAST_CHUNK.length ? Buffer.concat(chunks.slice(-8)) : last;
+  return tail.subarray(-LAST_CHUNK.length);
+}
+
+let addresses = 0;
+
+/** Limits hold for an address, and are never switched off: nobody comes twice from the same one. */
+function newAddress() {
+  const number = (addresses += 1);
+  return `10.${number >> 16}.${(number >> 8) & 255}.${number & 255}`;
+}

@@ -1,0 +1,140 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+
+/** How many there are of everything. */
+export const USERS = 100_000;
+export const GROUPS = 10_000;
+export const MEMBERSHIPS = 1_100_000;
+/** Of whom each has 20 sessions and 50 certificates: those at the end of the list. */
+export const LEAVERS = 1000;
+export const REVOKED = 100_000;
+
+/** Group 0 has everybody, group 1 ten people, and the others share what is left. */
+const SMALL_GROUP = 10;
+const SHARED = MEMBERSHIPS - USERS - SMALL_GROUP;
+
+const ORG = '01900000-0000-7000-9000-000000000000';
+const DOMAIN = 'scim.bench.example';
+const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
+
+/** Ids follow the time of creation, as those the server makes do. */
+export const userId = (n) => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
+export const groupId = (n) => `01900000-0000-7000-8001-${n.toString(16).padStart(12, '0')}`;
+
+/** A user as an identity provider describes them. */
+export function benchUser(n) {
+  return {
+    schemas: ['urn:ietf:params:scim:schemas:core:2.0:User', ENTERPRISE],
+    userName: `user-${n}@${DOMAIN}`,
+    externalId: `external-${n}`,
+    active: true,
+    displayName: `Given${n} Family`,
+    name: { givenName: `Given${n}`, familyName: 'Family', formatted: `Given${n} Family` },
+    title: 'Engineer',
+    locale: 'en-US',
+    emails: [{ value: `user-${n}@${DOMAIN}`, type: 'work', primary: true }],
+    phoneNumbers: [{ value: `+1 555 ${n}`, type: 'mobile' }],
+    [ENTERPRISE]: { employeeNumber: String(n), department: 'Research' },
+  };
+}
+
+/** The same in SQL, for everybody at once; `n` is who. */
+const ATTRIBUTES = `jsonb_build_object(
+  'displayName', 'Given' || n || ' Family',
+  'name', jsonb_build_object('givenName', 'Given' || n, 'familyName', 'Family', 'formatted', 'Given' || n || ' Family'),
+  'title', 'Engineer',
+  'locale', 'en-US',
+  'emails', jsonb_build_array(jsonb_build_object('value', 'user-' || n || '@${DOMAIN}', 'type', 'work', 'primary', true)),
+  'phoneNumbers', jsonb_build_array(jsonb_build_object('value', '+1 555 ' || n, 'type', 'mobile')),
+  '${ENTERPRISE}', jsonb_build_object('employeeNumber', n::text, 'department', 'Research'))`;
+const USER_ID = `('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`;
+const groupIdOf = (g) => `('01900000-0000-7000-8001-' || lpad(to_hex(${g}), 12, '0'))::uuid`;
+const userIdOf = (u) => `('01900000-0000-7000-8000-' || lpad(to_hex(${u}), 12, '0'))::uuid`;
+
+/** In the order of their ids, and without asking each row of a membership whether both of its ends are there. */
+const FILL = `
+SET session_replication_role = replica;
+INSERT INTO users (id, org_id, email, name, scim_managed, user_name, external_id, attributes)
+  SELECT ${USER_ID}, '${ORG}', 'user-' || n || '@${DOMAIN}', 'Given' || n || ' Family', true, 'user-' || n || '@${DOMAIN}',
+         'external-' || n, ${ATTRIBUTES}
+  FROM generate_series(0, ${USERS - 1}) n;
+INSERT INTO groups (id, org_id, display_name, external_id)
+  SELECT ${groupIdOf('n')}, '${ORG}', 'Group ' || n, 'group-' || n FROM generate_series(0, ${GROUPS - 1}) n;
+INSERT INTO group_members (group_id, user_id)
+  SELECT ${groupIdOf('0')}, ${USER_ID} FROM generate_series(0, ${USERS - 1}) n;
+INSERT INTO group_members (group_id, user_id)
+  SELECT ${groupIdOf('1')}, ${USER_ID} FROM generate_series(0, ${SMALL_GROUP - 1}) n;
+INSERT INTO group_members (group_id, user_id)
+  SELECT ${groupIdOf('g')}, ${userIdOf('u')} FROM (
+    SELECT 2 + k % ${GROUPS - 2} AS g, ((k % ${GROUPS - 2}) * 37 + k / ${GROUPS - 2} * 997) % ${USERS} AS u
+    FROM generate_series(0, ${SHARED - 1}) k) shared
+  ORDER BY g, u;
+INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)
+  SELECT gen_random_uuid(), ${USER_ID}, sha256(n::text::bytea), 'none', 0, 'packed', true, 'bench'
+  FROM generate_series(${USERS - LEAVERS}, ${USERS - 1}) n;
+INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
+  SELECT gen_random_uuid(), sha256((k.id || '-' || s)::bytea), 'verified', k.user_id, k.id, now(), now() + interval '1 day'
+  FROM authenticators k, generate_series(1, 20) s WHERE k.name = 'bench';
+INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after,
+                              valid_before)
+  SELECT 1000000 + n * 50 + c, ${USER_ID}, '${ORG}', gen_random_uuid(), 'bench', '{bench}', 'SHA256:bench', 'SHA256:bench',
+         now(), now() + interval '1 day'
+  FROM generate_series(${USERS - LEAVERS}, ${USERS - 1}) n, generate_series(1, 50) c;
+SET session_replication_role = DEFAULT;
+VACUUM ANALYZE users;
+VACUUM ANALYZE groups;
+VACUUM ANALYZE group_members;
+VACUUM ANALYZE authenticators;
+VACUUM ANALYZE sessions;
+VACUUM ANALYZE ssh_certificates`;
+
+/** Serials that have no order and no pattern, all revoked before they expire. */
+const REVOKE = `
+INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after,
+                              valid_before, revoked_at, revoke_reason, revoked_by)
+  SELECT 1700000000000 + n * 1000 + (n * 7919) % 1000, '${userId(0)}', '${ORG}', gen_random_uuid(), 'bench', '{bench}', 'SHA256:bench',
+         'SHA256:bench', now(), now() + interval '1 day', now(), 'bench', 'bench'
+  FROM generate_series(1, ${REVOKED}) n;
+VACUUM ANALYZE ssh_certificates`;
+
+/** The database of a running server, beside it: without its time-outs. */
+export class ScimData {
+  #database;
+
+  constructor(database) {
+    this.#database = database;
+  }
+
+  /**
+   * Puts an organization and all its people there.
+   *
+   * @returns the token of its identity provider
+   */
+  async fill() {
+    const token = `svc_scim_${randomBytes(32).toString('base64url')}`;
+    const hash = createHash('sha256').update(token).digest('hex');
+    await this.#run(`
+      INSERT INTO organizations (id, name, provisioned) VALUES ('${ORG}', '${DOMAIN}', true);
+      INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORG}', '${DOMAIN}', true, now());
+      INSERT INTO scim_tokens (id, org_id, hash, description, created_by, expires_at)
+      VALUES (gen_random_uuid(), '${ORG}', '\\x${hash}', 'bench', gen_random_uuid(), now() + interval '1 day')`);
+    await this.#run(FILL);
+    return token;
+  }
+
+  /** Revokes so many certificates as a key revocation list can be long. */
+  revoke() {
+    return this.#run(REVOKE);
+  }
+
+  /** Statement by statement: VACUUM runs in no transaction. */
+  async #run(statements) {
+    const client = new Client(this.#database);
+    await client.connect();
+    try {
+      for (const statement of statements.split(';')) await client.query(statement);
+    } finally {
+      await client.end();
+    }
+  }
+}
