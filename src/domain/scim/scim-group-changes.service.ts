@@ -4,6 +4,7 @@ import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue } from './attribute-value.js';
 import type { MemberChange } from './patch-group.js';
+import { isUuid } from './resource-id.js';
 import type { ScimActor } from './scim-actor.js';
 import {
   ScimGroupsRepository,
@@ -15,9 +16,6 @@ import {
 export interface NextGroup extends ScimGroupState {
   readonly members: readonly MemberChange[];
 }
-
-/** As PostgreSQL reads one; nobody has an id of another shape. */
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /**
  * Changes of groups by their identity provider: each under the lock of the group, whole or not at all. No change loads a
@@ -115,10 +113,6 @@ function idsAdded(change: MemberChange): readonly string[] {
 function idsOf(ids: readonly string[]): readonly string[] {
   if (!ids.every(isUuid)) throw noMember();
   return [...new Set(ids.map((id) => id.toLowerCase()))];
-}
-
-function isUuid(id: string): boolean {
-  return UUID.test(id);
 }
 
 function noMember(): DomainError {

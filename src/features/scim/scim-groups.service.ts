@@ -8,7 +8,7 @@ import { ScimGroupChanges, noGroup } from '#domain/scim/scim-group-changes.servi
 import { ScimGroupsRepository, type ScimGroup } from '#domain/scim/scim-groups.repository.js';
 import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
 import { ScimSearches } from '#domain/scim/scim-searches.service.js';
-import { isUuid } from './resource-id.js';
+import { isUuid } from '#domain/scim/resource-id.js';
 import { checkIfMatch } from './scim-answers.service.js';
 import { entityTag } from './scim-resources.js';
 

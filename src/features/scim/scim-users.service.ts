@@ -9,7 +9,7 @@ import { ScimSearches } from '#domain/scim/scim-searches.service.js';
 import { ScimUserChanges, noUser } from '#domain/scim/scim-user-changes.service.js';
 import { ScimUsersRepository, type ScimUser } from '#domain/scim/scim-users.repository.js';
 import { nextUser, storedUser } from '#domain/scim/user-state.js';
-import { isUuid } from './resource-id.js';
+import { isUuid } from '#domain/scim/resource-id.js';
 import { checkIfMatch } from './scim-answers.service.js';
 import { entityTag } from './scim-resources.js';
 
