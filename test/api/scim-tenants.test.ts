@@ -265,12 +265,12 @@ it('several users may have no e-mail at all', async () => {
 
 describe('a walk by cursor', () => {
   it.each([
-    { sortBy: '', users: 100_000, count: 1000 },
-    { sortBy: 'userName', users: 3000, count: 400 },
-    { sortBy: 'title', users: 3000, count: 400 },
+    { sortBy: '', users: 100_000, most: 1000 },
+    { sortBy: 'userName', users: 3000, most: 400 },
+    { sortBy: 'title', users: 3000, most: 400 },
   ])(
     'over $users users with deletes beside it, sorted by "$sortBy", loses and repeats nobody',
-    async ({ sortBy, users, count }) => {
+    async ({ sortBy, users, most }) => {
       const tenant = await addTenant(app);
       const ids = await insertUsers(app, tenant, users);
       const doomed = ids.filter((_, n) => n % 10 === 3);
@@ -283,7 +283,7 @@ describe('a walk by cursor', () => {
       };
       const staying = new Set(ids.filter((_, n) => n % 10 !== 3));
       while (cursor !== undefined) {
-        const path = withQuery('/Users', { cursor, count, attributes: 'id', sortBy });
+        const path = withQuery('/Users', { cursor, count: most, attributes: 'id', sortBy });
         const [{ status, json }] = await Promise.all([tenant.send('GET', path), remove()]);
         expect(status).toBe(200);
         seen.push(...(json.Resources as { id: string }[]).map(({ id }) => id));
