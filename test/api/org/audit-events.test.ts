@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AuditEventsRepository } from '../../../src/domain/audit/audit-events.repository.js';
+import { AuditLog } from '../../../src/domain/audit/audit.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { addMember, idOf, orgApi } from '../../support/org-api.js';
@@ -136,6 +137,19 @@ describe('the audit events of an organization', () => {
     expect([seen.length, new Set(seen).size]).toEqual([9, 9]);
     const all = (await events(admin)).events.map(({ id }) => id);
     expect(seen).toEqual(all);
+  });
+
+  it('of one transaction come in the order in which they were written', async () => {
+    const { admin, org } = await organization();
+    const log = app.nest.get(AuditLog);
+    const origin = { requestId: 'one transaction', ip: undefined, userAgent: undefined };
+    const turns = Array.from({ length: 9 }, (_, turn) => turn);
+    await app.dataSource.transaction(async (tx) => {
+      const event = { type: 'logout', actorId: null, subjectId: null, orgId: org, origin } as const;
+      for (const turn of turns) await log.record(tx, { ...event, details: { turn } });
+    });
+    const found = await events(admin);
+    expect(found.events.map(({ details }) => details['turn'])).toEqual(turns.toReversed());
   });
 
   it('go on after an event that was deleted since', async () => {
