@@ -2,6 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsRepository } from '../../src/domain/grants/artifacts.repository.js';
+import { IssuedTokensRepository } from '../../src/domain/grants/issued-tokens.repository.js';
+import { GatheredStatements } from '../../src/domain/grants/gathered-statements.service.js';
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
 import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
@@ -343,13 +345,16 @@ describe('de-provisioning', () => {
   );
 
   it.each([
-    ['deleting', remove],
-    ['deactivating', deactivate],
+    ['deleting', 'one by one', remove],
+    ['deactivating', 'one by one', deactivate],
+    ['deleting', 'together', remove],
+    ['deactivating', 'together', deactivate],
   ])(
-    '%s somebody for whom 12 clients are issued tokens leaves no grant and no token',
-    async (_name, act) => {
+    '%s somebody for whom 12 clients are issued tokens %s leaves no grant and no token',
+    async (_name, how, act) => {
+      const shared = app.nest.get(GatheredStatements, { strict: false });
       const grants = app.nest.get(GrantsRepository, { strict: false });
-      const artifacts = app.nest.get(ArtifactsRepository, { strict: false });
+      const tokens = app.nest.get(IssuedTokensRepository, { strict: false });
       const { manager } = app.dataSource;
       const { id: sessionId } = await oauth.session(person);
       const about = { clientId: 'svc-cli', userId: person.id, payload: {}, expiresIn: 600 };
@@ -357,18 +362,13 @@ describe('de-provisioning', () => {
       let issued = 0;
       const issue = async (): Promise<boolean> => {
         const id = randomBytes(32);
-        if (!(await grants.upsert(manager, { ...about, id, sessionId }))) return false;
-        return artifacts.issueToPerson(
-          manager,
-          {
-            ...about,
-            model: 'AccessToken',
-            id: randomBytes(32),
-            grantId: id,
-            userCode: null,
-          },
-          { auditId: randomUUID(), origin: ORIGIN, details: {} },
-        );
+        const grant = { ...about, id, sessionId };
+        const tokenId = randomBytes(32);
+        const token = { ...about, model: 'AccessToken', id: tokenId, grantId: id, userCode: null };
+        const note = { auditId: randomUUID(), origin: ORIGIN, details: {} };
+        return how === 'together'
+          ? (await shared.writeGrant(grant)) && shared.issueToPerson(token, note)
+          : (await grants.upsert(manager, grant)) && tokens.issueToPerson(manager, token, note);
       };
       const load = Array.from({ length: 12 }, async () => {
         while (await issue()) {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { LiveGrant } from './live-grant.js';
 
 /** What the OAuth library keeps under one of its ids, and what we index of it. */
 export interface Artifact {
@@ -15,10 +16,13 @@ export interface Artifact {
   readonly expiresIn: number;
 }
 
-/** What is found again: the payload, and when it was consumed, if it was (seconds of the epoch). */
+/** What is found again. */
 export interface StoredArtifact {
   readonly payload: Record<string, unknown>;
+  /** When it was consumed, if it was: seconds of the epoch. */
   readonly consumed: number | undefined;
+  /** The grant that it hangs on, if it hangs on one whose holder may be issued something. */
+  readonly grant: LiveGrant | undefined;
 }
 
 /** The key of a row: whoever reads the table learns no code and no token. */

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { inOrder, sql } from '#platform/database/sql.js';
+import { doneOf, inOrder, sql } from '#platform/database/sql.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
+import type { TokenAudit } from './issued-tokens.repository.js';
+import { liveGrant, type GrantOfHolder } from './live-grant.js';
 
 /** Which row: the library's model, and the hash of its id. */
 export interface ArtifactKey {
@@ -10,32 +11,28 @@ export interface ArtifactKey {
   readonly id: Buffer;
 }
 
-/** What the audit log keeps of a token. */
-export interface TokenAudit {
-  readonly auditId: string;
-  readonly origin: AuditOrigin;
-  readonly details: object;
-}
-
-interface Row {
+interface Row extends Partial<GrantOfHolder> {
   n: number;
-  payload: Record<string, unknown>;
+  artifact: Record<string, unknown>;
   consumed: string | null;
 }
 
 /** Codes, tokens and whatever else the OAuth library keeps: rows that are gone with the grant they hang on. */
 @Injectable()
 export class ArtifactsRepository {
-  /** The rows of some keys, in the order of the keys. */
+  /** The rows of some keys, in the order of the keys, each with the grant that it hangs on and who is behind that. */
   async find(
     tx: EntityManager,
     keys: readonly ArtifactKey[],
   ): Promise<(StoredArtifact | undefined)[]> {
     const rows = await sql<Row>(tx)`
-      SELECT k.n::int, a.payload, extract(epoch FROM a.consumed_at)::bigint AS consumed
+      SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::bigint AS consumed,
+             g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
+             h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
       FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
         WITH ORDINALITY AS k (model, id, n)
-      JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id`;
+      JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+      LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id`;
     return inOrder(keys.length, rows, stored);
   }
 
@@ -52,121 +49,63 @@ export class ArtifactsRepository {
   }
 
   /**
-   * Records a token of a person, and its audit row, or nothing: one statement. It takes the user row FOR SHARE, then the
-   * session row, the order in which de-provisioning takes them; whichever comes second sees what the first did.
+   * {@link upsert} for many at once. It waits for nobody: what somebody holds a lock on, or what is behind it, is not written
+   * here, and of the same row twice the first is.
    *
-   * @returns false when the account is inactive, or the session or the grant is gone
+   * @returns whether each was written; one that was not may still be, by itself
    */
-  async issueToPerson(
-    tx: EntityManager,
-    { model, id, payload, grantId, clientId, userId, expiresIn }: Artifact,
-    { auditId, origin, details }: TokenAudit,
-  ): Promise<boolean> {
-    const issued = await sql<{ user_id: string }>(tx)`
-      WITH account AS MATERIALIZED (
-        SELECT id, org_id FROM users WHERE id = ${userId} AND active FOR SHARE
-      ), live AS MATERIALIZED (
-        SELECT g.id AS grant_id, a.id AS user_id, a.org_id
-        FROM account a JOIN oauth_grants g ON g.user_id = a.id JOIN sessions s ON s.id = g.session_id
-        WHERE g.id = ${grantId} AND s.expires_at > now()
-        FOR SHARE OF s
-      ), issued AS (
-        INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
-        SELECT ${model}, ${id}, ${JSON.stringify(payload)}::jsonb, grant_id, ${clientId}, user_id,
-               now() + make_interval(secs => ${expiresIn})
-        FROM live
-        RETURNING user_id
-      )
-      INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details)
-      SELECT ${auditId}, 'oauth_token_issued', 'oauth', l.user_id, l.user_id, l.org_id, ${origin.requestId},
-             ${origin.ip ?? null}, ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
-      FROM live l JOIN issued i ON i.user_id = l.user_id
-      RETURNING subject_id AS user_id`;
-    return issued.length === 1;
-  }
-
-  /**
-   * Records a token of a client's own, and its audit row: one statement. It takes the row of the client's owner first, as
-   * de-provisioning does.
-   *
-   * @returns false when the client is gone, or its owner is inactive or may be issued nothing under their address
-   */
-  async issueToClient(
-    tx: EntityManager,
-    { model, id, payload, clientId, expiresIn }: Artifact,
-    { auditId, origin, details }: TokenAudit,
-  ): Promise<boolean> {
-    const issued = await sql<{ id: string }>(tx)`
-      WITH owner AS MATERIALIZED (
-        SELECT u.id FROM oauth_clients c JOIN users u ON u.id = c.owner_id
-        WHERE c.id = ${clientId} AND u.active AND is_own_address(u.org_id, u.email) FOR SHARE OF u
-      ), client AS MATERIALIZED (
-        SELECT c.id, c.org_id FROM (SELECT count(*) FROM owner) first
-        JOIN oauth_clients c ON c.id = ${clientId} AND (c.owner_id IS NULL OR c.owner_id IN (SELECT id FROM owner))
-        FOR KEY SHARE OF c
-      ), issued AS (
-        INSERT INTO oauth_artifacts (model, id, payload, client_id, expires_at)
-        SELECT ${model}, ${id}, ${JSON.stringify(payload)}::jsonb, id, now() + make_interval(secs => ${expiresIn})
-        FROM client
-        RETURNING client_id
-      )
-      INSERT INTO audit_events (id, type, class, org_id, request_id, ip, user_agent, details)
-      SELECT ${auditId}, 'oauth_token_issued', 'oauth', c.org_id, ${origin.requestId}, ${origin.ip ?? null},
-             ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
-      FROM client c JOIN issued i ON i.client_id = c.id
-      RETURNING id`;
-    return issued.length === 1;
-  }
-
-  /**
-   * {@link issueToClient} for many at once, in the order they are asked for. It waits for nobody: where somebody holds a lock
-   * on what is behind a token, that one is not issued here.
-   *
-   * @returns whether each was issued; one that was not may still be, by itself
-   */
-  async issueToClients(
-    tx: EntityManager,
-    issues: readonly { readonly token: Artifact; readonly audit: TokenAudit }[],
-  ): Promise<boolean[]> {
-    const asked = issues.map(({ token, audit: { auditId, origin, details } }, n) => ({
-      n,
-      model: token.model,
-      id: token.id.toString('hex'),
-      payload: token.payload,
-      client_id: token.clientId,
-      expires_in: token.expiresIn,
-      audit_id: auditId,
-      request_id: origin.requestId,
-      ip: origin.ip,
-      user_agent: origin.userAgent,
-      details,
-    }));
-    const issued = await sql<{ n: number }>(tx)`
+  async upsertMany(tx: EntityManager, artifacts: readonly Artifact[]): Promise<boolean[]> {
+    const firsts = new Map<string, object>();
+    for (const [n, artifact] of artifacts.entries()) {
+      const { model, id, payload, grantId, clientId, userId, userCode, expiresIn } = artifact;
+      if (firsts.has(keyOf(artifact))) continue;
+      firsts.set(keyOf(artifact), {
+        n,
+        model,
+        id: id.toString('hex'),
+        payload,
+        grant_id: grantId?.toString('hex'),
+        client_id: clientId,
+        user_id: userId,
+        user_code: userCode,
+        expires_in: expiresIn,
+      });
+    }
+    const written = await sql<{ n: number }>(tx)`
       WITH asked AS MATERIALIZED (
-        SELECT * FROM jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) AS k (
-          n int, model text, id text, payload jsonb, client_id text, expires_in int, audit_id uuid, request_id text, ip inet,
-          user_agent text, details jsonb)
-      ), owner AS MATERIALIZED (
-        SELECT u.id FROM oauth_clients c JOIN users u ON u.id = c.owner_id
-        WHERE c.id IN (SELECT client_id FROM asked) AND u.active AND is_own_address(u.org_id, u.email)
-        FOR SHARE OF u SKIP LOCKED
+        SELECT k.n, k.model, decode(k.id, 'hex') AS id, k.payload, decode(k.grant_id, 'hex') AS grant_id, k.client_id,
+               k.user_id, k.user_code, k.expires_in
+        FROM jsonb_to_recordset(${JSON.stringify([...firsts.values()])}::jsonb) AS k (
+          n int, model text, id text, payload jsonb, grant_id text, client_id text, user_id uuid, user_code text,
+          expires_in int)
+      ), account AS MATERIALIZED (
+        SELECT id FROM users WHERE id IN (SELECT user_id FROM asked) FOR KEY SHARE SKIP LOCKED
       ), client AS MATERIALIZED (
-        SELECT c.id, c.org_id FROM (SELECT count(*) FROM owner) first
-        JOIN oauth_clients c ON c.id IN (SELECT client_id FROM asked)
-          AND (c.owner_id IS NULL OR c.owner_id IN (SELECT id FROM owner))
-        FOR KEY SHARE OF c SKIP LOCKED
-      ), issued AS (
-        INSERT INTO oauth_artifacts (model, id, payload, client_id, expires_at)
-        SELECT k.model, decode(k.id, 'hex'), k.payload, c.id, now() + make_interval(secs => k.expires_in)
-        FROM asked k JOIN client c ON c.id = k.client_id
-      ), audited AS (
-        INSERT INTO audit_events (id, type, class, org_id, request_id, ip, user_agent, details)
-        SELECT k.audit_id, 'oauth_token_issued', 'oauth', c.org_id, k.request_id, k.ip, k.user_agent, k.details
-        FROM asked k JOIN client c ON c.id = k.client_id
+        SELECT id FROM oauth_clients WHERE id IN (SELECT client_id FROM asked) FOR KEY SHARE SKIP LOCKED
+      ), allowed AS MATERIALIZED (
+        SELECT id FROM oauth_grants WHERE id IN (SELECT grant_id FROM asked) FOR KEY SHARE SKIP LOCKED
+      ), held AS MATERIALIZED (
+        SELECT a.model, a.id FROM asked k JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+        FOR NO KEY UPDATE OF a SKIP LOCKED
+      ), free AS MATERIALIZED (
+        SELECT k.n, k.model, k.id FROM asked k
+        WHERE (k.user_id IS NULL OR k.user_id IN (SELECT id FROM account))
+          AND (k.client_id IS NULL OR k.client_id IN (SELECT id FROM client))
+          AND (k.grant_id IS NULL OR k.grant_id IN (SELECT id FROM allowed))
+          AND ((k.model, k.id) IN (SELECT model, id FROM held)
+               OR NOT EXISTS (SELECT 1 FROM oauth_artifacts a WHERE a.model = k.model AND a.id = k.id))
+      ), written AS (
+        INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, user_code, expires_at)
+        SELECT k.model, k.id, k.payload, k.grant_id, k.client_id, k.user_id, k.user_code,
+               now() + make_interval(secs => k.expires_in)
+        FROM asked k JOIN free f ON f.n = k.n
+        ORDER BY k.model, k.id
+        ON CONFLICT (model, id) DO UPDATE SET
+          payload = EXCLUDED.payload, grant_id = EXCLUDED.grant_id, user_id = EXCLUDED.user_id,
+          expires_at = EXCLUDED.expires_at
       )
-      SELECT k.n FROM asked k JOIN client c ON c.id = k.client_id`;
-    const done = new Set(issued.map(({ n }) => n));
-    return issues.map((_, n) => done.has(n));
+      SELECT n FROM free`;
+    return doneOf(artifacts, written);
   }
 
   /** Consumes a row: true for exactly one caller. One that is consumed stays, so that its second use is seen. */
@@ -176,6 +115,27 @@ export class ArtifactsRepository {
       WHERE model = ${model} AND id = ${id} AND consumed_at IS NULL
       RETURNING model`;
     return won.length === 1;
+  }
+
+  /**
+   * {@link consume} for many at once. It waits for nobody: a row that somebody holds is not consumed here.
+   *
+   * @returns true for exactly one caller of each; who was not the one may still be, by itself
+   */
+  async consumeMany(tx: EntityManager, keys: readonly ArtifactKey[]): Promise<boolean[]> {
+    const won = await sql<{ model: string; id: Buffer }>(tx)`
+      WITH free AS MATERIALIZED (
+        SELECT a.model, a.id
+        FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[]) AS k (model, id)
+        JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+        WHERE a.consumed_at IS NULL
+        FOR NO KEY UPDATE OF a SKIP LOCKED
+      )
+      UPDATE oauth_artifacts a SET consumed_at = now() FROM free f
+      WHERE a.model = f.model AND a.id = f.id AND a.consumed_at IS NULL
+      RETURNING a.model, a.id`;
+    const winners = new Set(won.map(keyOf));
+    return keys.map((key) => winners.delete(keyOf(key)));
   }
 
   async destroy(tx: EntityManager, { model, id }: ArtifactKey): Promise<void> {
@@ -204,6 +164,18 @@ export class ArtifactsRepository {
   }
 }
 
-function stored({ payload, consumed }: Row): StoredArtifact {
-  return { payload, consumed: consumed === null ? undefined : Number(consumed) };
+function stored({ artifact, consumed, ...grant }: Row): StoredArtifact {
+  return {
+    payload: artifact,
+    consumed: consumed === null ? undefined : Number(consumed),
+    grant: isOfHolder(grant) ? liveGrant(grant) : undefined,
+  };
+}
+
+function isOfHolder(grant: Partial<GrantOfHolder>): grant is GrantOfHolder {
+  return grant.session_id !== null;
+}
+
+function keyOf({ model, id }: ArtifactKey): string {
+  return `${model} ${id.toString('hex')}`;
 }

@@ -2,10 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { Gather } from '#platform/database/gather.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
-import { ArtifactsRepository, type ArtifactKey, type TokenAudit } from './artifacts.repository.js';
+import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
 import { ClientsRepository, type LiveClient } from './clients.repository.js';
 import type { GrantHolder } from './grant-holder.js';
-import { GrantsRepository, type LiveGrant } from './grants.repository.js';
+import { GrantsRepository, type GrantRow } from './grants.repository.js';
+import { IssuedTokensRepository, type Issue, type TokenAudit } from './issued-tokens.repository.js';
+import type { LiveGrant } from './live-grant.js';
 import { ReplaysRepository, type Spend } from './replays.repository.js';
 
 /**
@@ -18,21 +20,30 @@ export class GatheredStatements {
   readonly #clients: Gather<string, LiveClient | undefined>;
   readonly #grants: Gather<Buffer, LiveGrant | undefined>;
   readonly #holders: Gather<Buffer, GrantHolder | undefined>;
-  readonly #tokens: Gather<{ readonly token: Artifact; readonly audit: TokenAudit }, boolean>;
+  readonly #ofClients: Gather<Issue, boolean>;
+  readonly #ofPeople: Gather<Issue, boolean>;
+  readonly #writes: Gather<Artifact, boolean>;
+  readonly #uses: Gather<ArtifactKey, boolean>;
+  readonly #newGrants: Gather<GrantRow, boolean>;
   readonly #spends: Gather<Spend, boolean>;
 
   constructor(
     private readonly manager: EntityManager,
     private readonly artifacts: ArtifactsRepository,
     clients: ClientsRepository,
-    grants: GrantsRepository,
+    private readonly grants: GrantsRepository,
+    private readonly issued: IssuedTokensRepository,
     replays: ReplaysRepository,
   ) {
     this.#artifacts = new Gather((keys) => artifacts.find(manager, keys));
     this.#clients = new Gather((ids) => clients.findLive(manager, ids));
     this.#grants = new Gather((ids) => grants.find(manager, ids));
     this.#holders = new Gather((hashes) => grants.holdersOfBrowsers(manager, hashes));
-    this.#tokens = new Gather((issues) => artifacts.issueToClients(manager, issues));
+    this.#ofClients = new Gather((issues) => issued.issueToClients(manager, issues));
+    this.#ofPeople = new Gather((issues) => issued.issueToPeople(manager, issues));
+    this.#writes = new Gather((rows) => artifacts.upsertMany(manager, rows));
+    this.#uses = new Gather((keys) => artifacts.consumeMany(manager, keys));
+    this.#newGrants = new Gather((rows) => grants.insertMany(manager, rows));
     this.#spends = new Gather((spends) => replays.spend(manager, spends));
   }
 
@@ -56,10 +67,36 @@ export class GatheredStatements {
     return this.#holders.ask(tokenHash);
   }
 
-  /** {@link ArtifactsRepository.issueToClient}: by itself where the rows behind it are locked, or not what they should be. */
+  // What is written goes by itself where the rows behind it are locked, or not what they should be: that waits, and decides.
+
+  /** {@link IssuedTokensRepository.issueToClient} */
   async issueToClient(token: Artifact, audit: TokenAudit): Promise<boolean> {
-    const isIssued = await this.#tokens.ask({ token, audit });
-    return isIssued || this.artifacts.issueToClient(this.manager, token, audit);
+    const isIssued = await this.#ofClients.ask({ token, audit });
+    return isIssued || this.issued.issueToClient(this.manager, token, audit);
+  }
+
+  /** {@link IssuedTokensRepository.issueToPerson} */
+  async issueToPerson(token: Artifact, audit: TokenAudit): Promise<boolean> {
+    const isIssued = await this.#ofPeople.ask({ token, audit });
+    return isIssued || this.issued.issueToPerson(this.manager, token, audit);
+  }
+
+  /** {@link ArtifactsRepository.upsert} */
+  async writeArtifact(artifact: Artifact): Promise<void> {
+    const isWritten = await this.#writes.ask(artifact);
+    if (!isWritten) await this.artifacts.upsert(this.manager, artifact);
+  }
+
+  /** {@link ArtifactsRepository.consume} */
+  async consume(key: ArtifactKey): Promise<boolean> {
+    const isConsumed = await this.#uses.ask(key);
+    return isConsumed || this.artifacts.consume(this.manager, key);
+  }
+
+  /** {@link GrantsRepository.upsert} */
+  async writeGrant(grant: GrantRow): Promise<boolean> {
+    const isWritten = await this.#newGrants.ask(grant);
+    return isWritten || this.grants.upsert(this.manager, grant);
   }
 
   /** {@link ReplaysRepository.spend} */

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { ApplicationsRepository } from './applications.repository.js';
 import { ArtifactsRepository } from './artifacts.repository.js';
+import { IssuedTokensRepository } from './issued-tokens.repository.js';
 import { ClientSecretsRepository } from './client-secrets.repository.js';
 import { ClientsRepository } from './clients.repository.js';
 import { DeviceCodesRepository } from './device-codes.repository.js';
@@ -18,6 +19,7 @@ import { ReplaysRepository } from './replays.repository.js';
   providers: [
     ApplicationsRepository,
     ArtifactsRepository,
+    IssuedTokensRepository,
     ClientSecretsRepository,
     ClientsRepository,
     DeviceCodesRepository,
@@ -28,6 +30,7 @@ import { ReplaysRepository } from './replays.repository.js';
   exports: [
     ApplicationsRepository,
     ArtifactsRepository,
+    IssuedTokensRepository,
     ClientSecretsRepository,
     ClientsRepository,
     DeviceCodesRepository,

@@ -2,6 +2,13 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { inOrder, sql } from '#platform/database/sql.js';
 import type { GrantHolder } from './grant-holder.js';
+import {
+  holder,
+  liveGrant,
+  type GrantOfHolder,
+  type HolderRow,
+  type LiveGrant,
+} from './live-grant.js';
 
 /** A grant as it is kept: of whom, to which client, on which session. */
 export interface GrantRow {
@@ -12,35 +19,6 @@ export interface GrantRow {
   readonly payload: object;
   /** Seconds from now; the session ends it in any case. */
   readonly expiresIn: number;
-}
-
-/** A grant whose holder may still be issued something. */
-export interface LiveGrant {
-  readonly payload: Record<string, unknown>;
-  readonly holder: GrantHolder;
-  /** That the grant itself is over, if not the session that it hangs on. */
-  readonly isOver: boolean;
-}
-
-interface HolderRow {
-  user_id: string;
-  org_id: string | null;
-  email: string | null;
-  name: string | null;
-  is_org_admin: boolean;
-  session_id: string;
-  level: 'verified' | 'synthetic';
-  authenticator_id: string | null;
-  aaguid: string | null;
-  auth_time: Date;
-  amr: string[];
-  acr: string | null;
-  expires_at: Date;
-}
-
-interface GrantOfHolder extends HolderRow {
-  payload: Record<string, unknown>;
-  is_over: boolean;
 }
 
 /** Seconds: longer than any token takes to be issued. */
@@ -71,6 +49,45 @@ export class GrantsRepository {
       ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload
       RETURNING client_id`;
     return written.length === 1;
+  }
+
+  /**
+   * {@link upsert} for many new grants at once. It waits for nobody: where somebody holds a lock on what is behind a grant,
+   * that one is not written here.
+   *
+   * @returns whether each was written; one that was not may still be, by itself
+   */
+  async insertMany(tx: EntityManager, grants: readonly GrantRow[]): Promise<boolean[]> {
+    const asked = grants.map(({ id, clientId, userId, sessionId, payload, expiresIn }) => ({
+      id: id.toString('hex'),
+      client_id: clientId,
+      user_id: userId,
+      session_id: sessionId,
+      payload,
+      expires_in: expiresIn,
+    }));
+    const written = await sql<{ id: string }>(tx)`
+      WITH asked AS MATERIALIZED (
+        SELECT decode(k.id, 'hex') AS id, k.client_id, k.user_id, k.session_id, k.payload, k.expires_in
+        FROM jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) AS k (
+          id text, client_id text, user_id uuid, session_id uuid, payload jsonb, expires_in int)
+      ), account AS MATERIALIZED (
+        SELECT id FROM users WHERE id IN (SELECT user_id FROM asked) AND active FOR SHARE SKIP LOCKED
+      ), live AS MATERIALIZED (
+        SELECT s.id AS session_id, a.id AS user_id FROM account a JOIN sessions s ON s.user_id = a.id
+        WHERE s.id IN (SELECT session_id FROM asked) AND s.level <> 'bootstrap' AND s.expires_at > now()
+        FOR SHARE OF s SKIP LOCKED
+      ), client AS MATERIALIZED (
+        SELECT id FROM oauth_clients WHERE id IN (SELECT client_id FROM asked) FOR KEY SHARE SKIP LOCKED
+      )
+      INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
+      SELECT k.id, c.id, l.user_id, l.session_id, k.payload, now() + make_interval(secs => k.expires_in)
+      FROM asked k JOIN live l ON l.session_id = k.session_id AND l.user_id = k.user_id JOIN client c ON c.id = k.client_id
+      ORDER BY k.id
+      ON CONFLICT (id) DO NOTHING
+      RETURNING encode(id, 'hex') AS id`;
+    const winners = new Set(written.map(({ id }) => id));
+    return asked.map(({ id }) => winners.delete(id));
   }
 
   /** The grants of some ids, in their order, with who is behind each, if they may still be issued anything. */
@@ -153,26 +170,4 @@ export class GrantsRepository {
     const [found] = await this.holdersOfBrowsers(tx, [tokenHash]);
     return found;
   }
-}
-
-function liveGrant(row: GrantOfHolder): LiveGrant {
-  return { payload: row.payload, holder: holder(row), isOver: row.is_over };
-}
-
-function holder(row: HolderRow): GrantHolder {
-  return {
-    userId: row.user_id,
-    orgId: row.org_id,
-    email: row.email,
-    name: row.name,
-    isOrgAdmin: row.is_org_admin,
-    sessionId: row.session_id,
-    hardwareVerified: row.level === 'verified',
-    authenticatorId: row.authenticator_id,
-    hardwareAaguid: row.aaguid,
-    authTime: row.auth_time,
-    amr: row.amr,
-    acr: row.acr,
-    expiresAt: row.expires_at,
-  };
 }

@@ -110,6 +110,15 @@ export function inOrder<Row extends { readonly n: number }, Answer>(
   return answers;
 }
 
+/** Whether each of what was asked for, numbered from 0, is among the rows of what was done. */
+export function doneOf(
+  asked: readonly unknown[],
+  rows: readonly { readonly n: number }[],
+): boolean[] {
+  const done = new Set(rows.map(({ n }) => n));
+  return asked.map((_, n) => done.has(n));
+}
+
 async function run<Row>(
   runner: QueryRunner,
   statement: Statement,

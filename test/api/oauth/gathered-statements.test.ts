@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GatheredStatements } from '../../../src/domain/grants/gathered-statements.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { count } from '../../support/rows.js';
+import { count, rows } from '../../support/rows.js';
 
 const OWNERS = ['ada@gathered.example', 'bob@gathered.example'];
 const ORIGIN = { requestId: 'r', ip: '192.0.2.7', userAgent: 'test' };
@@ -115,5 +115,168 @@ describe('statements that requests share', () => {
     await app.dataSource.query('UPDATE users SET active = true');
     expect(await statements.findClient(bob)).toMatchObject({ id: bob });
     await Promise.all(earlier);
+  });
+
+  describe('that write for people', () => {
+    interface Person {
+      readonly id: string;
+      readonly sessionId: string;
+    }
+    let people: readonly [Person, Person];
+    beforeAll(async () => {
+      people = (await Promise.all(
+        OWNERS.map(async (email) => {
+          const [row] = await rows<Person>(
+            app.dataSource,
+            `SELECT u.id, s.id AS "sessionId" FROM users u JOIN sessions s ON s.user_id = u.id
+             WHERE u.email = $1 AND s.level = 'verified'`,
+            [email],
+          );
+          return row;
+        }),
+      )) as [Person, Person];
+    });
+
+    const grant = async ({ id: userId, sessionId }: Person, id = randomBytes(32)) => {
+      const about = { clientId: 'svc-cli', userId, sessionId, payload: { userId }, expiresIn: 60 };
+      const isWritten = await statements.writeGrant({ id, ...about });
+      return isWritten ? id : undefined;
+    };
+    const artifact = (person: Person, grantId: Buffer | undefined, payload: object = {}) => ({
+      model: 'AuthorizationCode',
+      id: randomBytes(32),
+      payload,
+      grantId: grantId ?? null,
+      clientId: 'svc-cli',
+      userId: person.id,
+      userCode: null,
+      expiresIn: 60,
+    });
+    const token = (person: Person, grantId: Buffer | undefined) =>
+      statements.issueToPerson(
+        { ...artifact(person, grantId), model: 'AccessToken' },
+        { auditId: randomUUID(), origin: ORIGIN, details: { grant: grantId?.toString('hex') } },
+      );
+    const rowsOf = (grantId: Buffer | undefined, model: string) =>
+      count(app.dataSource, 'oauth_artifacts WHERE grant_id = $1 AND model = $2', [grantId, model]);
+
+    it('each has the grant, the code and the token that it asked for, and an audit row with the token', async () => {
+      const [ada, bob] = people;
+      const grants = await Promise.all([ada, bob, ada].map((person) => grant(person)));
+      expect(grants).not.toContain(undefined);
+      const codes = [ada, bob, ada].map((person, n) => artifact(person, grants[n], { n }));
+      await Promise.all(codes.map((code) => statements.writeArtifact(code)));
+      const found = await Promise.all(codes.map((code) => statements.findArtifact(code)));
+      expect(found).toMatchObject(
+        [ada, bob, ada].map(({ id }, n) => ({
+          payload: { n },
+          grant: { payload: { userId: id }, isOver: false, holder: { userId: id } },
+        })),
+      );
+      const issued = await Promise.all(
+        [ada, bob, ada].map((person, n) => token(person, grants[n])),
+      );
+      expect(issued).toEqual([true, true, true]);
+      for (const id of grants) {
+        expect(await rowsOf(id, 'AccessToken')).toBe(1);
+        const audited = "audit_events WHERE details ->> 'grant' = $1";
+        expect(await count(app.dataSource, audited, [id?.toString('hex')])).toBe(1);
+      }
+    });
+
+    it("nothing is written under somebody else's grant or session, or one that is gone", async () => {
+      const [ada, bob] = people;
+      const mine = await grant(ada);
+      expect(await grant({ ...ada, sessionId: bob.sessionId })).toBeUndefined();
+      expect(await grant({ ...ada, sessionId: randomUUID() })).toBeUndefined();
+      const issued = [token(ada, mine), token(bob, mine), token(ada, randomBytes(32))];
+      expect(await Promise.all(issued)).toEqual([true, false, false]);
+      const written = [mine, randomBytes(32), undefined].map((id) =>
+        statements.writeArtifact(artifact(ada, id)),
+      );
+      const settled = await Promise.allSettled(written);
+      expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect(settled[1]).toMatchObject({ reason: { code: '23503' } });
+    });
+
+    it('a row that comes twice at once is written twice, and the last stays', async () => {
+      const [ada] = people;
+      const row = artifact(ada, await grant(ada));
+      const payloads = [1, 2, 3].map((turn) => ({ turn }));
+      await Promise.all(payloads.map((payload) => statements.writeArtifact({ ...row, payload })));
+      const found = await statements.findArtifact(row);
+      expect(payloads).toContainEqual(found?.payload);
+      await statements.writeArtifact({ ...row, payload: { turn: 4 } });
+      expect(await statements.findArtifact(row)).toMatchObject({ payload: { turn: 4 } });
+    });
+
+    it('a row is consumed once, by whoever asked first, and what is none never', async () => {
+      const [ada, bob] = people;
+      const codes = [artifact(ada, await grant(ada)), artifact(bob, await grant(bob))];
+      await Promise.all(codes.map((code) => statements.writeArtifact(code)));
+      const [one, other] = codes as [(typeof codes)[0], (typeof codes)[0]];
+      const nobody = artifact(ada, undefined);
+      const consumed = [one, other, one, nobody, other].map((code) => statements.consume(code));
+      expect(await Promise.all(consumed)).toEqual([true, true, false, false, false]);
+      expect(await statements.consume(one)).toBe(false);
+    });
+
+    it('waits for somebody who is being deactivated, issues them nothing, and holds up nobody else', async () => {
+      const [ada, bob] = people;
+      const grants = [await grant(ada), await grant(bob)] as const;
+      const ofAda = artifact(ada, grants[0]);
+      const ofBob = artifact(bob, grants[1]);
+      await Promise.all([ofAda, ofBob].map((code) => statements.writeArtifact(code)));
+      const done: string[] = [];
+      const note = async (name: string, act: Promise<unknown>) => {
+        done.push(`${name} ${String(await act)}`);
+      };
+      let pending: Promise<void>[] = [];
+      await app.dataSource.transaction(async (tx) => {
+        await tx.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [ada.id]);
+        await tx.query('UPDATE users SET active = false WHERE id = $1', [ada.id]);
+        await tx.query('UPDATE oauth_artifacts SET consumed_at = now() WHERE id = $1', [ofAda.id]);
+        pending = [
+          note('ada consumes', statements.consume(ofAda)),
+          note('bob consumes', statements.consume(ofBob)),
+          note('ada is granted', grant(ada)),
+          note('bob is granted', grant(bob, Buffer.from('granted'))),
+          note('ada is issued', token(ada, grants[0])),
+          note('bob is issued', token(bob, grants[1])),
+          note('ada writes', statements.writeArtifact(artifact(ada, grants[0]))),
+          note('bob writes', statements.writeArtifact(artifact(bob, grants[1]))),
+        ];
+        await expect.poll(() => done.length).toBe(4);
+        await lockWaiters(4);
+        expect(done.toSorted()).toEqual([
+          'bob consumes true',
+          'bob is granted granted',
+          'bob is issued true',
+          'bob writes undefined',
+        ]);
+      });
+      await Promise.all(pending);
+      const ofAdas = done.filter((line) => line.startsWith('ada')).toSorted();
+      expect(ofAdas).toEqual([
+        'ada consumes false',
+        'ada is granted undefined',
+        'ada is issued false',
+        'ada writes undefined', // nobody is issued anything of it: the holder is looked up live
+      ]);
+      expect(await rowsOf(grants[0], 'AccessToken')).toBe(0);
+      await app.dataSource.query('UPDATE users SET active = true');
+    });
+
+    /** Waits until so many statements of this database wait for a lock. */
+    async function lockWaiters(statementsAtOnce: number): Promise<void> {
+      await expect
+        .poll(() =>
+          count(
+            app.dataSource,
+            "pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+          ),
+        )
+        .toBe(statementsAtOnce);
+    }
   });
 });

@@ -65,17 +65,16 @@ export class Adapters {
     const key = (id: string) => ({ model, id: artifactId(id) });
     return {
       upsert: (id, payload, expiresIn) =>
-        goneIsRefused(
-          this.artifacts.upsert(this.manager, artifactOf(model, id, payload, expiresIn)),
-        ),
+        goneIsRefused(this.statements.writeArtifact(artifactOf(model, id, payload, expiresIn))),
       find: async (id) => {
         const found = await this.statements.findArtifact(key(id));
         if (!found) return undefined;
         noteReuse(found);
+        noteGrant(found);
         return { ...found.payload, jti: id, consumed: found.consumed };
       },
       consume: async (id) => {
-        if (await this.artifacts.consume(this.manager, key(id))) return;
+        if (await this.statements.consume(key(id))) return;
         // Somebody was faster, in this very moment: with a code that is theft, and what it gives is taken back (RFC 6749
         // §4.1.2). One that comes later the library sees as consumed, and takes its grant back by itself.
         const [first] = await this.artifacts.find(this.manager, [key(id)]);
@@ -106,7 +105,7 @@ export class Adapters {
   #grantAdapter(): Pick<Adapter, 'upsert' | 'find' | 'destroy'> {
     return {
       upsert: async (id, payload, expiresIn = 0) => {
-        const written = await this.grants.upsert(this.manager, {
+        const written = await this.statements.writeGrant({
           id: artifactId(id),
           clientId: payload.clientId ?? '',
           userId: payload.accountId ?? '',
@@ -169,7 +168,7 @@ export class Adapters {
     };
     const issued =
       model === 'AccessToken'
-        ? await this.artifacts.issueToPerson(this.manager, artifact, audit)
+        ? await this.statements.issueToPerson(artifact, audit)
         : await this.statements.issueToClient(artifact, audit);
     if (!issued) throw new errors.InvalidGrant('the session has ended');
   }
@@ -180,6 +179,13 @@ function noteReuse({ consumed }: StoredArtifact): void {
   const ctx = Provider.ctx;
   if (consumed === undefined || !ctx) return;
   exchangeOf(ctx).isReusedAtOnce = Date.now() / 1000 - consumed < AT_ONCE;
+}
+
+/** Remembers the grant of a code or a token, which the library asks for next. */
+function noteGrant({ payload, grant }: StoredArtifact): void {
+  const ctx = Provider.ctx;
+  const id = payload['grantId'];
+  if (ctx && typeof id === 'string') exchangeOf(ctx).grant = { id, found: grant };
 }
 
 function isReusedAtOnce(): boolean {

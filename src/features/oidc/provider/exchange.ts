@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
-import type { LiveGrant } from '#domain/grants/grants.repository.js';
+import type { LiveGrant } from '#domain/grants/live-grant.js';
 
 /** What a request was found to be about, for the hooks of the library that cannot ask by themselves. */
 export interface Exchange {
@@ -13,13 +13,13 @@ export interface Exchange {
   isReusedAtOnce?: boolean;
 }
 
-const exchanges = new WeakMap<object, Exchange>();
+/** Kept on the request itself: a WeakMap of every request in flight is work for the garbage collector. */
+const EXCHANGE = Symbol('OAuth exchange');
+type Known = KoaContextWithOIDC['req'] & { [EXCHANGE]?: Exchange };
 
 /** The notes of a request: one object from its first hook to its last. */
-export function exchangeOf(ctx: Pick<KoaContextWithOIDC, 'req'>): Exchange {
-  let exchange = exchanges.get(ctx.req);
-  if (!exchange) exchanges.set(ctx.req, (exchange = {}));
-  return exchange;
+export function exchangeOf({ req }: { readonly req: Known }): Exchange {
+  return (req[EXCHANGE] ??= {});
 }
 
 /** The request as Express knows it: the library was called with it. */
