@@ -16,7 +16,7 @@ export interface KeyRevocationList {
   /** The authority's public key in the SSH wire encoding: certificates of others are not meant. */
   readonly authority: Buffer;
   /** Ascending, none twice. */
-  readonly serials: readonly number[];
+  readonly serials: ArrayLike<number>;
 }
 
 // OpenSSH PROTOCOL.krl
@@ -77,12 +77,14 @@ function serial(value: number): Buffer {
 
 function writeList({ low, high }: SerialRuns): Buffer {
   const count = low.reduce((sum, first, run) => sum + (high[run] ?? 0) - first + 1, 0);
-  const encoded = Buffer.allocUnsafe(8 * count);
+  const encoded = Buffer.allocUnsafeSlow(8 * count);
+  const view = new DataView(encoded.buffer);
   let offset = 0;
   for (let run = 0; run < low.length; run += 1) {
     for (let value = low[run] ?? 0; value <= (high[run] ?? 0); value += 1) {
-      encoded.writeUInt32BE(Math.floor(value / 2 ** 32), offset);
-      encoded.writeUInt32BE(value % 2 ** 32, offset + 4);
+      const upper = Math.floor(value / 2 ** 32);
+      view.setUint32(offset, upper);
+      view.setUint32(offset + 4, value - upper * 2 ** 32);
       offset += 8;
     }
   }

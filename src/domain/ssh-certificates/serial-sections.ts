@@ -17,14 +17,17 @@ export interface SerialSection extends SerialRuns {
   readonly encoding: SerialEncoding;
 }
 
+const ENCODINGS = ['list', 'range', 'bitmap'] as const satisfies readonly SerialEncoding[];
+const [LIST, RANGE, BITMAP] = [0, 1, 2]; // their places in it
+
 /** OpenSSH reads no longer multi-precision integer, and a bitmap is one. */
 const LONGEST_BITMAP = 16_384;
 
 // What each encoding costs, in bits. A section is a byte and a length before its content.
 const SECTION = 8 + 32;
 const SERIAL = 64;
-const RANGE = SECTION + 2 * SERIAL;
-const BITMAP = SECTION + SERIAL + 32 + 8; // its offset, the length of the integer, at most one byte of padding
+const RANGE_SECTION = SECTION + 2 * SERIAL;
+const BITMAP_SECTION = SECTION + SERIAL + 32 + 8; // its offset, the length of the integer, at most one byte of padding
 
 /**
  * Joins serials that follow one another.
@@ -32,12 +35,13 @@ const BITMAP = SECTION + SERIAL + 32 + 8; // its offset, the length of the integ
  * @param serials ascending, none twice
  * @throws RangeError where they are not: such a list would be read, and revoke something else
  */
-export function serialRuns(serials: readonly number[]): SerialRuns {
+export function serialRuns(serials: ArrayLike<number>): SerialRuns {
   const low = new Float64Array(serials.length);
   const high = new Float64Array(serials.length);
   let last = -1;
   let before = -1; // no serial: 0 begins a run, like any other first one
-  for (const serial of serials) {
+  for (let index = 0; index < serials.length; index += 1) {
+    const serial = serials[index] ?? 0;
     if (!Number.isSafeInteger(serial) || serial <= before) {
       throw new RangeError('the serials are not whole numbers in ascending order');
     }
@@ -53,7 +57,7 @@ export function serialRuns(serials: readonly number[]): SerialRuns {
  * everything, if that run is written as a list, as a range or in a bitmap, and what it was made of.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
-  const chosen: SerialEncoding[] = []; // the cheapest of the three, for each run …
+  const chosen = new Uint8Array(low.length); // the cheapest of the three, for each run …
   const joinsList = new Uint8Array(low.length); // … and whether its list or bitmap goes on from the run before
   const joinsBitmap = new Uint8Array(low.length);
   let cheapest = 0;
@@ -65,25 +69,25 @@ export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
     const last = high[run] ?? 0;
     const length = last - first + 1;
 
-    const range = cheapest + RANGE;
+    const range = cheapest + RANGE_SECTION;
 
     if (list < cheapest + SECTION) joinsList[run] = 1;
     list = Math.min(list, cheapest + SECTION) + SERIAL * length;
 
     const joined =
       last - bitmapStart < LONGEST_BITMAP ? bitmap + last - (high[run - 1] ?? 0) : Infinity;
-    const begun = length <= LONGEST_BITMAP ? cheapest + BITMAP + length : Infinity;
+    const begun = length <= LONGEST_BITMAP ? cheapest + BITMAP_SECTION + length : Infinity;
     if (joined < begun) joinsBitmap[run] = 1;
     else bitmapStart = first;
     bitmap = Math.min(joined, begun);
 
     cheapest = Math.min(range, list, bitmap);
-    chosen.push(cheapest === range ? 'range' : cheapest === list ? 'list' : 'bitmap');
+    chosen[run] = cheapest === range ? RANGE : cheapest === list ? LIST : BITMAP;
   }
 
   const sections: SerialSection[] = [];
   for (let end = low.length; end > 0;) {
-    const encoding = chosen[end - 1] ?? 'list';
+    const encoding = ENCODINGS[chosen[end - 1] ?? LIST] ?? 'list';
     const joins = { list: joinsList, bitmap: joinsBitmap, range: undefined }[encoding];
     let start = end - 1;
     while (joins?.[start] === 1) start -= 1;
