@@ -1,5 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Revocations } from '#domain/ssh-certificates/revocations.service.js';
 import { Deprovision } from '#domain/users/deprovision.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
@@ -59,8 +61,8 @@ describe('GET /v1/credentials/ssh/krl', () => {
          (SELECT CASE WHEN $5 THEN now() END AS at, CASE WHEN $5 THEN 'test' END AS because) r`,
       [first, randomUUID(), count, endIn, revoked],
     );
-  const revoke = (serial: number) =>
-    app.dataSource.query(
+  const revoke = (serial: number, on: Pick<EntityManager, 'query'> = app.dataSource) =>
+    on.query(
       "UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = 'test', revoked_by = 'test' WHERE serial = $1",
       [serial],
     );
@@ -122,6 +124,69 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect((await json(replica)).revoked_serials).toEqual(['1000']);
     expect((await json()).revoked_serials).toEqual(['1000']);
   });
+
+  it('has what was revoked first and committed last, and what was rolled back never', async () => {
+    for (const serial of [1_000, 2_000, 3_000]) await certificates(serial, { revoked: false });
+    const [early, late, undone] = [0, 1, 2].map(() => app.dataSource.createQueryRunner());
+    const onBoth = async () => {
+      const lists = await Promise.all([get(), get('*/*', {}, replica)]);
+      expect(lists[0].body.equals(lists[1].body)).toBe(true);
+      return { number: numberOf(lists[0].body), serials: (await json(replica)).revoked_serials };
+    };
+    try {
+      await early?.startTransaction();
+      await revoke(1_000, early?.manager);
+      await undone?.startTransaction();
+      await revoke(3_000, undone?.manager);
+      await late?.startTransaction();
+      await revoke(2_000, late?.manager);
+      const before = await onBoth();
+      expect(before.serials).toEqual([]);
+
+      await late?.commitTransaction();
+      const first = await onBoth();
+      expect(first.serials).toEqual(['2000']);
+      expect(first.number).toBeGreaterThan(before.number);
+
+      await undone?.rollbackTransaction();
+      expect(await onBoth()).toEqual(first);
+
+      await early?.commitTransaction();
+      const second = await onBoth();
+      expect(second.serials).toEqual(['1000', '2000']);
+      expect(second.number).toBeGreaterThan(first.number);
+    } finally {
+      for (const runner of [early, late, undone]) await runner?.release();
+    }
+  });
+
+  it('is told from another one of as many serials, when one drops out as one is revoked', async () => {
+    await certificates(1_000);
+    await certificates(2_000, { revoked: false });
+    const { headers } = await get();
+    expect((await json()).revoked_serials).toEqual(['1000']);
+    await app.dataSource.transaction(async (tx) => {
+      await revoke(2_000, tx);
+      await tx.query(
+        "UPDATE ssh_certificates SET valid_before = now() - interval '2 hours' WHERE serial = 1000",
+      );
+    });
+    const known = { 'if-none-match': headers.get('etag') ?? '' };
+    expect((await get('*/*', known)).status).toBe(200);
+    expect((await json()).revoked_serials).toEqual(['2000']);
+  });
+
+  it.each([2_047, 2_048, 2_049, 4_096, 5_000])(
+    'has each of %i serials, whichever of them expires first',
+    async (count) => {
+      await certificates(1_000, { count });
+      await app.dataSource.query(
+        "UPDATE ssh_certificates SET valid_before = now() + (serial * 7919 % 3600) * interval '1 second'",
+      );
+      const serials = Array.from({ length: count }, (_, index) => String(1_000 + index));
+      expect((await json()).revoked_serials).toEqual(serials);
+    },
+  );
 
   it.each([
     ['is valid', 10, ['1000']],
@@ -231,12 +296,25 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect((await json()).total).toBe(40);
   });
 
-  it('is read in one statement while nothing changed', async () => {
+  it('is read in one statement while nothing changed, which brings no serials', async () => {
+    await certificates(1_000, { count: 5_000 });
+    await get();
+    const statements = spyOnStatements(app);
+    const { body } = await get();
+    expect(numberOf(body)).toBeGreaterThan(0n);
+    expect(statements.sent()).toHaveLength(1);
+    expect(statements.rows()).toEqual([expect.objectContaining({ serials: null })]);
+    statements.stop();
+  });
+
+  it('is read once for all who asked before the statement began', async () => {
     await certificates(1_000);
     await get();
     const statements = spyOnStatements(app);
-    await get();
+    const revocations = app.nest.get(Revocations, { strict: false });
+    const lists = await Promise.all(Array.from({ length: 20 }, () => revocations.list()));
     expect(statements.sent()).toHaveLength(1);
+    expect(new Set(lists).size).toBe(1);
     statements.stop();
   });
 
@@ -250,6 +328,20 @@ describe('GET /v1/credentials/ssh/krl', () => {
     const scattered = await timed(() => get());
     expect(scattered.value.body).toHaveLength(800_113 + 'ssh-ca@localhost'.length);
     expect(scattered.milliseconds).toBeLessThan(1_000);
+  });
+
+  it('is read from an index alone, in its order: nothing sorts 100,000 serials', async () => {
+    await certificates(1_763_683_200_000, { count: 50_000, revoked: false });
+    await certificates(1_763_683_250_000, { count: 100_000 });
+    await app.dataSource.query('VACUUM ANALYZE ssh_certificates');
+    const statements = spyOnStatements(app);
+    await get();
+    statements.stop();
+    const [first] = statements.sent() as [{ text: string }];
+    const plan = await rows(app.dataSource, `EXPLAIN ${first.text}`, [null, 16_384, 16_384]);
+    const text = JSON.stringify(plan);
+    expect(text).toContain('Index Only Scan using ssh_certificates_revocation_order');
+    expect(text.match(/Sort Key: [^"]*/g)).toEqual(['Sort Key: first.first']); // of the rows it travels in
   });
 
   it('has a certificate from the moment its person is gone', async () => {
@@ -375,21 +467,25 @@ async function timed<T>(act: () => Promise<T>): Promise<{ value: T; milliseconds
   return { value, milliseconds: performance.now() - begin };
 }
 
-/** Keeps the text of what is sent to the database on this app's connections. */
+/** Keeps what is sent to the database on this app's connections, and the rows it answers. */
 function spyOnStatements({ dataSource }: TestApp) {
   const original = dataSource.createQueryRunner.bind(dataSource);
   const texts: unknown[] = [];
+  const answers: unknown[] = [];
   dataSource.createQueryRunner = (...args) => {
     const runner = original(...args);
     const query = runner.query.bind(runner);
-    runner.query = (...rest: Parameters<typeof query>) => {
+    runner.query = async (...rest: Parameters<typeof query>) => {
       texts.push(rest[0]);
-      return query(...rest);
+      const answer = await query(...rest);
+      answers.push(...((answer as { records?: unknown[] }).records ?? []));
+      return answer;
     };
     return runner;
   };
   return {
     sent: () => texts.filter((text) => /ssh_|BEGIN|START|COMMIT/.test(JSON.stringify(text))),
+    rows: () => answers.filter((row) => /"digest"/.test(JSON.stringify(row))),
     stop: () => {
       dataSource.createQueryRunner = original;
     },

@@ -1,24 +1,37 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
+import { Gather } from '#platform/database/gather.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { encodeKeyRevocationList } from './key-revocation-list.js';
-import { type Publication, SshRevocationsRepository } from './ssh-revocations.repository.js';
+import {
+  type Publication,
+  type Revoked,
+  type RevokedSerials,
+  SshRevocationsRepository,
+} from './ssh-revocations.repository.js';
 
 /** What is revoked, and the number and date under which it is published. */
-export interface PublishedRevocations extends Publication {
-  /** Ascending. */
-  readonly serials: readonly number[];
-}
+export interface PublishedRevocations extends Publication, RevokedSerials {}
 
 /** No certificate has a larger serial: the end of the sequence that they come from. */
 const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * What was revoked, as others are told. Nothing is kept between two questions: a list that is asked for after a
- * revocation was committed has it, on every replica.
+ * What was revoked, as others are told. Each answer rests on a statement that began after it was asked for and read every
+ * serial: a list that is asked for after a revocation was committed has it, on every replica, in whatever order
+ * transactions committed. What is kept is only the last set, so that it need not travel again: whether it still is the
+ * set, PostgreSQL says each time, by the digest of what it read.
  */
 @Injectable()
 export class Revocations {
+  /** Whoever waits while lists are read shares the next one. */
+  readonly #lists = new Gather<undefined, PublishedRevocations>(async (asked) => {
+    const list = await this.#read();
+    return asked.map(() => list);
+  });
+  #lastSet: RevokedSerials | undefined;
+  #lastList: PublishedRevocations | undefined;
+
   constructor(
     private readonly dataSource: DataSource,
     private readonly authority: CertificateAuthority,
@@ -27,19 +40,11 @@ export class Revocations {
 
   /**
    * The certificates that are revoked and expired less than an hour ago, if at all. While they are the same, so are
-   * number and date, for everybody. A change gets a new number once, from whoever asks first; those who ask meanwhile
-   * wait and look again, so that nothing earlier ever comes under a later number.
+   * number and date, for everybody, and mostly it is the same object. A change gets a new number once, from whoever asks
+   * first; those who ask meanwhile wait and look again, so that nothing earlier ever comes under a later number.
    */
-  async list(): Promise<PublishedRevocations> {
-    const { repository } = this;
-    const { serials, publication } = await repository.revoked(this.dataSource.manager);
-    if (publication) return { ...publication, serials };
-    return this.dataSource.transaction(async (tx) => {
-      await repository.lock(tx);
-      const now = await repository.revoked(tx);
-      const published = now.publication ?? (await repository.publish(tx, now.digest));
-      return { ...published, serials: now.serials };
-    });
+  list(): Promise<PublishedRevocations> {
+    return this.#lists.ask(undefined);
   }
 
   /** Writes a list for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl); the same list is the same bytes. */
@@ -52,5 +57,33 @@ export class Revocations {
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;
     return this.repository.isRevoked(this.dataSource.manager, serial);
+  }
+
+  async #read(): Promise<PublishedRevocations> {
+    const { revoked, publication } = await this.#revoked(this.dataSource.manager);
+    if (publication) return this.#published(revoked, publication);
+    return this.dataSource.transaction(async (tx) => {
+      await this.repository.lock(tx);
+      const now = await this.#revoked(tx);
+      const published = now.publication ?? (await this.repository.publish(tx, now.revoked.digest));
+      return this.#published(now.revoked, published);
+    });
+  }
+
+  /** Several statements may bring the same new set: one of them is kept, and written. */
+  async #revoked(tx: EntityManager): Promise<Revoked> {
+    const { revoked, publication } = await this.repository.revoked(tx, this.#lastSet);
+    if (!this.#lastSet?.digest.equals(revoked.digest)) this.#lastSet = revoked;
+    return { revoked: this.#lastSet, publication };
+  }
+
+  #published(revoked: RevokedSerials, { number, generatedAt }: Publication): PublishedRevocations {
+    const last = this.#lastList;
+    const isLast =
+      last?.serials === revoked.serials &&
+      last.number === number &&
+      last.generatedAt.getTime() === generatedAt.getTime();
+    if (isLast) return last;
+    return (this.#lastList = { ...revoked, number, generatedAt });
   }
 }

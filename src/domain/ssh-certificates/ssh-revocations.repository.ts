@@ -10,12 +10,17 @@ export interface Publication {
   readonly generatedAt: Date;
 }
 
-/** The revoked serials of a moment. */
+/** A set of revoked serials. */
 export interface RevokedSerials {
   /** Ascending. */
-  readonly serials: readonly number[];
-  /** SHA-256 of the serials, as the row of the list has it. */
+  readonly serials: Float64Array;
+  /** What tells it from every other set: the SHA-256 of its serials, as the row of the list has it. */
   readonly digest: Buffer;
+}
+
+/** What is revoked at a moment. */
+export interface Revoked {
+  readonly revoked: RevokedSerials;
   /** Undefined where the list that was last published has other serials. */
   readonly publication: Publication | undefined;
 }
@@ -25,7 +30,13 @@ interface PublicationRow {
   generated_at: Date;
 }
 
-type RevokedRow = { serials: Buffer; digest: Buffer } & (
+/**
+ * How many bytes of serials travel in a row. In one value they would cost more than it takes to read them: the driver's buffer
+ * grows by copying, and so much outside of the heap has all of it collected.
+ */
+const BYTES_A_ROW = 16_384;
+
+type RevokedRow = { serials: Buffer | null; digest: Buffer } & (
   PublicationRow | Record<keyof PublicationRow, null>
 );
 
@@ -33,27 +44,37 @@ type RevokedRow = { serials: Buffer; digest: Buffer } & (
 @Injectable()
 export class SshRevocationsRepository {
   /**
-   * Reads what is revoked and expired less than an hour ago, if at all. It travels as one value, eight bytes a serial. The
-   * clock is the statement's, not its transaction's: whoever waited for {@link lock} sees nothing older than those
-   * before.
+   * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every serial, in the order of an
+   * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
+   * the caller has. The clock is the statement's, not its transaction's: whoever waited for {@link lock}
+   * sees nothing older than those before.
+   *
+   * @param known the set that is given back, the same object, while it is what is revoked
    */
-  async revoked(tx: EntityManager): Promise<RevokedSerials> {
-    const [row] = await sql<RevokedRow>(tx)`
+  async revoked(tx: EntityManager, known: RevokedSerials | undefined): Promise<Revoked> {
+    const rows = await sql<RevokedRow>(tx)`
       WITH revoked AS MATERIALIZED (
-        SELECT coalesce(string_agg(int8send(serial), ''::bytea ORDER BY serial), ''::bytea) AS serials
+        SELECT coalesce(string_agg(int8send(serial), ''::bytea ORDER BY valid_before, serial), ''::bytea) AS serials
         FROM ssh_certificates
         WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
       ), digested AS MATERIALIZED (
         SELECT serials, sha256(serials) AS digest FROM revoked
+      ), compared AS MATERIALIZED (
+        SELECT serials, digest, digest IS DISTINCT FROM ${known?.digest ?? null}::bytea AS is_new FROM digested
       )
-      SELECT d.serials, d.digest, l.number, l.generated_at
-      FROM digested d LEFT JOIN ssh_revocation_list l ON l.digest = d.digest`;
+      SELECT CASE WHEN c.is_new THEN substr(c.serials, first, ${BYTES_A_ROW}::int) END AS serials,
+        c.digest, l.number, l.generated_at
+      FROM compared c LEFT JOIN ssh_revocation_list l ON l.digest = c.digest
+        CROSS JOIN LATERAL generate_series(
+          1, CASE WHEN c.is_new THEN greatest(length(c.serials), 1) ELSE 1 END, ${BYTES_A_ROW}::int) first
+      ORDER BY first`;
+    const [row] = rows;
     if (!row) throw new Error('an aggregate without a row');
-    return {
-      serials: readSerials(row.serials),
-      digest: row.digest,
-      publication: row.number === null ? undefined : publication(row),
-    };
+    const parts = rows.flatMap(({ serials }) => serials ?? []);
+    const revoked =
+      parts.length > 0 ? { serials: readSerials(Buffer.concat(parts)), digest: row.digest } : known;
+    if (!revoked) throw new Error('a set without its serials');
+    return { revoked, publication: row.number === null ? undefined : publication(row) };
   }
 
   /** One publisher at a time, until the transaction ends. */
@@ -89,11 +110,12 @@ function publication(row: PublicationRow): Publication {
   return { number: BigInt(row.number), generatedAt: row.generated_at };
 }
 
-/** Serials stay below 2^53, the end of their sequence. */
-function readSerials(bytes: Buffer): number[] {
-  const serials: number[] = [];
-  for (let offset = 0; offset < bytes.length; offset += 8) {
-    serials.push(bytes.readUInt32BE(offset) * 2 ** 32 + bytes.readUInt32BE(offset + 4));
+/** In ascending order. Serials stay below 2^53, the end of their sequence. */
+function readSerials(bytes: Buffer): Float64Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const serials = new Float64Array(bytes.length / 8);
+  for (let index = 0; index < serials.length; index += 1) {
+    serials[index] = view.getUint32(8 * index) * 2 ** 32 + view.getUint32(8 * index + 4);
   }
-  return serials;
+  return serials.toSorted();
 }

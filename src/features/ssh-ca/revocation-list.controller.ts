@@ -13,24 +13,34 @@ import {
   type SerialParameter,
 } from './ssh-ca.schemas.js';
 
+type Form = 'bin' | 'json';
+
+/** A list as it is sent. */
+interface Written {
+  readonly body: Buffer;
+  readonly tag: string;
+}
+
 /** `GET /v1/credentials/ssh/krl`: the file that sshd's `RevokedKeys` reads, or JSON when asked for; and one serial of it. */
 @Controller('v1/credentials/ssh/krl')
 @Public()
 export class RevocationListController {
+  /** What a list looks like never changes: it is written once, and forgotten with the list. */
+  readonly #written = new WeakMap<PublishedRevocations, Partial<Record<Form, Written>>>();
+
   constructor(private readonly revocations: Revocations) {}
 
   @Get()
   async read(@Req() request: Request, @Res() response: Response): Promise<void> {
     const list = await this.revocations.list();
-    const type = request.accepts(['bin', 'json']) === 'json' ? 'json' : 'bin';
-    const body = type === 'json' ? JSON.stringify(listJson(list)) : this.revocations.encode(list);
-    const tag = entityTag(body);
+    const form = request.accepts(['bin', 'json']) === 'json' ? 'json' : 'bin';
+    const { body, tag } = this.#write(list, form);
     response.vary('Accept').setHeader('ETag', tag);
     if (namesTag(request.get('if-none-match'), tag)) {
       response.status(304).end();
       return;
     }
-    response.type(type).send(body);
+    response.type(form).send(body);
   }
 
   @Get(':serial')
@@ -39,11 +49,23 @@ export class RevocationListController {
     const revoked = await this.revocations.isRevoked(serial);
     return { serial: serial.toString(), revoked, checked_at: checkedAt.toISOString() };
   }
+
+  #write(list: PublishedRevocations, form: Form): Written {
+    const forms = this.#written.get(list) ?? {};
+    this.#written.set(list, forms);
+    return (forms[form] ??= written(
+      form === 'json' ? Buffer.from(JSON.stringify(listJson(list))) : this.revocations.encode(list),
+    ));
+  }
+}
+
+function written(body: Buffer): Written {
+  return { body, tag: entityTag(body) };
 }
 
 function listJson({ serials, generatedAt }: PublishedRevocations): RevocationListJson {
   return {
-    revoked_serials: serials.map(String),
+    revoked_serials: Array.from(serials, String),
     total: serials.length,
     generated_at: generatedAt.toISOString(),
   };
