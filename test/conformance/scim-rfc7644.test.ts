@@ -687,6 +687,40 @@ describe('§3.14 entity tags', () => {
   });
 });
 
+describe('RFC 9110 §9.3.2 HEAD', () => {
+  it('is answered as GET is, without the body, whatever version the client has (§13.1.2)', async () => {
+    for (const type of ['Users', 'Groups'] as const) {
+      const resource = type === 'Users' ? await newUser() : await newGroup();
+      const version = resource.meta.version as string;
+      for (const [tag, status] of [
+        ['', 200],
+        ['W/"0"', 200],
+        [version, 304],
+        [version.slice(2), 304],
+        ['*', 304],
+      ] as const) {
+        const [get, head] = await Promise.all(
+          ['GET', 'HEAD'].map((method) =>
+            tenant.send(method, `/${type}/${resource.id}`, undefined, { 'if-none-match': tag }),
+          ),
+        );
+        expect([tag, get?.status, head?.status]).toEqual([tag, status, status]);
+        for (const name of ['etag', 'content-type', 'location']) {
+          expect([name, head?.headers.get(name)]).toEqual([name, get?.headers.get(name)]);
+        }
+        expect([head?.headers.get('etag'), head?.text]).toEqual([version, '']);
+      }
+    }
+  });
+
+  it('a write is none: the version that is made is shown', async () => {
+    const { id } = await newUser();
+    const body = patchOf({ op: 'replace', path: 'displayName', value: randomUUID() });
+    const answer = await tenant.send('PATCH', `/Users/${id}`, body, { 'if-none-match': '*' });
+    expect([answer.status, answer.json.id]).toEqual([200, id]);
+  });
+});
+
 describe('§4 discovery', () => {
   it('/ServiceProviderConfig says what there is', async () => {
     const { status, json } = await tenant.send('GET', '/ServiceProviderConfig');

@@ -75,7 +75,7 @@ export class Client {
       status: response.status,
       headers: response.headers,
       text,
-      json: isJson ? JSON.parse(text) : undefined,
+      json: isJson && method !== 'HEAD' ? JSON.parse(text) : undefined,
     };
   }
 

@@ -8,7 +8,6 @@ import {
   type ScimMember,
 } from '#domain/scim/scim-groups.repository.js';
 import type { ScimPage } from '#domain/scim/scim-search.repository.js';
-import { namesTag } from '#platform/http/entity-tag.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from './scim-query.js';
 import { entityTag, groupHead, locationOf, memberJson } from './scim-resources.js';
@@ -35,12 +34,7 @@ export class GroupAnswers {
     group: ScimGroup,
     projection: Projection,
   ): Promise<void> {
-    const tag = entityTag(group);
-    response.setHeader('ETag', tag);
-    if (response.req.method === 'GET' && namesTag(response.req.headers['if-none-match'], tag)) {
-      response.status(304).end();
-      return;
-    }
+    if (this.answers.isKnown(response, entityTag(group))) return;
     if (status === 201) {
       response.setHeader('Location', locationOf(this.answers.base, 'Groups', group.id));
     }

@@ -32,6 +32,21 @@ export class ScimAnswers {
     response.end(json);
   }
 
+  /**
+   * Says the version of a resource, with 304 where the client has it: to whoever only reads, HEAD like GET (RFC 9110 §9.3.2,
+   * §13.1.2).
+   *
+   * @returns whether that was all there is to say
+   */
+  isKnown(response: Response, tag: string): boolean {
+    response.setHeader('ETag', tag);
+    const { method, headers } = response.req;
+    const reads = method === 'GET' || method === 'HEAD';
+    if (!reads || !namesTag(headers['if-none-match'], tag)) return false;
+    response.status(304).end();
+    return true;
+  }
+
   /** The head of an answer whose body is written piece by piece. */
   begin(response: Response, status: number): void {
     response.statusCode = status;

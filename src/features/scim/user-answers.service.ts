@@ -3,7 +3,6 @@ import type { Response } from 'express';
 import type { Projection } from '#domain/scim/projection.js';
 import type { ScimPage } from '#domain/scim/scim-search.repository.js';
 import type { ScimUser } from '#domain/scim/scim-users.repository.js';
-import { namesTag } from '#platform/http/entity-tag.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from './scim-query.js';
 import { entityTag, locationOf, userJson } from './scim-resources.js';
@@ -15,14 +14,7 @@ export class UserAnswers {
 
   /** One user; 304 where the client has this version. */
   one(response: Response, status: number, user: ScimUser, projection: Projection): void {
-    const tag = entityTag(user);
-    response.setHeader('ETag', tag);
-    if (status === 200 && response.req.method === 'GET') {
-      if (namesTag(response.req.headers['if-none-match'], tag)) {
-        response.status(304).end();
-        return;
-      }
-    }
+    if (this.answers.isKnown(response, entityTag(user))) return;
     if (status === 201) {
       response.setHeader('Location', locationOf(this.answers.base, 'Users', user.id));
     }
