@@ -243,27 +243,25 @@ describe('characters that are no text', () => {
   it('are 400 in a cursor that was tampered with', async () => {
     await insertUsers(app, tenant, 3);
     const first = await tenant.send('GET', '/Users?cursor&count=1&sortBy=userName');
-    const text = Buffer.from(first.json.nextCursor as string, 'base64url').toString();
-    const [fingerprint, id] = JSON.parse(text) as [string, string];
-    for (const position of [
-      `["${fingerprint}","${id}","\\u0000"]`,
-      `["${fingerprint}","${id}",42]`,
-      `["${fingerprint}","${id}"]`,
-      `["${fingerprint}",42,"x"]`,
-      `["${fingerprint}","\\u0000","x"]`,
-      `["${fingerprint}","' OR 1","x"]`,
-      `["${fingerprint}",null,null]`,
-      `{"__proto__":["${fingerprint}","${id}","x"]}`,
-      '[',
-      '[]',
-    ]) {
-      const cursor = Buffer.from(position).toString('base64url');
+    const bytes = Buffer.from(first.json.nextCursor as string, 'base64url');
+    const head = bytes.subarray(0, 28); // which search it is of, and an id
+    const text = (value: string) => Buffer.from(value, 'utf16le');
+    for (const tail of ['\0', '=\0', '=\ud800', '=\udc00x', 'x', "' OR 1", '["', '\ud800']) {
+      const cursor = Buffer.concat([head, text(tail)]).toString('base64url');
       const path = withQuery('/Users', { cursor, sortBy: 'userName' });
       expectScimError(await tenant.send('GET', path), 400, 'invalidCursor');
     }
-    const lone = Buffer.from(`["${fingerprint}","${id}","\\ud800"]`).toString('base64url');
-    const path = withQuery('/Users', { cursor: lone, sortBy: 'userName' });
-    expectScimError(await tenant.send('GET', path), 400, 'invalidCursor');
+    for (const wrong of [
+      head.subarray(0, 27),
+      head.subarray(0, 12),
+      head.subarray(1),
+      text('[]'),
+    ]) {
+      const path = withQuery('/Users', { cursor: wrong.toString('base64url'), sortBy: 'userName' });
+      expectScimError(await tenant.send('GET', path), 400, 'invalidCursor');
+    }
+    const own = withQuery('/Users', { cursor: bytes.toString('base64url'), sortBy: 'userName' });
+    expect((await tenant.send('GET', own)).status).toBe(200);
   });
 });
 

@@ -809,6 +809,40 @@ describe('RFC 9865 cursors', () => {
     expect(rest.json).not.toHaveProperty('nextCursor');
   });
 
+  it('§2 has short cursors, however long the values are, and whoever is deleted where they stand', async () => {
+    const long = await addTenant(app);
+    const beginning = 'x'.repeat(300);
+    const titles = [undefined, 'short', `${beginning}b`, `${beginning}a`, '\u{1F511}'.repeat(300)];
+    titles.push(...['m', 'n', 'o', 'p'].map((end) => '語'.repeat(16_383) + end));
+    const users = new Map<string, string>();
+    for (const [n, title] of [...titles, ...titles].entries()) {
+      const userName = `${n}-${'語'.repeat(500)}`;
+      const { id } = await made(long, 'Users', { userName, ...(title ? { title } : {}) });
+      users.set(id as string, userName);
+    }
+    for (const sortBy of ['title', 'userName']) {
+      for (const sortOrder of ['ascending', 'descending']) {
+        const seen: string[] = [];
+        let cursor: string | undefined = '';
+        while (cursor !== undefined) {
+          const fields = { sortBy, sortOrder, cursor, count: 3, attributes: 'userName' };
+          const { status, json }: Answer = await long.send('GET', withQuery('/Users', fields));
+          expect([sortBy, cursor.length, status]).toEqual([sortBy, expect.any(Number), 200]);
+          seen.push(...(json.Resources as { id: string }[]).map(({ id }) => id));
+          cursor = json.nextCursor as string | undefined;
+          expect((cursor ?? '').length).toBeLessThan(2048);
+          // Where the cursor stands, nobody is any more.
+          const last = seen.at(-1) ?? '';
+          if (cursor !== undefined && seen.length === 6) {
+            expect((await long.send('DELETE', `/Users/${last}`)).status).toBe(204);
+          }
+        }
+        expect(seen.toSorted()).toEqual([...users.keys()].toSorted());
+        users.delete(seen[5] ?? '');
+      }
+    }
+  });
+
   it('§2.1 refuses a cursor that is none, or of another search: 400 invalidCursor', async () => {
     const { json } = await crowd.send('GET', '/Users?cursor&count=5');
     const cursor = json.nextCursor as string;

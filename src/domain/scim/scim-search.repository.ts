@@ -1,10 +1,8 @@
 import { hash } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
-import { z } from 'zod';
 import { composedSql, sql } from '#platform/database/sql.js';
-import { DomainError } from '#platform/errors/domain-error.js';
+import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
 import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';
-import { isStorable } from './filter-tokens.js';
 import type { Filter } from './filter.js';
 import type { AttributeReference } from './schemas.js';
 import { sortExpression, type Sort } from './sort-expression.js';
@@ -38,12 +36,6 @@ export interface SearchedTable<Row, Resource> {
   readonly orgId: string;
   readonly fields: FilterFields;
   readonly read: (row: Row) => Resource;
-}
-
-interface Position {
-  /** As text, whatever it is sorted by. */
-  readonly sort_value: string | null;
-  readonly id: string;
 }
 
 /** Whether a search reads all there is of an organization: it has an order of its own, or a filter without an index. */
@@ -86,10 +78,9 @@ export async function searchTable<Row extends Position, Resource>(
   const descending = search.sort?.descending ?? false;
   let after = 'true';
   let offset = '';
-  const fingerprint = fingerprintOf(search);
   if (search.page.kind === 'index') offset = `OFFSET ${bind(search.page.startIndex - 1)}`;
   else if (search.page.cursor !== '') {
-    const position = readCursor(search.page.cursor, fingerprint);
+    const position = readCursor(search.page.cursor, fingerprintOf(search));
     after = afterPosition(position, { sort, descending, id: table.id, bind });
   }
   const direction = descending ? 'DESC NULLS FIRST' : 'ASC NULLS LAST';
@@ -118,7 +109,9 @@ export async function searchTable<Row extends Position, Resource>(
       (await countOf(tx, table.from, within, [orgId, ...matches.values])),
     resources: rows.map(table.read),
     nextCursor:
-      search.page.kind === 'cursor' && goesOn && last ? writeCursor(last, fingerprint) : undefined,
+      search.page.kind === 'cursor' && goesOn && last
+        ? writeCursor(last, fingerprintOf(search))
+        : undefined,
   };
 }
 
@@ -172,37 +165,12 @@ function afterPosition(position: Position, { sort: by, descending, id, bind }: O
     : `(${sort} > ${value} OR (${sort} = ${value} AND ${later}) OR ${sort} IS NULL)`;
 }
 
-const CURSOR = z.tuple([z.string(), z.uuid(), z.string().nullable()]);
-
-/** A position, and of which search it is: it says nothing that the client was not shown. */
-function writeCursor({ sort_value: value, id }: Position, fingerprint: string): string {
-  return Buffer.from(JSON.stringify([fingerprint, id, value])).toString('base64url');
-}
-
-/** @throws DomainError invalid_cursor (RFC 9865 §2.1) */
-function readCursor(cursor: string, fingerprint: string): Position {
-  const read = CURSOR.safeParse(parsed(Buffer.from(cursor, 'base64url').toString()));
-  const [search, id, value] = read.data ?? [];
-  const isKept = value === null || (value !== undefined && isStorable(value));
-  if (search !== fingerprint || id === undefined || value === undefined || !isKept) {
-    throw new DomainError('invalid_cursor', 'The cursor is not one of this search.');
-  }
-  return { id, sort_value: value };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function fingerprintOf({ filter, sort }: ScimSearch): string {
+/** Which search a cursor is of. */
+function fingerprintOf({ filter, sort }: ScimSearch): Buffer {
   const search = JSON.stringify([
     filter ?? null,
     sort?.target.path ?? null,
     sort?.descending ?? null,
   ]);
-  return hash('sha256', search, 'base64url').slice(0, 16);
+  return hash('sha256', search, 'buffer').subarray(0, SEARCH_LENGTH);
 }

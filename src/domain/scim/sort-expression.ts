@@ -3,6 +3,12 @@ import type { Attribute } from './attributes/attribute.js';
 import type { FilterFields } from './filter-condition.js';
 import type { AttributeReference } from './schemas.js';
 
+/**
+ * How many characters of an attribute count. A cursor says where a page ended, and has to fit into the head of a request.
+ * What has a column has no more than 512 units of UTF-16, and counts whole, as its index has it.
+ */
+const MOST_CHARACTERS = 256;
+
 /** What resources are sorted by: an expression, and whether every resource has it. */
 export interface Sort {
   readonly expression: string;
@@ -11,7 +17,7 @@ export interface Sort {
 
 /**
  * What resources are sorted by (RFC 7644 §3.4.2.3), as text that compares by code point, in ASCII lower case where case means
- * nothing. Of a multi-valued attribute its primary value counts, or else its first.
+ * nothing. Of a multi-valued attribute its primary value counts, or else its first; of a long text its beginning.
  *
  * @throws DomainError invalid_value for an attribute that has no order
  */
@@ -44,7 +50,10 @@ export function sortExpression(target: AttributeReference, fields: FilterFields)
                 ${holder} #> '{${attribute.name},0}')`
     : `(${holder} -> '${attribute.name}')`;
   const text = value ? `${whole} ->> '${value.name}'` : `${holder} ->> '${attribute.name}'`;
-  return { expression: folded(`(${text})`, (value ?? attribute).caseExact), isRequired: false };
+  return {
+    expression: folded(`left(${text}, ${MOST_CHARACTERS})`, (value ?? attribute).caseExact),
+    isRequired: false,
+  };
 }
 
 /** Whether there are values of it: what nobody can write has none, and a password is dropped. */
