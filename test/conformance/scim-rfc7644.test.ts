@@ -854,6 +854,8 @@ describe('RFC 9865 cursors', () => {
       const path = withQuery('/Users', { cursor, ...other });
       expectScimError(await crowd.send('GET', path), 400, 'invalidCursor');
     }
+    const ofGroups = withQuery('/Groups', { cursor });
+    expectScimError(await crowd.send('GET', ofGroups), 400, 'invalidCursor');
     expectScimError(await crowd.send('GET', '?cursor'), 400, 'invalidCursor');
   });
 });

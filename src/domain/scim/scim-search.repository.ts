@@ -59,7 +59,7 @@ export async function limitStatements(tx: EntityManager, milliseconds: number): 
  * Searches a table within one organization. A page costs one statement, and another one where it cannot tell by itself how
  * many there are in all. The order is stable: by id, which follows the time of creation, after whatever else is asked for.
  *
- * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search
+ * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search, or of another organization
  */
 export async function searchTable<Row extends Position, Resource>(
   tx: EntityManager,
@@ -80,7 +80,7 @@ export async function searchTable<Row extends Position, Resource>(
   let offset = '';
   if (search.page.kind === 'index') offset = `OFFSET ${bind(search.page.startIndex - 1)}`;
   else if (search.page.cursor !== '') {
-    const position = readCursor(search.page.cursor, fingerprintOf(search));
+    const position = readCursor(search.page.cursor, fingerprintOf(orgId, search, table.fields));
     after = afterPosition(position, { sort, descending, id: table.id, bind });
   }
   const direction = descending ? 'DESC NULLS FIRST' : 'ASC NULLS LAST';
@@ -110,7 +110,7 @@ export async function searchTable<Row extends Position, Resource>(
     resources: rows.map(table.read),
     nextCursor:
       search.page.kind === 'cursor' && goesOn && last
-        ? writeCursor(last, fingerprintOf(search))
+        ? writeCursor(last, fingerprintOf(orgId, search, table.fields))
         : undefined,
   };
 }
@@ -165,9 +165,15 @@ function afterPosition(position: Position, { sort: by, descending, id, bind }: O
     : `(${sort} > ${value} OR (${sort} = ${value} AND ${later}) OR ${sort} IS NULL)`;
 }
 
-/** Which search a cursor is of. */
-function fingerprintOf({ filter, sort }: ScimSearch): Buffer {
+/** Which search a cursor is of: of whose resources, of what type, by which filter and in which order. */
+function fingerprintOf(
+  orgId: string,
+  { filter, sort }: ScimSearch,
+  { resource }: FilterFields,
+): Buffer {
   const search = JSON.stringify([
+    orgId,
+    resource.core.id,
     filter ?? null,
     sort?.target.path ?? null,
     sort?.descending ?? null,
