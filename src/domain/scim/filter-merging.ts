@@ -45,9 +45,13 @@ function joinedBy(elements: readonly Element[], kind: 'and' | 'or'): Filter {
   return kind === 'and' ? { kind: 'not', operand: one } : one;
 }
 
-/** How many lists are looked into for each resource. */
+/** How many times a list is looked into for each resource, once a filter is {@link merged}. */
 export function listsIn(filter: Filter): number {
   if (filter.kind === 'element') return 1;
+  if (filter.kind === 'present') {
+    const { attribute, sub } = filter.target;
+    return attribute.multiValued && attribute.subAttributes && !sub ? 1 : 0;
+  }
   if (filter.kind === 'not') return listsIn(filter.operand);
   if (filter.kind !== 'and' && filter.kind !== 'or') return 0;
   return filter.operands.reduce((sum, operand) => sum + listsIn(operand), 0);

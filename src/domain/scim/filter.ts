@@ -1,5 +1,6 @@
 import { asciiLowerCase } from '#platform/config/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { listsIn, merged } from './filter-merging.js';
 import { tokensOf, TokenError, type Token } from './filter-tokens.js';
 import {
   COMPARABLE_BY,
@@ -55,12 +56,14 @@ export type PatchPath =
 const MAX_BYTES = 8192;
 const MAX_DEPTH = 32;
 const MAX_NODES = 200;
+/** How often lists may be looked into, which costs far more than a test of one value: identity providers do so once. */
+const MAX_LISTS = 20;
 
 /**
  * Reads a filter.
  * @param others resources searched with this one: what only they have is an attribute without a value here (RFC 7644 §3.4.2.1)
  * @throws DomainError `invalid_filter` for what is no filter, names an attribute we do not have, compares it with what
- * it cannot be compared with, or is too large
+ * it cannot be compared with, or is too large; `too_many` for one that looks into too many lists
  */
 export function parseFilter(
   text: string,
@@ -111,6 +114,9 @@ class Parser {
   filter(): Filter {
     const filter = this.#disjunction(undefined, 0);
     this.#end();
+    if (listsIn(filter) > MAX_LISTS && listsIn(merged(filter)) > MAX_LISTS) {
+      throw new DomainError('too_many', 'The filter looks into too many lists of values.');
+    }
     return filter;
   }
 

@@ -199,6 +199,23 @@ describe('filters that are refused', () => {
     expect(refused(`title eq "${'é'.repeat(4091)}"`)).toBe('invalid_filter');
   });
 
+  it('look into few lists, tests of one list joined by or being one look', () => {
+    const many = (howMany: number, test: string, joint: string) =>
+      Array.from({ length: howMany }, () => test).join(` ${joint} `);
+    expect(refused(many(99, 'emails co "x"', 'or'))).toBeUndefined();
+    expect(refused(many(60, 'not (emails co "x")', 'and'))).toBeUndefined();
+    expect(refused(many(20, 'emails co "x"', 'and'))).toBeUndefined();
+    for (const [test, joint] of [
+      ['emails co "x"', 'and'],
+      ['groups[display pr]', 'and'],
+      ['not (emails co "x")', 'or'],
+      ['(emails co "x" and title pr)', 'or'],
+      ['emails pr', 'or'],
+    ] as const) {
+      expect(refused(many(21, test, joint)), test).toBe('too_many');
+    }
+  });
+
   it('say where, and repeat nothing', () => {
     const detail = () => parseFilter('title eq "a" or <script> pr', USER_SCHEMA);
     expect(detail).toThrow('What begins at character 17 is no attribute we have.');
