@@ -16,6 +16,8 @@ export interface Projection {
   readonly needsMembers: boolean;
   /** Whether a user's groups are to be loaded. */
   readonly needsGroups: boolean;
+  /** Whether anything of a user is shown that has no column. */
+  readonly needsAttributes: boolean;
   /** Whether nothing in particular was asked for. */
   readonly isDefault: boolean;
 }
@@ -40,6 +42,17 @@ export function parseProjection(query: ProjectionQuery, resource: ResourceSchema
   if (!usual) USUAL.set(resource, (usual = projectionOf(resource)));
   return usual;
 }
+
+/** What of a user does not lie among their attributes. */
+const BESIDE: ReadonlySet<string> = new Set([
+  'schemas',
+  'id',
+  'userName',
+  'externalId',
+  'active',
+  'meta',
+  'groups',
+]);
 
 /** What is shown of a resource unless a client says otherwise: the same for everybody. */
 const USUAL = new WeakMap<ResourceSchema, Projection>();
@@ -66,6 +79,7 @@ function projectionOf(
     includes,
     needsMembers: includes('members'),
     needsGroups: includes('groups'),
+    needsAttributes: [...shown].some((path) => !BESIDE.has(path.split('.', 1)[0] ?? path)),
     isDefault: !wanted && !unwanted,
   };
 }

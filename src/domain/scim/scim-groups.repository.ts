@@ -256,11 +256,13 @@ export class ScimGroupsRepository {
   /** One page of the groups that a search finds. */
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ScimGroup>> {
     return searchTable<Row, ScimGroup>(tx, orgId, search, {
-      columns: 'g.id, g.display_name, g.external_id, g.version, g.created_at, g.updated_at',
       from: 'groups g',
       id: 'g.id',
       orgId: 'g.org_id',
       fields: FIELDS,
+      show: `
+        SELECT g.id, g.display_name, g.external_id, g.version, g.created_at, g.updated_at, listed.sort_value
+        FROM listed JOIN groups g ON g.id = listed.id AND g.org_id = $1 ORDER BY listed.place`,
       read: scimGroup,
     });
   }

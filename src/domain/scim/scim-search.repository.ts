@@ -16,6 +16,8 @@ export interface ScimSearch {
   readonly page:
     | { readonly kind: 'index'; /** From 1. */ readonly startIndex: number }
     | { readonly kind: 'cursor'; /** Empty for the first page. */ readonly cursor: string };
+  /** Whether the attributes of users are wanted that have no column. */
+  readonly withAttributes: boolean;
   /** Whether what lies in other tables is wanted: the groups of users. */
   readonly withRelations: boolean;
 }
@@ -30,22 +32,24 @@ export interface ScimPage<Resource> {
 
 /** The table that is searched. Its expressions are a repository's own. */
 export interface SearchedTable<Row, Resource> {
-  readonly columns: string;
   readonly from: string;
   readonly id: string;
   readonly orgId: string;
   readonly fields: FilterFields;
+  /** The statement that reads what is `listed (id, sort_value, place)`, by the places; `$1` is the organization. */
+  readonly show: string;
   readonly read: (row: Row) => Resource;
 }
 
 /** Whether a search reads all there is of an organization: it has an order of its own, or a filter without an index. */
 export function isCostly({ filter, sort }: ScimSearch, { indexed }: FilterFields): boolean {
-  return sort !== undefined || (filter !== undefined && !isServed(filter, indexed));
+  return sort !== undefined || (filter !== undefined && !isLookUp(filter, indexed));
 }
 
-function isServed(filter: Filter, indexed: ReadonlySet<string>): boolean {
-  if (filter.kind === 'and') return filter.operands.some((operand) => isServed(operand, indexed));
-  return filter.kind === 'compare' && filter.operator === 'eq' && indexed.has(filter.target.path);
+/** Whether whatever a filter finds equals a value in one of some attributes, given by their paths. */
+export function isLookUp(filter: Filter, paths: ReadonlySet<string>): boolean {
+  if (filter.kind === 'and') return filter.operands.some((operand) => isLookUp(operand, paths));
+  return filter.kind === 'compare' && filter.operator === 'eq' && paths.has(filter.target.path);
 }
 
 /** Bounds the time of each further statement of a transaction; none is compiled, which takes longer than it saves. */
@@ -95,9 +99,10 @@ export async function searchTable<Row extends Position, Resource>(
              SELECT ${table.id} AS id, ${sort?.expression ?? 'NULL'} AS sort_value FROM ${table.from}
              WHERE ${within} AND ${after} ORDER BY ${orderOf(sort?.expression ?? '', table.id)}
              LIMIT ${bind(search.count + 1)} ${offset}
+           ), listed AS (
+             SELECT id, sort_value, row_number() OVER (ORDER BY ${orderOf('sort_value', 'id')}) AS place FROM page
            )
-           SELECT ${table.columns}, page.sort_value FROM page JOIN ${table.from} ON ${table.id} = page.id
-           ORDER BY ${orderOf('page.sort_value', 'page.id')}`,
+           ${table.show}`,
           values,
         );
   const rows = found.slice(0, search.count);

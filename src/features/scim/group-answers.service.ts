@@ -38,7 +38,7 @@ export class GroupAnswers {
     if (status === 201) {
       response.setHeader('Location', locationOf(this.answers.base, 'Groups', group.id));
     }
-    await this.#write(response, status, this.#texts([group], projection));
+    await this.answers.stream(response, status, this.#texts([group], projection));
   }
 
   /** After a PATCH: the group, unless it is large and nothing in particular was asked for (RFC 7644 §3.5.2). */
@@ -52,40 +52,39 @@ export class GroupAnswers {
     } else await this.one(response, 200, group, projection);
   }
 
-  /** A page of them. @param before resources of another type that come first, as JSON */
+  /** A page of them. @param before resources of another type that come first, and how many they were */
   async list(
     response: Response,
-    page: ScimPage<ScimGroup>,
+    { totalResults, resources, nextCursor }: ScimPage<ScimGroup>,
     query: ScimQuery,
-    before: readonly string[] = [],
+    before?: AsyncGenerator<string, number>,
   ): Promise<void> {
     const head = this.answers.listHead({
-      totalResults: page.totalResults,
-      itemsPerPage: before.length + page.resources.length,
+      totalResults,
       startIndex: query.search.page.kind === 'index' ? query.startIndex : undefined,
-      nextCursor: page.nextCursor,
+      nextCursor,
     });
-    await this.#write(
-      response,
-      200,
-      this.#listTexts(head + before.join(','), before.length > 0, page.resources, query),
-    );
+    await this.answers.stream(response, 200, this.#listTexts(head, resources, query, before));
   }
 
   async *#listTexts(
     head: string,
-    goesOn: boolean,
     groups: readonly ScimGroup[],
     { projection }: ScimQuery,
-  ): AsyncGenerator<string> {
+    before?: AsyncGenerator<string, number>,
+  ): AsyncGenerator<string, void> {
     yield head;
-    if (goesOn && groups.length > 0) yield ',';
+    const others = before ? yield* before : 0;
+    if (others > 0 && groups.length > 0) yield ',';
     yield* this.#texts(groups, projection);
-    yield ']}';
+    yield this.answers.listTail(others + groups.length);
   }
 
   /** Groups with commas between them, piece by piece. */
-  async *#texts(groups: readonly ScimGroup[], projection: Projection): AsyncGenerator<string> {
+  async *#texts(
+    groups: readonly ScimGroup[],
+    projection: Projection,
+  ): AsyncGenerator<string, void> {
     const withMembers = projection.needsMembers;
     for (const [index, group] of groups.entries()) {
       yield `${index === 0 ? '' : ','}${groupHead(group, projection, this.answers.base)}`;
@@ -95,7 +94,7 @@ export class GroupAnswers {
   }
 
   /** `,"members":[…]`, or nothing where there are none. */
-  async *#membersOf({ id }: ScimGroup): AsyncGenerator<string> {
+  async *#membersOf({ id }: ScimGroup): AsyncGenerator<string, void> {
     let last: ScimMember | undefined;
     let isFirst = true;
     do {
@@ -112,32 +111,4 @@ export class GroupAnswers {
     } while (last);
     if (!isFirst) yield ']';
   }
-
-  /** No faster than the client reads, and no longer than it is there. */
-  async #write(response: Response, status: number, texts: AsyncGenerator<string>): Promise<void> {
-    const first = await texts.next(); // whatever goes wrong until here is answered as an error
-    this.answers.begin(response, status);
-    response.write(first.value ?? '');
-    try {
-      for await (const text of texts) {
-        if (response.closed) return;
-        if (!response.write(text)) await drained(response);
-      }
-    } catch (error) {
-      response.destroy(); // cut off, so that nobody takes a part for the whole
-      throw error;
-    }
-    response.end();
-  }
-}
-
-/** Waits until the client has read what was written, or has gone. */
-function drained(response: Response): Promise<void> {
-  return new Promise((resolve) => {
-    const settle = () => {
-      response.off('drain', settle).off('close', settle);
-      resolve();
-    };
-    response.on('drain', settle).on('close', settle);
-  });
 }

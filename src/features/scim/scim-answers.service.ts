@@ -6,10 +6,9 @@ import { namesTag } from '#platform/http/entity-tag.js';
 
 const LIST = '"schemas":["urn:ietf:params:scim:api:messages:2.0:ListResponse"]';
 
-/** One page of a list (RFC 7644 §3.4.2). */
+/** What is known of a page of a list before its resources are read (RFC 7644 §3.4.2). */
 export interface ListHead {
   readonly totalResults: number;
-  readonly itemsPerPage: number;
   /** Where it was asked for by index. */
   readonly startIndex: number | undefined;
   /** Where the next page begins (RFC 9865 §2). */
@@ -53,13 +52,58 @@ export class ScimAnswers {
     response.setHeader('Content-Type', mediaType(response.req));
   }
 
+  /**
+   * Sends a document piece by piece, each asked for when the client has read those before: it has nothing of the database's while
+   * it takes its time, and the deadline of the request ends that.
+   */
+  async stream(
+    response: Response,
+    status: number,
+    texts: AsyncGenerator<string, void>,
+  ): Promise<void> {
+    const first = await texts.next(); // whatever goes wrong until here is answered as an error
+    this.begin(response, status);
+    try {
+      if (!(await isRead(response, first.value ?? ''))) return;
+      if (response.req.method !== 'HEAD') {
+        for await (const text of texts) if (!(await isRead(response, text))) return;
+      }
+    } catch (error) {
+      response.destroy(); // cut off, so that nobody takes a part for the whole
+      throw error;
+    }
+    response.end();
+  }
+
   /** The text of a list before its resources. */
-  listHead({ totalResults, itemsPerPage, startIndex, nextCursor }: ListHead): string {
-    const parts = [`{${LIST}`, `"totalResults":${totalResults}`, `"itemsPerPage":${itemsPerPage}`];
+  listHead({ totalResults, startIndex, nextCursor }: ListHead): string {
+    const parts = [`{${LIST}`, `"totalResults":${totalResults}`];
     if (startIndex !== undefined) parts.push(`"startIndex":${startIndex}`);
     if (nextCursor !== undefined) parts.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
     return `${parts.join(',')},"Resources":[`;
   }
+
+  /** The text behind them: only now it is sure how many there are. */
+  listTail(itemsPerPage: number): string {
+    return `],"itemsPerPage":${itemsPerPage}}`;
+  }
+}
+
+/** Writes a piece, and waits until the client has read it. @returns whether the client is still there */
+async function isRead(response: Response, text: string): Promise<boolean> {
+  if (!response.closed && !response.write(text)) await drained(response);
+  return !response.closed;
+}
+
+/** Waits until the client has read what was written, or has gone. */
+function drained(response: Response): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      response.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    response.on('drain', settle).on('close', settle);
+  });
 }
 
 /** `application/scim+json`, unless the client takes plain JSON alone (RFC 7644 §3.1). */

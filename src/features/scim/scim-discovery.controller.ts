@@ -48,12 +48,12 @@ export class ScimDiscoveryController {
     refuseFilter(query);
     const head = this.answers.listHead({
       totalResults: documents.length,
-      itemsPerPage: documents.length,
       startIndex: 1,
       nextCursor: undefined,
     });
     const texts = documents.map((document) => JSON.stringify(document));
-    this.answers.send(response, 200, `${head}${texts.join(',')}]}`);
+    const tail = this.answers.listTail(texts.length);
+    this.answers.send(response, 200, head + texts.join(',') + tail);
   }
 
   /** @throws DomainError not_found */

@@ -24,7 +24,7 @@ export class ScimEverything {
   async search(caller: ScimActor, fields: QueryFields, response: Response): Promise<void> {
     const ofUsers = readQuery(fields, USER_SCHEMA, [GROUP_SCHEMA]);
     const ofGroups = readQuery(fields, GROUP_SCHEMA, [USER_SCHEMA]);
-    const { search, startIndex, projection } = ofUsers;
+    const { search, startIndex } = ofUsers;
     if (search.page.kind === 'cursor') {
       throw new DomainError('invalid_cursor', 'Users and groups together come by index alone.');
     }
@@ -34,11 +34,11 @@ export class ScimEverything {
       count: search.count - users.resources.length,
       page: { kind: 'index', startIndex: Math.max(1, startIndex - users.totalResults) },
     });
-    const texts = users.resources.map((user) => this.userAnswers.json(user, projection));
     const page: ScimPage<(typeof groups.resources)[number]> = {
       ...groups,
       totalResults: users.totalResults + groups.totalResults,
     };
+    const texts = this.userAnswers.texts(caller, users.resources, ofUsers);
     await this.groupAnswers.list(response, page, ofGroups, texts);
   }
 }

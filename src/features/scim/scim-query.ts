@@ -46,6 +46,7 @@ export function readQuery(
       sort: readSort(fields, schema, others),
       count,
       page: cursor === undefined ? { kind: 'index', startIndex } : { kind: 'cursor', cursor },
+      withAttributes: projection.needsAttributes,
       withRelations: projection.needsGroups,
     },
   };

@@ -50,7 +50,8 @@ export class ScimUsersController {
     @Res() response: Response,
   ): Promise<void> {
     const query = readQuery(fields, USER_SCHEMA);
-    this.answers.list(response, await this.users.search(caller, query.search), query);
+    const page = await this.users.search(caller, query.search);
+    await this.answers.list(response, caller, page, query);
   }
 
   /** RFC 7644 §3.4.3. */
@@ -61,7 +62,8 @@ export class ScimUsersController {
     @Res() response: Response,
   ): Promise<void> {
     const query = readQuery(fields, USER_SCHEMA);
-    this.answers.list(response, await this.users.search(caller, query.search), query);
+    const page = await this.users.search(caller, query.search);
+    await this.answers.list(response, caller, page, query);
   }
 
   @Get(':id')

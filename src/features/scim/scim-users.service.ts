@@ -7,7 +7,11 @@ import type { ScimActor } from '#domain/scim/scim-actor.js';
 import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
 import { ScimSearches } from '#domain/scim/scim-searches.service.js';
 import { ScimUserChanges, noUser } from '#domain/scim/scim-user-changes.service.js';
-import { ScimUsersRepository, type ScimUser } from '#domain/scim/scim-users.repository.js';
+import {
+  ScimUsersRepository,
+  type ListedUser,
+  type ScimUser,
+} from '#domain/scim/scim-users.repository.js';
 import { nextUser, storedUser } from '#domain/scim/user-state.js';
 import { isUuid } from '#domain/scim/resource-id.js';
 import { checkIfMatch } from './scim-answers.service.js';
@@ -35,7 +39,7 @@ export class ScimUsers {
     return user;
   }
 
-  search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ScimUser>> {
+  search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ListedUser>> {
     return this.searches.run(orgId, this.users.isCostly(search), (tx) =>
       this.users.search(tx, orgId, search),
     );

@@ -64,6 +64,28 @@ describe('excludedAttributes (RFC 7644 §3.9)', () => {
     expect(parseProjection({}, USER_SCHEMA).needsGroups).toBe(true);
   });
 
+  it('says whether anything of a user is needed that has no column', () => {
+    const user = (query: ProjectionQuery) => parseProjection(query, USER_SCHEMA).needsAttributes;
+    expect(user({})).toBe(true);
+    expect(user({ excludedAttributes: 'emails,groups' })).toBe(true);
+    for (const attributes of [
+      'id',
+      'userName,externalId,active',
+      'groups.display',
+      'meta.version',
+    ]) {
+      expect([attributes, user({ attributes })]).toEqual([attributes, false]);
+    }
+    for (const attributes of [
+      'title',
+      'name.givenName',
+      'id,emails',
+      `${ENTERPRISE_URN}:manager`,
+    ]) {
+      expect([attributes, user({ attributes })]).toEqual([attributes, true]);
+    }
+  });
+
   it('excludes attributes, the two parameters being exclusive', () => {
     const both = { attributes: 'id', excludedAttributes: 'meta' };
     expect(() => parseProjection(both, USER_SCHEMA)).toThrow('exclude one another');

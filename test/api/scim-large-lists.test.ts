@@ -1,0 +1,262 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  MOST_TEXT,
+  ScimUsersRepository,
+  type ListedUser,
+} from '#domain/scim/scim-users.repository.js';
+import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
+import { rows } from '../support/rows.js';
+import { addTenant, type ScimTenant } from '../support/scim.js';
+import { ENTERPRISE, insertUsers, made } from '../support/scim-requests.js';
+
+const HOW_MANY = 80;
+/** More than the buffers of two sockets hold. */
+const VERY_MANY = 200;
+/** What the database keeps compressed to next to nothing is as long as any other text when it is read. */
+const TITLE = 'x'.repeat(60_000);
+
+interface Shown {
+  readonly id: string;
+  readonly title?: string;
+  readonly displayName?: string;
+  readonly schemas: readonly string[];
+}
+
+interface List {
+  readonly itemsPerPage: number;
+  readonly totalResults: number;
+  readonly Resources: readonly Shown[];
+}
+
+const usersOf = (app: TestApp) => app.nest.get(ScimUsersRepository, { strict: false });
+
+function insertLongUsers(app: TestApp, tenant: ScimTenant, howMany: number): Promise<unknown> {
+  return app.dataSource.query(
+    `INSERT INTO users (id, org_id, email, scim_managed, user_name, attributes)
+     SELECT gen_random_uuid(), $1, n || '@' || $2, true, n || '@' || $2,
+            jsonb_build_object('title', $3::text, $4::text, jsonb_build_object('department', n::text))
+     FROM generate_series(1, $5::int) n`,
+    [tenant.orgId, tenant.domain, TITLE, ENTERPRISE, howMany],
+  );
+}
+
+/** A client that asks for a list, and reads nothing of the answer but its head. */
+async function slowReader({ baseUrl }: TestApp, { token }: ScimTenant): Promise<IncomingMessage> {
+  const request = get(`${baseUrl}/scim/v2/Users?count=${VERY_MANY}`, {
+    agent: false,
+    headers: { authorization: `Bearer ${token}`, 'x-forwarded-for': newAddress() },
+  });
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  expect(response.statusCode).toBe(200);
+  return response;
+}
+
+async function restOf(response: IncomingMessage): Promise<List> {
+  let text = '';
+  for await (const chunk of response.setEncoding('utf8')) text += chunk;
+  return JSON.parse(text) as List;
+}
+
+describe('a list of users with long attributes', () => {
+  let app: TestApp;
+  let tenant: ScimTenant;
+  let users: ScimUsersRepository;
+  beforeAll(async () => {
+    app = await startTestApp();
+    tenant = await addTenant(app);
+    users = usersOf(app);
+    await insertLongUsers(app, tenant, HOW_MANY);
+    await made(tenant, 'Groups', { displayName: 'all of us' });
+  });
+  afterAll(() => app.close());
+  afterEach(() => vi.restoreAllMocks());
+
+  const list = async (query: string, from = tenant) => {
+    const answer = await from.send('GET', query);
+    expect([answer.status, answer.text.slice(0, 200)]).toEqual([200, expect.any(String)]);
+    return answer.json as List;
+  };
+
+  /** How much text each statement of a list brought. */
+  function watched(): number[] {
+    const lengths: number[] = [];
+    const textOf = (found: readonly ListedUser[]) => {
+      const texts = found.map(({ user }) => (user ? user.attributes + (user.groups ?? '') : ''));
+      lengths.push(texts.join('').length);
+    };
+    const search = users.search.bind(users);
+    const more = users.list.bind(users);
+    vi.spyOn(users, 'search').mockImplementation(async (...args) => {
+      const page = await search(...args);
+      textOf(page.resources);
+      return page;
+    });
+    vi.spyOn(users, 'list').mockImplementation(async (...args) => {
+      const found = await more(...args);
+      textOf(found);
+      return found;
+    });
+    return lengths;
+  }
+
+  it('is read some at a time, and is whole and in order', async () => {
+    const ids = (await list('/Users?attributes=id')).Resources.map(({ id }) => id);
+    const lengths = watched();
+    for (const query of [
+      '/Users',
+      '/Users?attributes=title',
+      '/Users?sortBy=id',
+      '/Users?cursor',
+    ]) {
+      const page = await list(query);
+      expect(page).toMatchObject({ itemsPerPage: HOW_MANY, totalResults: HOW_MANY });
+      expect(page.Resources.map(({ id }) => id)).toEqual(ids);
+      expect(page.Resources.every(({ title }) => title === TITLE)).toBe(true);
+    }
+    expect(lengths.length).toBeGreaterThan(4 * 4);
+    expect(Math.max(...lengths)).toBeLessThan(MOST_TEXT + 64 * 1024);
+  });
+
+  it('goes before the groups, where both are asked for', async () => {
+    const page = await list('/?filter=id pr&count=100');
+    expect([page.itemsPerPage, page.totalResults]).toEqual([HOW_MANY + 1, HOW_MANY + 1]);
+    expect(page.Resources).toHaveLength(HOW_MANY + 1);
+    expect(page.Resources.at(-1)?.displayName).toBe('all of us');
+  });
+
+  it('leaves out who is deleted while it is read, and says how many are there', async () => {
+    const other = await addTenant(app);
+    await insertLongUsers(app, other, HOW_MANY);
+    const more = users.list.bind(users);
+    const gone: string[] = [];
+    vi.spyOn(users, 'list').mockImplementation(async (...args) => {
+      const [first = ''] = args[2];
+      gone.push(first);
+      await app.dataSource.query('DELETE FROM users WHERE id = $1', [first]);
+      return more(...args);
+    });
+    const page = await list('/Users', other);
+    const shown = new Set(page.Resources.map(({ id }) => id));
+    expect(gone.length).toBeGreaterThan(2);
+    expect([shown.size, page.itemsPerPage]).toEqual(Array(2).fill(HOW_MANY - gone.length));
+    expect(gone.filter((id) => shown.has(id))).toEqual([]);
+  });
+
+  it('ends in the middle where the database fails, and is no JSON', async () => {
+    vi.spyOn(users, 'list').mockRejectedValue(new Error('a planted failure'));
+    const before = app.log.length;
+    const response = await slowReader(app, tenant);
+    await expect(restOf(response)).rejects.toThrow('aborted');
+    expect(response.complete).toBe(false);
+    const logged = app.log.slice(before).join('');
+    expect(logged).toContain('a planted failure');
+    vi.restoreAllMocks();
+    expect((await list('/Users')).itemsPerPage).toBe(HOW_MANY);
+  });
+
+  it('is an error as any other where it fails before the first of them', async () => {
+    vi.spyOn(users, 'search').mockRejectedValue(new Error('a planted failure'));
+    expect((await tenant.send('GET', '/Users')).status).toBe(500);
+  });
+
+  it('is one statement without attributes, which are not read where nobody asked for them', async () => {
+    const lengths = watched();
+    const page = await list('/Users?attributes=userName,groups');
+    expect(page.Resources[0]?.schemas).toContain(ENTERPRISE);
+    expect(lengths).toEqual([expect.any(Number)]);
+    expect(lengths[0]).toBeLessThan(HOW_MANY * 100);
+  });
+
+  it('is one statement where they are short, and some where they are very many', async () => {
+    const other = await addTenant(app);
+    const ids = await insertUsers(app, other, 900);
+    const lengths = watched();
+    const page = await list('/Users?count=200', other);
+    expect(page.Resources.map(({ id }) => id)).toEqual(ids.slice(0, 200));
+    expect(lengths).toHaveLength(1);
+    const whole = await list('/Users?count=1000', other);
+    expect(whole.Resources.map(({ id }) => id)).toEqual(ids);
+    expect(whole.itemsPerPage).toBe(900);
+    lengths.splice(0);
+    const thin = await list('/Users?count=1000&attributes=userName', other);
+    expect(thin.Resources.map(({ id }) => id)).toEqual(ids);
+    expect(lengths).toHaveLength(1);
+  });
+
+  it('counts the groups they are in', async () => {
+    const other = await addTenant(app);
+    const ids = await insertUsers(app, other, 4);
+    await rows(
+      app.dataSource,
+      `WITH many AS (
+         INSERT INTO groups (id, org_id, display_name)
+         SELECT gen_random_uuid(), $1, n::text FROM generate_series(1, 5000) n RETURNING id
+       )
+       INSERT INTO group_members (group_id, user_id) SELECT many.id, u FROM many, unnest($2::uuid[]) u`,
+      [other.orgId, ids],
+    );
+    const lengths = watched();
+    const page = await list('/Users', other);
+    expect(page.Resources.map(({ id }) => id)).toEqual(ids);
+    expect(lengths.filter((length) => length > 0)).toHaveLength(Math.ceil(4 / 2));
+  });
+
+  it('has no body for HEAD, which reads no more than the beginning', async () => {
+    const lengths = watched();
+    const { status, text, headers } = await tenant.send('HEAD', '/Users');
+    expect([status, text, lengths.length]).toEqual([200, '', 1]);
+    expect(headers.get('content-type')).toMatch(/^application\/scim\+json/);
+  });
+});
+
+describe('clients who read nothing of their lists', () => {
+  const SLOW = 50;
+
+  it('hold no connection to the database, and get the whole list when they read on', async () => {
+    const app = await startTestApp();
+    const tenant = await addTenant(app);
+    await insertLongUsers(app, tenant, VERY_MANY);
+    const statements = vi.spyOn(usersOf(app), 'list');
+    const readers = await Promise.all(Array.from({ length: SLOW }, () => slowReader(app, tenant)));
+    const other = await addTenant(app); // waits for a connection, if there is none
+    await made(other, 'Users', { userName: 'somebody' });
+    let busy: unknown[];
+    do {
+      busy = await rows(
+        app.dataSource,
+        `SELECT FROM pg_stat_activity
+         WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle'
+           AND pid <> pg_backend_pid()`,
+      );
+    } while (busy.length > 0);
+    // No more was read than the sockets took.
+    const needed = (VERY_MANY * TITLE.length) / MOST_TEXT;
+    expect(statements.mock.calls.length).toBeLessThan((SLOW * needed) / 1.5);
+    const [first, ...others] = readers;
+    if (!first) throw new Error('nobody reads');
+    expect(await restOf(first)).toMatchObject({ itemsPerPage: VERY_MANY, totalResults: VERY_MANY });
+    const inFlight = app.nest.get(RequestsInFlight);
+    for (const reader of others) reader.destroy();
+    while (inFlight.count > 0) await sleep(20);
+    statements.mockClear();
+    expect((await other.send('GET', '/Users')).json.itemsPerPage).toBe(1);
+    expect(statements).not.toHaveBeenCalled();
+    await app.close();
+  });
+
+  it('are cut off by the deadline of the request', async () => {
+    const app = await startTestApp({ timeouts: { request: 4000 } });
+    const tenant = await addTenant(app);
+    await insertLongUsers(app, tenant, VERY_MANY);
+    const reader = await slowReader(app, tenant);
+    const inFlight = app.nest.get(RequestsInFlight);
+    while (inFlight.count > 0) await sleep(20);
+    await expect(restOf(reader)).rejects.toThrow('aborted');
+    await app.close();
+  });
+});
