@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   MOST_TEXT,
-  ScimUsersRepository,
+  ScimUserListsRepository,
   type ListedUser,
-} from '#domain/scim/scim-users.repository.js';
+} from '#domain/scim/scim-user-lists.repository.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
@@ -33,7 +33,7 @@ interface List {
   readonly Resources: readonly Shown[];
 }
 
-const usersOf = (app: TestApp) => app.nest.get(ScimUsersRepository, { strict: false });
+const usersOf = (app: TestApp) => app.nest.get(ScimUserListsRepository, { strict: false });
 
 function insertLongUsers(app: TestApp, tenant: ScimTenant, howMany: number): Promise<unknown> {
   return app.dataSource.query(
@@ -65,7 +65,7 @@ async function restOf(response: IncomingMessage): Promise<List> {
 describe('a list of users with long attributes', () => {
   let app: TestApp;
   let tenant: ScimTenant;
-  let users: ScimUsersRepository;
+  let users: ScimUserListsRepository;
   beforeAll(async () => {
     app = await startTestApp();
     tenant = await addTenant(app);
@@ -90,13 +90,13 @@ describe('a list of users with long attributes', () => {
       lengths.push(texts.join('').length);
     };
     const search = users.search.bind(users);
-    const more = users.list.bind(users);
+    const more = users.read.bind(users);
     vi.spyOn(users, 'search').mockImplementation(async (...args) => {
       const page = await search(...args);
       textOf(page.resources);
       return page;
     });
-    vi.spyOn(users, 'list').mockImplementation(async (...args) => {
+    vi.spyOn(users, 'read').mockImplementation(async (...args) => {
       const found = await more(...args);
       textOf(found);
       return found;
@@ -132,9 +132,9 @@ describe('a list of users with long attributes', () => {
   it('leaves out who is deleted while it is read, and says how many are there', async () => {
     const other = await addTenant(app);
     await insertLongUsers(app, other, HOW_MANY);
-    const more = users.list.bind(users);
+    const more = users.read.bind(users);
     const gone: string[] = [];
-    vi.spyOn(users, 'list').mockImplementation(async (...args) => {
+    vi.spyOn(users, 'read').mockImplementation(async (...args) => {
       const [first = ''] = args[2];
       gone.push(first);
       await app.dataSource.query('DELETE FROM users WHERE id = $1', [first]);
@@ -148,7 +148,7 @@ describe('a list of users with long attributes', () => {
   });
 
   it('ends in the middle where the database fails, and is no JSON', async () => {
-    vi.spyOn(users, 'list').mockRejectedValue(new Error('a planted failure'));
+    vi.spyOn(users, 'read').mockRejectedValue(new Error('a planted failure'));
     const before = app.log.length;
     const response = await slowReader(app, tenant);
     await expect(restOf(response)).rejects.toThrow('aborted');
@@ -221,7 +221,7 @@ describe('clients who read nothing of their lists', () => {
     const app = await startTestApp();
     const tenant = await addTenant(app);
     await insertLongUsers(app, tenant, VERY_MANY);
-    const statements = vi.spyOn(usersOf(app), 'list');
+    const statements = vi.spyOn(usersOf(app), 'read');
     const readers = await Promise.all(Array.from({ length: SLOW }, () => slowReader(app, tenant)));
     const other = await addTenant(app); // waits for a connection, if there is none
     await made(other, 'Users', { userName: 'somebody' });

@@ -6,7 +6,8 @@ import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.se
 import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ScimActor } from './scim-actor.js';
-import { ScimUsersRepository, type ScimUser, type ScimUserState } from './scim-users.repository.js';
+import type { ScimUser } from './scim-user.js';
+import { ScimUsersRepository, type ScimUserState } from './scim-users.repository.js';
 
 /** What a write makes of a user, and whether they may be here at all. */
 export interface NextUser extends ScimUserState {

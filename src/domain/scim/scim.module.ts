@@ -7,6 +7,7 @@ import { ScimGroupChanges } from './scim-group-changes.service.js';
 import { ScimGroupsRepository } from './scim-groups.repository.js';
 import { ScimSearches } from './scim-searches.service.js';
 import { ScimUserChanges } from './scim-user-changes.service.js';
+import { ScimUserListsRepository } from './scim-user-lists.repository.js';
 import { ScimUsersRepository } from './scim-users.repository.js';
 
 /**
@@ -20,6 +21,7 @@ import { ScimUsersRepository } from './scim-users.repository.js';
     ScimGroupsRepository,
     ScimSearches,
     ScimUserChanges,
+    ScimUserListsRepository,
     ScimUsersRepository,
   ],
   exports: [
@@ -27,6 +29,7 @@ import { ScimUsersRepository } from './scim-users.repository.js';
     ScimGroupsRepository,
     ScimSearches,
     ScimUserChanges,
+    ScimUserListsRepository,
     ScimUsersRepository,
   ],
 })

@@ -1,6 +1,6 @@
 import type { StoredUser, UserAttributes } from './user-attributes.js';
 import type { NextUser } from './scim-user-changes.service.js';
-import type { ScimUser } from './scim-users.repository.js';
+import type { ScimUser } from './scim-user.js';
 
 /** A user as they are kept, as the language of SCIM reads them. */
 export function storedUser(user: ScimUser): StoredUser {

@@ -7,7 +7,7 @@ import {
 } from '#domain/scim/schemas.js';
 import { project, type Projection } from '#domain/scim/projection.js';
 import type { ScimGroup, ScimMember } from '#domain/scim/scim-groups.repository.js';
-import type { ScimUser } from '#domain/scim/scim-users.repository.js';
+import type { ScimUser } from '#domain/scim/scim-user.js';
 
 /** The version of a resource as an entity tag (RFC 7644 §3.14): weak, since groups of users come and go beside it. */
 export function entityTag({ version }: { readonly version: string }): string {

@@ -7,11 +7,12 @@ import type { ScimActor } from '#domain/scim/scim-actor.js';
 import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
 import { ScimSearches } from '#domain/scim/scim-searches.service.js';
 import { ScimUserChanges, noUser } from '#domain/scim/scim-user-changes.service.js';
+import type { ScimUser } from '#domain/scim/scim-user.js';
 import {
-  ScimUsersRepository,
+  ScimUserListsRepository,
   type ListedUser,
-  type ScimUser,
-} from '#domain/scim/scim-users.repository.js';
+} from '#domain/scim/scim-user-lists.repository.js';
+import { ScimUsersRepository } from '#domain/scim/scim-users.repository.js';
 import { nextUser, storedUser } from '#domain/scim/user-state.js';
 import { isUuid } from '#domain/scim/resource-id.js';
 import { checkIfMatch } from './scim-answers.service.js';
@@ -23,6 +24,7 @@ export class ScimUsers {
   constructor(
     private readonly manager: EntityManager,
     private readonly users: ScimUsersRepository,
+    private readonly lists: ScimUserListsRepository,
     private readonly changes: ScimUserChanges,
     private readonly searches: ScimSearches,
   ) {}
@@ -40,8 +42,8 @@ export class ScimUsers {
   }
 
   search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ListedUser>> {
-    return this.searches.run(orgId, this.users.isCostly(search), (tx) =>
-      this.users.search(tx, orgId, search),
+    return this.searches.run(orgId, this.lists.isCostly(search), (tx) =>
+      this.lists.search(tx, orgId, search),
     );
   }
 

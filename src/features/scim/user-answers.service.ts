@@ -4,12 +4,12 @@ import { EntityManager } from 'typeorm';
 import type { Projection } from '#domain/scim/projection.js';
 import type { ScimPage } from '#domain/scim/scim-search.repository.js';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
+import type { ScimUser } from '#domain/scim/scim-user.js';
 import {
   MOST_AT_ONCE,
-  ScimUsersRepository,
+  ScimUserListsRepository,
   type ListedUser,
-  type ScimUser,
-} from '#domain/scim/scim-users.repository.js';
+} from '#domain/scim/scim-user-lists.repository.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from './scim-query.js';
 import { entityTag, locationOf, userJson } from './scim-resources.js';
@@ -20,7 +20,7 @@ export class UserAnswers {
   constructor(
     private readonly answers: ScimAnswers,
     private readonly manager: EntityManager,
-    private readonly users: ScimUsersRepository,
+    private readonly lists: ScimUserListsRepository,
   ) {}
 
   /** One user; 304 where the client has this version. */
@@ -75,7 +75,7 @@ export class UserAnswers {
       if (left.length === 0) return count;
       // What is read without being sent, because it is too much, is no more than what is sent.
       const most = Math.min(MOST_AT_ONCE, 2 * Math.max(users.length, 1));
-      found = await this.users.list(this.manager, orgId, left.slice(0, most), query.search);
+      found = await this.lists.read(this.manager, orgId, left.slice(0, most), query.search);
       left = left.slice(most);
     }
   }
