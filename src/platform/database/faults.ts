@@ -11,7 +11,6 @@ const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03)$/;
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
-  'ENOENT', // the Unix socket is gone; counted only when connecting
   'EPIPE',
   'ETIMEDOUT',
   'EHOSTUNREACH',
@@ -19,6 +18,9 @@ const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
 ]);
+
+/** These, too, but of a Unix socket: it is gone, or a frozen server leaves its queue full. Of anything else they say nothing. */
+const AWAY_WHEN_CONNECTING: ReadonlySet<string> = new Set(['ENOENT', 'EAGAIN']);
 
 /** pg and its pool give these no code, so their text is all there is. */
 const AWAY_MESSAGES: ReadonlySet<string> = new Set([
@@ -42,7 +44,9 @@ export function isDatabaseAway(error: unknown): boolean {
   const fault = reportedBy(error);
   if (!(fault instanceof Error)) return false;
   const code = codeOf(fault);
-  if (code === 'ENOENT') return 'syscall' in fault && fault.syscall === 'connect';
+  if (code !== undefined && AWAY_WHEN_CONNECTING.has(code)) {
+    return 'syscall' in fault && fault.syscall === 'connect';
+  }
   if (code !== undefined) return AWAY_STATES.test(code) || AWAY_SYSTEM_CODES.has(code);
   return AWAY_MESSAGES.has(fault.message);
 }

@@ -49,6 +49,12 @@ describe('isDatabaseAway', () => {
     expect(isDatabaseAway(new QueryRunnerAlreadyReleasedError())).toBe(true);
   });
 
+  it('knows a socket whose queue is full, as a frozen server leaves it', () => {
+    const full = Object.assign(new Error('connect EAGAIN'), { code: 'EAGAIN', syscall: 'connect' });
+    expect(isDatabaseAway(full)).toBe(true);
+    expect(isDatabaseAway(Object.assign(full, { syscall: 'read' }))).toBe(false);
+  });
+
   it.each(['23505', '42P01', '40001', '28P01', '3D000'])(
     'lets SQLSTATE %s be what it is',
     (code) => {
