@@ -47,8 +47,8 @@ describe('the embedded PostgreSQL', () => {
     await removeDirectory(dataDir);
   });
 
-  async function start(): Promise<EmbeddedPostgres> {
-    const server = await startEmbeddedPostgres({ dataDir, log });
+  async function start(options: { patience?: number } = {}): Promise<EmbeddedPostgres> {
+    const server = await startEmbeddedPostgres({ dataDir, log, ...options });
     servers.push(server);
     return server;
   }
@@ -232,6 +232,69 @@ describe('the embedded PostgreSQL', () => {
         );
       }, 5_000);
       await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow('Another process');
+    });
+  });
+
+  describe('that answers nobody any more', () => {
+    const MUTE = 'error PostgreSQL runs, but answers nobody any more';
+
+    /** Takes its socket away, so that it runs and cannot be reached, and ends the session of its supervisor. */
+    async function silence(
+      server: EmbeddedPostgres,
+      meanwhile: () => Promise<void> = () => Promise.resolve(),
+    ): Promise<void> {
+      const pool = await openPool(
+        { host: server.socketDir, port: server.port, user: server.user, database: server.database },
+        log,
+        1,
+      );
+      await removeDirectory(server.socketDir);
+      await meanwhile();
+      await pool.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE application_name = 'svc-server supervisor'`,
+      );
+      await pool.destroy();
+    }
+
+    it('is ended and started again behind the same socket, with its data', async () => {
+      const server = await start({ patience: 0 });
+      await administer(server, 'CREATE TABLE kept (id integer)');
+      const before = postmasterPid();
+      await silence(server);
+      await vi.waitUntil(() => !isRunning(before), 10_000);
+      await vi.waitFor(
+        async () => expect(await administer(server, 'SELECT id FROM kept')).toEqual([]),
+        { timeout: 15_000, interval: 20 },
+      );
+      expect(statSync(server.socketDir).mode & 0o777).toBe(0o700);
+      expect(log.lines.filter((line) => line.startsWith(MUTE))).toHaveLength(1);
+    });
+
+    it('is left in peace for as long as it is given', async () => {
+      const server = await start({ patience: 600_000 });
+      const before = postmasterPid();
+      await silence(server);
+      expect(isRunning(before)).toBe(true);
+      await server.stop();
+      expect(isRunning(before)).toBe(false);
+      expect(log.lines.filter((line) => line.startsWith(MUTE))).toEqual([]);
+    });
+
+    it('gets no socket in a directory that somebody else made of its name', async () => {
+      const server = await start({ patience: 0 });
+      const before = postmasterPid();
+      await silence(server, async () => {
+        await mkdir(server.socketDir);
+        await chmod(server.socketDir, 0o777);
+        await writeFile(join(server.socketDir, 'theirs'), '');
+      });
+      await vi.waitUntil(() => !isRunning(before), 10_000);
+      const refusal = `error ${server.socketDir} is not the private directory it was.`;
+      await vi.waitFor(
+        () => expect(log.lines).toContainEqual(expect.stringContaining(refusal)),
+        10_000,
+      );
     });
   });
 

@@ -24,27 +24,30 @@ export interface EmbeddedPostgresOptions {
   readonly log: Logger;
   /** Settings (`-c name=value`) over PostgreSQL's own defaults, which are durable. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Milliseconds for which a server that once answered may be silent before it is ended and started again. */
+  readonly patience?: number;
 }
 
 const PORT = 5432;
+const PATIENCE = 30_000;
 
 /**
  * Runs a real PostgreSQL as a child process until `stop`, or until this process ends, in whatever way. Works as root
  * and as an ordinary user; finds and stops what an earlier, killed run left behind, and keeps its data; restarts the
- * server behind the same socket should it end by itself.
+ * server behind the same socket should it end by itself, or answer nobody any more.
  *
  * @throws Error, in one line for the operator, when that cannot be
  */
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
-  const { log, settings = {} } = options;
+  const { log, settings = {}, patience = PATIENCE } = options;
   const binaries = await locateBinaries();
   const cluster = await findOrMakeCluster(resolve(options.dataDir), binaries);
   const socketDir = await makeSocketDirectory(cluster.account);
   const address = { socketDir, port: PORT };
   const { postgres } = binaries;
-  const supervisor = new Supervisor({ postgres, cluster, address, settings, log });
+  const supervisor = new Supervisor({ postgres, cluster, address, settings, patience, log });
   const removeSocketDir = () => rm(socketDir, { recursive: true, force: true });
   try {
     await supervisor.start();

@@ -1,6 +1,7 @@
-import { mkdtemp } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { codeOf } from '#platform/database/faults.js';
 import { giveTo, type Account } from './account.js';
 
 /** By this we know a directory of ours again. */
@@ -14,4 +15,24 @@ export async function makeSocketDirectory(account: Account): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), SOCKET_DIR_PREFIX));
   await giveTo(account, directory);
   return directory;
+}
+
+/**
+ * Makes that directory again where it is gone: the watchdog of a server that was told to end removes it, and so may whoever
+ * tidies up temporary files.
+ *
+ * @throws Error when somebody else has made one of its name meanwhile: they would own what we connect to
+ */
+export async function ensureSocketDirectory(account: Account, directory: string): Promise<void> {
+  try {
+    await mkdir(directory, { mode: 0o700 });
+    await giveTo(account, directory);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+    const { uid, mode } = await lstat(directory);
+    const owner = 'uid' in account.credentials ? account.credentials.uid : process.getuid?.();
+    const isOurs = uid === owner && (mode & 0o170_777) === 0o040_700;
+    if (!isOurs)
+      throw new Error(`${directory} is not the private directory it was`, { cause: error });
+  }
 }

@@ -4,7 +4,9 @@ import type { Client } from 'pg';
 import { isDatabaseAway, reasonOf } from '#platform/database/faults.js';
 import { commandOf } from './account.js';
 import type { Cluster } from './cluster.js';
+import { pauses } from './pauses.js';
 import { reclaimDirectory } from './reclaim.js';
+import { ensureSocketDirectory } from './socket-directory.js';
 import { takeSupervisorLock, type SocketAddress } from './supervisor-lock.js';
 import { startWatched, type WatchedServer } from './watchdog.js';
 
@@ -15,17 +17,18 @@ export interface ServerOptions {
   readonly address: SocketAddress;
   /** Settings (`-c name=value`) over PostgreSQL's own defaults, which are durable. */
   readonly settings: Readonly<Record<string, string>>;
+  /** Milliseconds for which a server that once answered may be silent before it is ended and started again. */
+  readonly patience: number;
   readonly log: Logger;
 }
 
-/** In milliseconds. */
-const READY_POLL = 20;
-const FIRST_PAUSE = 100;
-const LONGEST_PAUSE = 5_000;
+/** Milliseconds between two questions whether the server answers, and between two starts of it. */
+const ASK = { first: 20, longest: 1_000 } as const;
+const LAUNCH = { first: 100, longest: 5_000 } as const;
 
 /**
- * Keeps one server running on a cluster: starts it, and starts it again whenever it ends by itself, behind the same
- * socket, so that pools heal by themselves.
+ * Keeps one server running on a cluster: starts it, and starts it again whenever it ends by itself or answers nobody any
+ * more, behind the same socket, so that pools heal by themselves.
  */
 export class Supervisor {
   readonly #stopping = new AbortController();
@@ -66,7 +69,8 @@ export class Supervisor {
   /** The first attempts may fail: backends of a killed server need a moment to notice and leave. */
   async #launchPatiently(): Promise<WatchedServer | undefined> {
     const { signal } = this.#stopping;
-    for (let pause = FIRST_PAUSE; !signal.aborted; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+    for (const pause of pauses(LAUNCH)) {
+      if (signal.aborted) break;
       try {
         return await this.#launch();
       } catch (error) {
@@ -82,6 +86,7 @@ export class Supervisor {
     const { postgres, cluster, address, log } = this.options;
     await this.#session?.end(); // a server whose watchdog was killed is an orphan even with us alive
     await reclaimDirectory(cluster.directory, address.socketDir, log);
+    await ensureSocketDirectory(cluster.account, address.socketDir);
     const server = startWatched(commandOf(cluster.account, postgres, this.#arguments()), {
       account: cluster.account,
       cwd: cluster.directory,
@@ -116,27 +121,45 @@ export class Supervisor {
   }
 
   /**
-   * Takes the supervisor's lock as soon as the server answers, and again whenever its session is lost: one killed
-   * backend makes PostgreSQL end them all.
+   * Takes the supervisor's lock as soon as the server answers, however long that takes: its recovery is not to be cut
+   * short, unless by a `deadline` of `performance.now()`.
    *
    * @throws Error with the server's last words when it ends instead
    */
-  async #holdLock(server: WatchedServer): Promise<void> {
-    while (server.isRunning()) {
+  async #holdLock(server: WatchedServer, deadline = Number.POSITIVE_INFINITY): Promise<void> {
+    for (const pause of pauses(ASK)) {
+      if (!server.isRunning()) break;
       try {
         const session = await takeSupervisorLock(this.options.address);
         if (!session) throw new Error('Another process took over the embedded PostgreSQL');
-        session.once('end', () => {
-          if (this.#stopping.signal.aborted) return;
-          this.#holdLock(server).catch((error: unknown) => this.options.log.debug(reasonOf(error)));
-        });
+        session.once('end', () => void this.#regainLock(server));
         this.#session = session;
         return;
       } catch (error) {
-        if (!isDatabaseAway(error)) throw error;
-        await delay(READY_POLL);
+        if (!isDatabaseAway(error) || performance.now() >= deadline) throw error;
+        await delay(pause);
       }
     }
     throw new Error(`The embedded PostgreSQL does not run: ${await server.ended}`);
+  }
+
+  /**
+   * Takes the lock again when its session was lost: one killed backend makes PostgreSQL end them all. A postmaster whose
+   * children were killed while they recovered may wait for them for ever; it is ended, and the next one recovers.
+   */
+  async #regainLock(server: WatchedServer): Promise<void> {
+    const { log, patience } = this.options;
+    try {
+      if (this.#stopping.signal.aborted) return;
+      await this.#holdLock(server, performance.now() + patience);
+    } catch (error) {
+      if (this.#stopping.signal.aborted || !server.isRunning()) return; // which is told elsewhere
+      if (!isDatabaseAway(error)) {
+        log.error(reasonOf(error));
+        return;
+      }
+      log.error(`PostgreSQL runs, but answers nobody any more (${reasonOf(error)}): ending it`);
+      server.stop();
+    }
   }
 }
