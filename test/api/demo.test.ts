@@ -10,12 +10,12 @@ import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
 import { listenOnLoopback, stopServer } from '../../src/demo/loopback-server.js';
 import { SoftwareKey } from '../../src/demo/software-key.js';
-import { freePort } from '../support/app.js';
 import { startBrowser, visit } from '../support/browser.js';
 import { addChromiumKey } from '../support/chromium-key.js';
 import { Client } from '../support/client.js';
 import { createTestDatabase } from '../support/database.js';
 import { run, start, type EntryPoint } from '../support/entry-point.js';
+import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 

@@ -10,7 +10,7 @@ import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
 } from '../../src/demo/identity-provider.js';
-import { freePort } from '../support/app.js';
+import { freePort } from '../support/free-port.js';
 import { startLoad } from '../support/load.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';

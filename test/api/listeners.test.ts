@@ -20,8 +20,9 @@ import { RequestsInFlight } from '../../src/platform/http/server/requests-in-fli
 import { edgeHeadersFor } from '../../src/platform/http/edge/response-headers.js';
 import { UnreadableRequests } from '../../src/platform/http/server/unreadable-requests.js';
 import { Views } from '../../src/platform/http/views.service.js';
-import { freePort, startTestApp, type TestApp } from '../support/app.js';
+import { startTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { freePort } from '../support/free-port.js';
 import { startLoad } from '../support/load.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';

@@ -1,11 +1,12 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort, startTestApp, type TestApp } from '../support/app.js';
+import { startTestApp, type TestApp } from '../support/app.js';
 import { runScript, type ChildScript } from '../support/child-script.js';
 import { Client, type Answer } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
+import { freePort } from '../support/free-port.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -11,7 +10,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Public } from '../../src/platform/http/access/access.js';
 import { BodyType } from '../../src/platform/http/body/body-type.js';
 import { RequestsInFlight } from '../../src/platform/http/server/requests-in-flight.service.js';
-import { freePort, startTestApp, type TestApp } from '../support/app.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
+import { freePort } from '../support/free-port.js';
 import { headOf, RawConnection } from '../support/raw-connection.js';
 import type { RawAnswer } from '../support/raw-http.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
@@ -104,7 +105,7 @@ async function post({ path, body, chunked = false, headers = {} }: Sent) {
     agent: false,
     headers: {
       'content-type': 'application/json',
-      'x-forwarded-for': `10.${randomInt(256)}.${randomInt(256)}.${randomInt(1, 255)}`,
+      'x-forwarded-for': newAddress(),
       ...(chunked ? {} : { 'content-length': Buffer.byteLength(body) }),
       ...headers,
     },

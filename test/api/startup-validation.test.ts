@@ -5,8 +5,8 @@ import {
   type DemoIdentityProvider,
 } from '../../src/demo/identity-provider.js';
 import { ENVIRONMENT } from '../../src/platform/config/environment.js';
-import { freePort } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { freePort } from '../support/free-port.js';
 import { startServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';

@@ -5,8 +5,8 @@ import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
 } from '../../src/demo/identity-provider.js';
-import { freePort } from '../support/app.js';
 import { Client } from '../support/client.js';
+import { freePort } from '../support/free-port.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';

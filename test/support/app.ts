@@ -1,6 +1,5 @@
 import 'reflect-metadata';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Type } from '@nestjs/common';
@@ -16,6 +15,7 @@ import { createLogger } from '../../src/platform/telemetry/pino-options.js';
 import type { ListenerPlan } from '../../src/listeners.service.js';
 import { Client } from './client.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
+import { freePort } from './free-port.js';
 import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
 
 /** What a test may want otherwise. */
@@ -124,17 +124,4 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       await rm(dataDir, { recursive: true, force: true });
     },
   };
-}
-
-/** A port nobody listens on at this moment. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
 }

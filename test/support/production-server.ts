@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
-import { freePort } from './app.js';
 import { Client } from './client.js';
+import { freePort } from './free-port.js';
 import { startServerProcess, type ServerProcess } from './server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';

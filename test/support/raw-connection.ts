@@ -1,6 +1,6 @@
-import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { newAddress } from './client.js';
 import { parseAnswer, type RawAnswer } from './raw-http.js';
 
 /** A connection that says what it likes, as slowly or as endlessly as it likes. */
@@ -64,9 +64,13 @@ export class RawConnection {
 
 /** A request's head, from an address of its own; its connection may be used again. */
 export function headOf(baseUrl: string, line: string, headers: readonly string[] = []): string {
-  const from = `10.${randomInt(256)}.${randomInt(256)}.${randomInt(1, 255)}`;
   const host = new URL(baseUrl).host;
-  return [`${line} HTTP/1.1`, `Host: ${host}`, `X-Forwarded-For: ${from}`, ...headers, '', ''].join(
-    '\r\n',
-  );
+  return [
+    `${line} HTTP/1.1`,
+    `Host: ${host}`,
+    `X-Forwarded-For: ${newAddress()}`,
+    ...headers,
+    '',
+    '',
+  ].join('\r\n');
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { mintOpaqueToken } from '../../src/platform/crypto/opaque-token.js';
-import { freePort, startTestApp, type TestApp, type TestAppOptions } from './app.js';
+import { startTestApp, type TestApp, type TestAppOptions } from './app.js';
 import { newAddress } from './client.js';
+import { freePort } from './free-port.js';
 import { sendSecurely, type SecureAnswer } from './https-client.js';
 import { makeTlsAuthority, type TlsAuthority } from './tls-authority.js';
 
