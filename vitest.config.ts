@@ -11,7 +11,9 @@ export default defineConfig({
     reporters: ['default', './test/support/closing-line.ts'],
     isolate: false,
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // For what hangs, and never met on a slow machine: no test means to measure time by these.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
   },
 });
