@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { RequestsInFlight } from '../../src/platform/http/server/requests-in-flight.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
@@ -178,7 +179,7 @@ describe('GET /metrics', () => {
     it('that are refused by a limit are counted under their route', async () => {
       const client = app.client();
       const grown = await growth(async () => {
-        for (let i = 0; i < 10; i += 1) await client.post('/login/webauthn/start', {});
+        while ((await client.post('/login/webauthn/start', {})).status !== 429);
         const large = { public_key: 'x'.repeat(9000) };
         const { client: enrolled } = await app.enrolled('large@acme.example');
         await enrolled.post('/v1/credentials/ssh', large);
@@ -215,10 +216,9 @@ describe('GET /metrics', () => {
           'Content-Length: 100',
         ];
         const written = app.log.length;
+        const inFlight = app.nest.get(RequestsInFlight);
         socket.write(`${head.join('\r\n')}\r\n\r\n{"redi`);
-        await new Promise((resolve) => {
-          setTimeout(resolve, 200);
-        });
+        await expect.poll(() => inFlight.count).toBe(1);
         socket.resetAndDestroy();
         await once(socket, 'close');
         await expect.poll(() => app.log.slice(written).join('')).toContain('start aborted');
