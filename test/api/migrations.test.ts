@@ -59,9 +59,13 @@ describe('migrations', () => {
   });
 
   it('are applied once by replicas that start together, and both succeed', async () => {
-    await write('1-slow.sql', 'SELECT pg_sleep(0.3); CREATE TABLE once (id integer)');
-    const [first, second] = [await open(), await open()];
-    await Promise.all([run(first), run(second)]);
+    await write('1-slow.sql', 'SELECT pg_advisory_xact_lock(1); CREATE TABLE once (id integer)');
+    const [first, second, holder] = [await open(), await open(), await open()];
+    await holder.query('SELECT pg_advisory_lock(1)');
+    const runs = Promise.all([run(first), run(second)]);
+    await expect.poll(() => log.lines).toHaveLength(1);
+    await holder.query('SELECT pg_advisory_unlock(1)');
+    await runs;
     expect(log.lines.toSorted()).toEqual([
       'log Another process is migrating the database: waiting for it',
       'log Applied migration 1-slow.sql',
