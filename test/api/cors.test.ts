@@ -52,9 +52,10 @@ describe('CORS with an origin in SVC_CORS_ORIGINS', () => {
   it('lets any origin read that it asked too often, and how long to wait', async () => {
     const client = app.client();
     const headers = { origin: STRANGER };
-    for (let i = 0; i < 20; i += 1) await client.get('/scim/v2/Users', { headers });
-    const refused = await client.get('/scim/v2/Users', { headers });
-    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, expect.anything()]);
+    const ask = () => client.get('/scim/v2/Users', { headers });
+    let refused = await ask();
+    while (refused.status !== 429) refused = await ask();
+    expect(refused.headers.get('retry-after')).toEqual(expect.anything());
     expect(corsOf(refused)).toMatchObject({ 'access-control-allow-origin': '*' });
   });
 
