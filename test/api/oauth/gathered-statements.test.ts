@@ -6,6 +6,8 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { count, rows } from '../../support/rows.js';
 
+/** The statements of this database that wait for a lock. */
+const WAITING = `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 const OWNERS = ['ada@gathered.example', 'bob@gathered.example'];
 const ORIGIN = { requestId: 'r', ip: '192.0.2.7', userAgent: 'test' };
 
@@ -84,8 +86,8 @@ describe('statements that requests share', () => {
         states.push(`${name} ${await issue(client)}`);
       };
       pending = [note('ada', ada), note('bob', bob), note('bob', bob)];
-      await delay(200);
-      expect(states).toEqual(['bob true', 'bob true']);
+      await expect.poll(() => states).toEqual(['bob true', 'bob true']);
+      expect(await count(app.dataSource, WAITING)).toBe(1);
     });
     await Promise.all(pending);
     expect(states).toEqual(['bob true', 'bob true', 'ada false']);
