@@ -22,7 +22,7 @@ describe('the connection to the database', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    const timeouts = { ...TIMEOUTS, connectionTimeoutMillis: 300, query_timeout: 300 };
+    const timeouts = { ...TIMEOUTS, connectionTimeoutMillis: 1000, query_timeout: 1000 };
     pool = await openPool({ connectionString: database.url }, log, 1, timeouts);
     await pool.query('CREATE TABLE notes (note text)');
   });
@@ -92,7 +92,7 @@ describe('the connection to the database', () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     try {
       const opening = openDatabase(config, 'test', patience).catch(reasonOf);
-      await vi.waitFor(() => expect(patience.lines.length).toBeGreaterThanOrEqual(2), 5_000);
+      await vi.waitFor(() => expect(patience.lines.length).toBeGreaterThanOrEqual(2), 30_000);
       vi.setSystemTime(Date.now() + 60_000);
       expect(await opening).toContain('ECONNREFUSED');
     } finally {
