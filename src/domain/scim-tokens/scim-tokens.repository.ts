@@ -42,7 +42,7 @@ export class ScimTokensRepository {
     const [row] = await sql<Row>(tx)`
       INSERT INTO scim_tokens (id, org_id, hash, description, created_by, expires_at)
       VALUES (${newUuid()}, ${token.orgId}, ${token.hash}, ${token.description}, ${token.createdBy},
-              now() + make_interval(days => ${token.expiresInDays}))
+              now() + make_interval(hours => 24 * ${token.expiresInDays}))
       RETURNING id, description, created_by, created_at, last_used_at, expires_at`;
     if (!row) throw new Error('INSERT returned no row');
     return scimToken(row);

@@ -79,6 +79,25 @@ describe('a SCIM token', () => {
     }
   });
 
+  it('is good for days of 24 hours, though the clocks of its database change in between', async () => {
+    await app.dataSource.transaction(async (tx) => {
+      await tx.query("SET LOCAL timezone = 'Europe/Berlin'");
+      const [admin] = await tx.query<{ id: string; org_id: string }[]>(
+        "SELECT id, org_id FROM users WHERE email = 'ada@tokens.example'",
+      );
+      for (const expiresInDays of [60, 120, 180, 240, 300]) {
+        const { createdAt, expiresAt } = await tokens.insert(tx, {
+          orgId: admin?.org_id ?? '',
+          hash: hashOpaqueToken(String(expiresInDays)),
+          description: 'x',
+          createdBy: admin?.id ?? '',
+          expiresInDays,
+        });
+        expect(expiresAt.getTime() - createdAt.getTime()).toBe(expiresInDays * DAY);
+      }
+    });
+  });
+
   it('marks its organization as provisioned for good, and no other one', async () => {
     const provisioned = (email: string) =>
       count(
