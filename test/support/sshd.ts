@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './free-port.js';
 import { findProgram } from './programs.js';
 
@@ -73,6 +74,7 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
     async login(privateKeyFile, certificateFile) {
       const before = lines.length;
       const result = await runSsh(port, privateKeyFile, certificateFile);
+      await endOf(lines, before);
       return {
         accepted: result.status === 0,
         log: [result.said, ...lines.slice(before)].join('\n'),
@@ -84,6 +86,14 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+/** Waits until the server has said how the connection ended: it may do so after its client is gone. */
+async function endOf(lines: readonly string[], before: number): Promise<void> {
+  const isEnd = (line: string) =>
+    /^(?:Connection (?:closed|reset) by|Disconnected from|Disconnecting) /.test(line);
+  const deadline = performance.now() + 10_000;
+  while (!lines.slice(before).some(isEnd) && performance.now() < deadline) await delay(5);
 }
 
 /** Collects what the server says and resolves once it listens. */
