@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { runScript } from '../support/child-script.js';
@@ -8,6 +9,7 @@ import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
 import { count, rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 /**
  * What a de-provisioning waits for when somebody holds it: one after the other, each of its steps. The statement takes the
@@ -27,9 +29,11 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
   let app: TestApp;
   let organization: ScimOrganization;
   let environment: Record<string, string>;
+  let folder: string;
   beforeAll(async () => {
     database = await createTestDatabase();
-    environment = { SVC_SSH_CA_KEY_PATH: `/tmp/svc-test-ca-${process.pid}` };
+    folder = await makeTemporaryDirectory();
+    environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
     app = await startTestApp({ database, environment });
     organization = await foundOrganization(app, 'crash.example');
     // The audit row is the last statement: whoever holds advisory lock 1 holds it up.
@@ -43,6 +47,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
   afterAll(async () => {
     await app.close();
     await database.drop();
+    await removeDirectory(folder);
   });
 
   const access = async (userId: string) => ({
