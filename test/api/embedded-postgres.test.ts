@@ -19,6 +19,9 @@ import { administer } from '../support/test-server.js';
 
 const NOBODY = 65534;
 
+/** Milliseconds after which what was to happen never will: a shutdown writes to a disk that others write to as well. */
+const SOON = 30_000;
+
 type Child = ChildScript<EmbeddedServerAnswer>;
 
 describe('the embedded PostgreSQL', () => {
@@ -94,13 +97,13 @@ describe('the embedded PostgreSQL', () => {
     expect(environmentOf(postmasterPid())).not.toContain('VITEST');
   });
 
-  it('ends within a second of a kill -9 of its parent, leaves no socket, and keeps the data', async () => {
+  it('ends soon after a kill -9 of its parent, leaves no socket, and keeps the data', async () => {
     const [server, parent] = await startInChild();
     await administer(server, 'CREATE TABLE kept (id integer)');
     const postmaster = postmasterPid();
     await parent.kill();
-    expect(await isGoneWithin(1_000, postmaster)).toBe(true);
-    await vi.waitFor(() => expect(existsSync(server.socketDir)).toBe(false), 1_000);
+    await isGone(postmaster);
+    await vi.waitFor(() => expect(existsSync(server.socketDir)).toBe(false), SOON);
     expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
   });
 
@@ -146,7 +149,7 @@ describe('the embedded PostgreSQL', () => {
         const [unfinished = ''] = await readdir(dataDir);
         await readFile(join(dataDir, unfinished, 'PG_VERSION'));
       },
-      { timeout: 10_000, interval: 5 },
+      { timeout: SOON, interval: 5 },
     );
     await child.kill();
     expect(existsSync(join(dataDir, 'postgres'))).toBe(false);
@@ -184,13 +187,13 @@ describe('the embedded PostgreSQL', () => {
       const before = postmasterPid();
       const faults: unknown[] = [];
       blow();
-      await vi.waitUntil(() => !isRunning(before), 5_000);
+      await isGone(before);
       const healed = async () => {
         await answers(); // a backend of the killed server may still give some
         return existsSync(pidFile()) && postmasterPid() !== before;
       };
       await vi.waitUntil(() => healed().catch((error: unknown) => void faults.push(error)), {
-        timeout: 15_000,
+        timeout: SOON,
         interval: 20,
       });
       expect(log.lines.filter((line) => line.startsWith('error PostgreSQL ended'))).toHaveLength(1);
@@ -225,12 +228,12 @@ describe('the embedded PostgreSQL', () => {
     it('has its supervisor back after a killed session made PostgreSQL end them all', async () => {
       const [session] = await pool.query<{ pid: number }[]>('SELECT pg_backend_pid() AS pid');
       process.kill(session?.pid ?? Number.NaN, 'SIGKILL');
-      await vi.waitFor(answers, { timeout: 15_000, interval: 20 });
+      await vi.waitFor(answers, { timeout: SOON, interval: 20 });
       await vi.waitFor(async () => {
         expect(await pool.query(`SELECT 1 FROM pg_locks WHERE locktype = 'advisory'`)).toHaveLength(
           1,
         );
-      }, 5_000);
+      }, SOON);
       await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow('Another process');
     });
   });
@@ -356,7 +359,7 @@ describe('the embedded PostgreSQL', () => {
           expect(await administer(again, 'SELECT id FROM kept')).toEqual([]);
           const postmaster = postmasterPid();
           await parent.kill();
-          expect(await isGoneWithin(1_000, postmaster)).toBe(true);
+          await isGone(postmaster);
           dataDir = dirname(dataDir);
         },
       );
@@ -373,8 +376,9 @@ function isRunning(pid: number): boolean {
   }
 }
 
-async function isGoneWithin(milliseconds: number, pid: number): Promise<boolean> {
-  return vi.waitUntil(() => !isRunning(pid), milliseconds);
+/** Resolves once a process has ended; rejects when it does not. */
+async function isGone(pid: number): Promise<void> {
+  await vi.waitUntil(() => !isRunning(pid), SOON);
 }
 
 const status = (pid: number, field: string): number =>
