@@ -101,7 +101,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await choose('Sign in');
     await page.waitForURL('/login');
     await choose('Continue with the demo provider');
-    await page.getByLabel('E-mail').waitFor(); // has the focus already
+    await page.locator('#email:focus').waitFor(); // by itself
     await page.keyboard.type('keyboard@example.com');
     await page.keyboard.press('Enter');
     await heading('Enroll your security key').waitFor();
@@ -262,6 +262,7 @@ requires('chromium').describe('the pages in Chromium', () => {
 
   /** Presses Tab until something of that name has the focus, as a person without a mouse would, then Enter. */
   async function choose(text: string): Promise<void> {
+    await page.waitForLoadState(); // what needs its script is off, and passed over, until that is here
     let element = await focused();
     for (let presses = 0; element.text !== text && presses < 20; presses += 1) {
       await page.keyboard.press('Tab');
