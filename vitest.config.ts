@@ -12,8 +12,8 @@ export default defineConfig({
     isolate: false,
     maxWorkers: 2,
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     expect: { poll: { timeout: 30_000 } },
   },
 });

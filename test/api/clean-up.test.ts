@@ -215,7 +215,7 @@ describe('two processes with one database', () => {
     };
     replicas = [runScript('replica.ts', argument), runScript('replica.ts', argument)];
     await Promise.all(replicas.map(({ answer }) => answer));
-  }, 120_000);
+  });
   afterEach(async () => {
     await Promise.all(replicas.map((replica) => replica.finish()));
     await dataSource.destroy();
@@ -245,5 +245,5 @@ describe('two processes with one database', () => {
     await replicas[0]?.kill();
     await writeSpent(dataSource, 2000);
     await expect.poll(spent, { timeout: 10_000 }).toBe(0);
-  }, 60_000);
+  });
 });

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation-authority.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
 import { listenOnLoopback, stopServer } from '../../src/demo/loopback-server.js';
@@ -18,9 +18,6 @@ import { run, start, type EntryPoint } from '../support/entry-point.js';
 import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
-
-// The walk waits as it is told to, for a limit and for a device that polls.
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const STEPS = [
   'sign in upstream',

@@ -341,7 +341,6 @@ describe('de-provisioning', () => {
       expect(issued.filter((serial) => !serials.has(serial))).toEqual([]);
       expect(await left(person.id)).toMatchObject({ sessions: 0, oauth_artifacts: 0 });
     },
-    60_000,
   );
 
   it.each([
@@ -382,7 +381,6 @@ describe('de-provisioning', () => {
       await Promise.all(load);
       expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
     },
-    60_000,
   );
 
   it('a token or grant that is written while the account goes waits, and then finds nothing to hang on', async () => {

@@ -287,13 +287,9 @@ describe('two processes on one PostgreSQL', () => {
       database: { url: database.url },
       environment: { SVC_DATA_DIR: dataDir },
     };
-    replicas = [];
-    baseUrls = [];
-    for (let n = 0; n < 2; n += 1) {
-      const replica = runScript<ReplicaAnswer>('replica.ts', argument);
-      replicas.push(replica);
-      baseUrls.push((await replica.answer).baseUrl);
-    }
+    replicas = [runScript('replica.ts', argument), runScript('replica.ts', argument)];
+    const answers = await Promise.all(replicas.map(({ answer }) => answer));
+    baseUrls = answers.map(({ baseUrl }) => baseUrl);
   });
   afterAll(async () => {
     await Promise.all(replicas.map((replica) => replica.finish()));

@@ -291,7 +291,6 @@ describe('a walk by cursor', () => {
       expect(new Set(seen).size).toBe(seen.length);
       expect(seen.filter((id) => staying.has(id)).toSorted()).toEqual([...staying].toSorted());
     },
-    180_000,
   );
 });
 

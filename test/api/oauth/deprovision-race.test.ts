@@ -40,7 +40,7 @@ describe('an account that ends while 12 workers at two server processes are issu
     const argument: ReplicaArgument = { database: { url: database.url }, environment };
     replicas = [runScript('replica.ts', argument), runScript('replica.ts', argument)];
     bases = (await Promise.all(replicas.map(({ answer }) => answer))).map(({ baseUrl }) => baseUrl);
-  }, 120_000);
+  });
   afterAll(async () => {
     await Promise.all(replicas.map((replica) => replica.finish()));
     await app.close();
@@ -146,7 +146,6 @@ describe('an account that ends while 12 workers at two server processes are issu
       const valid = 'ssh_certificates WHERE user_id = $1 AND revoked_at IS NULL';
       expect(await count(app.dataSource, valid, [userId])).toBe(0);
     },
-    120_000,
   );
 });
 
