@@ -125,11 +125,11 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     let serial = START;
     const serials = evenly(100_000, 0).map(() => (serial += 1 + Math.floor(random() * 600_000)));
     const times = evenly(7, 0).map(() => {
-      const begin = performance.now();
+      const begin = process.threadCpuUsage(); // the processor's time: others share this machine
       encode(serials);
-      return performance.now() - begin;
+      return process.threadCpuUsage(begin).user / 1000;
     });
-    expect(Math.min(...times)).toBeLessThan(50); // the best of seven: other tests share this machine
+    expect(Math.min(...times)).toBeLessThan(50); // the best of seven
   });
 
   it.each([
