@@ -237,13 +237,13 @@ describe('two processes with one database', () => {
     expect(await count(dataSource, WAITING)).toBe(0);
     await holder.query(`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.cleanUp})`);
     await holder.release();
-    await expect.poll(spent, { timeout: 10_000 }).toBe(0);
+    await expect.poll(spent).toBe(0);
     await expect
       .poll(() => rows(dataSource, `SELECT class FROM audit_events WHERE type = 'of a test'`))
       .toEqual([{ class: 'admin' }]);
 
     await replicas[0]?.kill();
     await writeSpent(dataSource, 2000);
-    await expect.poll(spent, { timeout: 10_000 }).toBe(0);
+    await expect.poll(spent).toBe(0);
   });
 });

@@ -98,13 +98,11 @@ describe('de-provisioning', () => {
   /** Waits until so many statements of this database wait for a lock. */
   async function waiting(statements: number): Promise<void> {
     await expect
-      .poll(
-        () =>
-          count(
-            app.dataSource,
-            `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-          ),
-        { timeout: 10_000 },
+      .poll(() =>
+        count(
+          app.dataSource,
+          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        ),
       )
       .toBe(statements);
   }

@@ -117,7 +117,7 @@ describe('SIGTERM', () => {
     expect(ready.headers.get('connection')).toBe('close');
     expect((await fetch(`${origin}/health`)).status).toBe(200); // alive: nobody should kill it
 
-    await expect.poll(() => isRefused(origin), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => isRefused(origin)).toBe(true);
     server.signal('SIGINT');
     slow.end('}');
     const [answer] = (await once(slow, 'response')) as [IncomingMessage];

@@ -410,7 +410,7 @@ describe('while the database is away', () => {
             `general ${client.address}`,
           ]);
         },
-        { timeout: 10_000, interval: 250 },
+        { interval: 250 },
       )
       .toHaveLength(1);
   });

@@ -104,14 +104,14 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
       await holder.startTransaction();
       await holder.query(lock, [id]);
       const cutOff = send(baseUrl).catch(() => 'no answer');
-      await expect.poll(() => count(app.dataSource, WAITING), { timeout: 10_000 }).toBe(1);
+      await expect.poll(() => count(app.dataSource, WAITING)).toBe(1);
       await server.kill();
       expect(await cutOff).toBe('no answer');
       await holder.rollbackTransaction();
       await holder.release();
       // PostgreSQL sees that its client is gone, and takes back what it did.
       const others = `pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`;
-      await expect.poll(() => count(app.dataSource, others), { timeout: 10_000 }).toBe(0);
+      await expect.poll(() => count(app.dataSource, others)).toBe(0);
       expect(await access(id)).toEqual(whole);
 
       const again = await send(app.baseUrl);

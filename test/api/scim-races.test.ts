@@ -28,13 +28,11 @@ describe('what the identity provider says, while others say otherwise', () => {
   }
   const waiting = async () => {
     await expect
-      .poll(
-        () =>
-          count(
-            app.dataSource,
-            `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-          ),
-        { timeout: 10_000 },
+      .poll(() =>
+        count(
+          app.dataSource,
+          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        ),
       )
       .toBe(1);
   };

@@ -121,9 +121,7 @@ describe('node dist/main.js', () => {
     const pidFile = join(folder, 'data', 'postgres', 'postmaster.pid');
     const [pid] = (await readFile(pidFile, 'utf8')).split('\n');
     process.kill(Number(pid), 'SIGKILL');
-    await expect
-      .poll(async () => (await client.get('/health/ready')).status, { timeout: 20_000 })
-      .toBe(200);
+    await expect.poll(async () => (await client.get('/health/ready')).status).toBe(200);
     expect((await client.get('/health')).text).toBe('ok');
 
     server.signal('SIGTERM');

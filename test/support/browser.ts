@@ -10,6 +10,7 @@ export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath,
     headless: true,
+    timeout: 120_000,
     ignoreDefaultArgs: ['--disable-back-forward-cache'], // people's browsers have it on
     chromiumSandbox: process.getuid?.() !== 0, // its sandbox refuses root
     args: [
@@ -38,7 +39,7 @@ export interface Visitor {
 export async function visit(browser: Browser, baseUrl: string): Promise<Visitor> {
   const extraHTTPHeaders = { 'x-forwarded-for': newAddress() };
   const context = await browser.newContext({ baseURL: baseUrl, extraHTTPHeaders });
-  context.setDefaultTimeout(10_000); // less than a test has: a step that hangs is named
+  context.setDefaultTimeout(60_000); // less than a test has: a step that hangs is named
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('console', (message) => {
