@@ -22,15 +22,18 @@ export function nonceBytes(length: number): Buffer {
  */
 export function uuidsBy(clock: () => number): () => string {
   let time = 0;
+  let head = '';
   let turn = 0;
   return () => {
     const now = clock();
     turn += 1;
-    if (now > time) [time, turn] = [now, 0];
-    else if (turn > 0xfff) [time, turn] = [time + 1, 0];
-    const at = time.toString(16).padStart(12, '0');
-    const count = turn.toString(16).padStart(3, '0');
-    return `${at.slice(0, 8)}-${at.slice(8)}-7${count}${randomUUID().slice(18)}`;
+    if (now > time || turn > 0xfff) {
+      time = Math.max(now, time + 1);
+      const at = time.toString(16).padStart(12, '0');
+      head = `${at.slice(0, 8)}-${at.slice(8)}-7`;
+      turn = 0;
+    }
+    return head + turn.toString(16).padStart(3, '0') + randomUUID().slice(18);
   };
 }
 

@@ -4,7 +4,7 @@ import { isDatabaseAway } from './faults.js';
 const MOST = 64;
 
 /** Statements of one kind that are under way at once: one that hangs does not hold up everybody. */
-const AT_ONCE = 4;
+const AT_ONCE = 2;
 
 interface Batch<Key, Answer> {
   readonly keys: Key[];
