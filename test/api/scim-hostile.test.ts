@@ -57,9 +57,10 @@ describe('a filter', () => {
     ['8 KB of an unterminated string', `title eq "${'\\"'.repeat(4000)}`],
   ])('of %s is 400 invalidFilter, and soon', async (_, filter) => {
     for (const path of ['', '/Users', '/Groups']) {
-      const before = performance.now();
+      const before = process.cpuUsage();
       expectScimError(await search(path, { filter }), 400, 'invalidFilter');
-      expect(performance.now() - before).toBeLessThan(1000);
+      const { user, system } = process.cpuUsage(before); // not of what else the machine has to do
+      expect((user + system) / 1000).toBeLessThan(1000);
     }
   });
 
