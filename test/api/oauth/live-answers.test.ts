@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { GatheredStatements } from '../../../src/domain/grants/gathered-statements.service.js';
 import { Deprovision } from '../../../src/domain/users/deprovision.service.js';
 import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
@@ -40,7 +41,7 @@ describe('what is said of a token is said anew each time', () => {
     return (await app.client().get('/oauth/userinfo', { headers })).status;
   };
 
-  async function newToken(): Promise<string> {
+  async function newCode(): Promise<Record<string, string>> {
     const { verifier, challenge } = newPkce();
     const sent = await authorize(ada.client, {
       client_id: application.clientId,
@@ -50,17 +51,16 @@ describe('what is said of a token is said anew each time', () => {
       code_challenge: challenge,
       code_challenge_method: 'S256',
     });
-    const { json } = await postForm(
-      app,
-      '/oauth/token',
-      {
-        grant_type: 'authorization_code',
-        code: parameterOf(sent, 'code'),
-        code_verifier: verifier,
-        redirect_uri: CALLBACK,
-      },
-      basic(),
-    );
+    return {
+      grant_type: 'authorization_code',
+      code: parameterOf(sent, 'code'),
+      code_verifier: verifier,
+      redirect_uri: CALLBACK,
+    };
+  }
+
+  async function newToken(): Promise<string> {
+    const { json } = await postForm(app, '/oauth/token', await newCode(), basic());
     return json.access_token as string;
   }
 
@@ -104,6 +104,65 @@ describe('what is said of a token is said anew each time', () => {
       { subject: ADA, details: expect.objectContaining({ client_id: application.clientId }) },
     ]);
   });
+
+  it('a code whose grant is ended once it is consumed is refused, and no fault of ours', async () => {
+    const fields = await newCode();
+    const statements = app.nest.get(GatheredStatements, { strict: false });
+    const consume = statements.consume.bind(statements);
+    const [consumed, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    vi.spyOn(statements, 'consume').mockImplementationOnce(async (key) => {
+      const isConsumed = await consume(key);
+      consumed.resolve();
+      await ended.promise;
+      return isConsumed;
+    });
+    const answered = postForm(app, '/oauth/token', fields, basic());
+    await consumed.promise;
+    const answer = await whileDeleting(
+      'oauth_grants WHERE client_id = $1',
+      application.clientId,
+      () => {
+        ended.resolve();
+        return answered;
+      },
+    );
+    expect([answer.status, answer.json.error]).toEqual([400, 'invalid_grant']);
+  });
+
+  it('an authorization of a client that is deleted meanwhile is refused, and no fault of ours', async () => {
+    const { clientId } = await addApplication(app, { redirect_uris: [CALLBACK] }, { owner: ADA });
+    const { challenge } = newPkce();
+    const query = new URLSearchParams({
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    });
+    const answer = await whileDeleting('oauth_clients WHERE id = $1', clientId, () =>
+      ada.client.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() }),
+    );
+    const location = URL.parse(answer.headers.get('location') ?? '');
+    expect([answer.status, location?.searchParams.get('error')]).toEqual([303, 'access_denied']);
+  });
+
+  /** Deletes rows, and commits that once what is asked for meanwhile waits for it; its answer. */
+  async function whileDeleting<Result>(
+    fromWhere: string,
+    parameter: string,
+    ask: () => Promise<Result>,
+  ): Promise<Result> {
+    let asked: Promise<Result> | undefined;
+    await app.dataSource.transaction(async (tx) => {
+      await tx.query(`DELETE FROM ${fromWhere}`, [parameter]);
+      asked = ask();
+      const waiting =
+        "pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      await expect.poll(() => count(app.dataSource, waiting)).toBe(1);
+    });
+    return asked as Promise<Result>;
+  }
 
   it('a code that became a token is counted', async () => {
     const counted = async () => {

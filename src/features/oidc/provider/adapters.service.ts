@@ -64,8 +64,7 @@ export class Adapters {
   #artifactAdapter(model: string): Adapter {
     const key = (id: string) => ({ model, id: artifactId(id) });
     return {
-      upsert: (id, payload, expiresIn) =>
-        goneIsRefused(this.statements.writeArtifact(artifactOf(model, id, payload, expiresIn))),
+      upsert: (id, payload, expiresIn) => this.#write(artifactOf(model, id, payload, expiresIn)),
       find: async (id) => {
         const found = await this.statements.findArtifact(key(id));
         if (!found) return undefined;
@@ -105,14 +104,16 @@ export class Adapters {
   #grantAdapter(): Pick<Adapter, 'upsert' | 'find' | 'destroy'> {
     return {
       upsert: async (id, payload, expiresIn = 0) => {
-        const written = await this.statements.writeGrant({
-          id: artifactId(id),
-          clientId: payload.clientId ?? '',
-          userId: payload.accountId ?? '',
-          sessionId: sessionIdOfGrant(id),
-          payload: withoutId(payload),
-          expiresIn,
-        });
+        const written = await falseIfGone(
+          this.statements.writeGrant({
+            id: artifactId(id),
+            clientId: payload.clientId ?? '',
+            userId: payload.accountId ?? '',
+            sessionId: sessionIdOfGrant(id),
+            payload: withoutId(payload),
+            expiresIn,
+          }),
+        );
         if (!written) throw new errors.AccessDenied('the session has ended');
       },
       find: async (id) => {
@@ -146,6 +147,11 @@ export class Adapters {
     });
   }
 
+  async #write(artifact: Artifact): Promise<void> {
+    const writing = this.statements.writeArtifact(artifact).then(() => true);
+    if (!(await falseIfGone(writing))) throw new errors.InvalidGrant('the session has ended');
+  }
+
   /** Records a token, and its audit row with it. */
   async #issue(
     model: 'AccessToken' | 'ClientCredentials',
@@ -166,10 +172,11 @@ export class Adapters {
         audience: payload.aud,
       },
     };
-    const issued =
+    const issued = await falseIfGone(
       model === 'AccessToken'
-        ? await this.statements.issueToPerson(artifact, audit)
-        : await this.statements.issueToClient(artifact, audit);
+        ? this.statements.issueToPerson(artifact, audit)
+        : this.statements.issueToClient(artifact, audit),
+    );
     if (!issued) throw new errors.InvalidGrant('the session has ended');
   }
 }
@@ -212,12 +219,15 @@ function withoutId({ jti: _secret, ...payload }: AdapterPayload): AdapterPayload
   return payload;
 }
 
-/** What hangs on a row that is gone cannot be written: the account was removed, or the grant revoked, a moment ago. */
-async function goneIsRefused(written: Promise<void>): Promise<void> {
+/**
+ * Whether something was written. What hangs on a row that is gone cannot be: the account or the client was removed, or the grant
+ * revoked, a moment ago.
+ */
+async function falseIfGone(written: Promise<boolean>): Promise<boolean> {
   try {
-    await written;
+    return await written;
   } catch (error) {
     if (sqlStateOf(error) !== FOREIGN_KEY_VIOLATION) throw error;
-    throw new errors.InvalidGrant('the session has ended');
+    return false;
   }
 }
