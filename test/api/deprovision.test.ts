@@ -1,11 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsRepository } from '../../src/domain/grants/artifacts.repository.js';
+import { ClientsRepository } from '../../src/domain/grants/clients.repository.js';
 import { IssuedTokensRepository } from '../../src/domain/grants/issued-tokens.repository.js';
 import { GatheredStatements } from '../../src/domain/grants/gathered-statements.service.js';
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
 import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
+import { Applications } from '../../src/features/oidc/applications/applications.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
@@ -94,6 +97,123 @@ describe('de-provisioning', () => {
       expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
     },
   );
+
+  it.each([
+    ['remove', remove],
+    ['deactivate', deactivate],
+  ])(
+    '%s and the end of every token of an application do not wait for each other in a circle',
+    async (_, end) => {
+      const clientId = await oauth.client();
+      const bystander = await oauth.person();
+      for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
+      // The end of the tokens has both grants by then, and waits for the first token.
+      const holder = await holding('oauth_artifacts WHERE user_id = $1', bystander.id);
+      const clients = app.nest.get(ClientsRepository, { strict: false });
+      const revoked = app.dataSource.transaction((tx) => clients.endTokens(tx, clientId));
+      await waiting(1);
+      const ended = end();
+      await waiting(2);
+      await holder.release();
+      expect(await Promise.all([revoked, ended])).toEqual([2, { sessions: 1, certificates: 0 }]);
+    },
+  );
+
+  it.each([
+    ['remove', remove],
+    ['deactivate', deactivate],
+  ])('%s and a code that is taken back do not wait for each other in a circle', async (_, end) => {
+    await oauth.token(person);
+    const [grant] = await rows<{ id: Buffer }>(
+      app.dataSource,
+      'SELECT id FROM oauth_grants WHERE user_id = $1',
+      [person.id],
+    );
+    // Somebody holds the grant until both wait: its end comes first, and that of the account right behind it.
+    const holder = await holding('oauth_grants WHERE user_id = $1', person.id);
+    const grants = app.nest.get(GrantsRepository, { strict: false });
+    const taken = grants.destroy(app.dataSource.manager, grant?.id ?? Buffer.alloc(0));
+    await waiting(1);
+    const ended = end();
+    await waiting(2);
+    await holder.release();
+    expect(await Promise.all([taken, ended])).toEqual([
+      undefined,
+      { sessions: 1, certificates: 0 },
+    ]);
+  });
+
+  it.each(['grant', 'token'] as const)(
+    'a %s on a session of a client and the end of the client do not wait for each other in a circle',
+    async (what) => {
+      const clientId = await oauth.client();
+      const other = await oauth.session(await oauth.person(), { clientId });
+      const session = await oauth.session(person, { clientId });
+      await oauth.token(person, { clientId, session });
+      const [grant] = await rows<{ id: Buffer }>(
+        app.dataSource,
+        'SELECT id FROM oauth_grants WHERE user_id = $1',
+        [person.id],
+      );
+      // The end of the client has the client by then, and waits for the first of its sessions.
+      const holder = await holding('sessions WHERE id = $1', other.id);
+      const clients = app.nest.get(ClientsRepository, { strict: false });
+      const removed = clients.remove(app.dataSource.manager, clientId);
+      await waiting(1);
+      const about = { clientId, userId: person.id, payload: {}, expiresIn: 60 };
+      const statements = app.nest.get(GatheredStatements, { strict: false });
+      const written =
+        what === 'grant'
+          ? statements.writeGrant({ ...about, id: randomBytes(32), sessionId: session.id })
+          : statements.issueToPerson(
+              {
+                ...about,
+                model: 'AccessToken',
+                id: randomBytes(32),
+                grantId: grant?.id ?? null,
+                userCode: null,
+              },
+              { auditId: randomUUID(), origin: ORIGIN, details: {} },
+            );
+      await waiting(2);
+      await holder.release();
+      expect(await Promise.all([removed, written])).toEqual([true, false]);
+    },
+  );
+
+  it('whoever ends the tokens of an application while its owner is removed is answered, whoever loses', async () => {
+    const clientId = await oauth.application(person);
+    const bystander = await oauth.person();
+    for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
+    const holder = await holding('oauth_grants WHERE user_id = $1', bystander.id);
+    const manager = { userId: person.id, orgId: person.orgId, isAdmin: true };
+    const revoked = app.nest
+      .get(Applications, { strict: false })
+      .revokeTokens(manager, clientId, ORIGIN)
+      .catch((error: { code: string }) => error.code);
+    await waiting(1); // has the application, and waits for the first grant
+    const ended = remove(); // has the second grant, and waits for the application
+    await waiting(2);
+    await delay(1500); // the one that waits from here on is the one that PostgreSQL ends
+    await holder.release();
+    expect(await Promise.all([revoked, ended])).toEqual([
+      'not_found',
+      { sessions: 1, certificates: 0 },
+    ]);
+  });
+
+  /** Locks rows until it is released. */
+  async function holding(fromWhere: string, parameter: string) {
+    const runner = app.dataSource.createQueryRunner();
+    await runner.startTransaction();
+    await runner.query(`SELECT FROM ${fromWhere} FOR UPDATE`, [parameter]);
+    return {
+      async release() {
+        await runner.rollbackTransaction();
+        await runner.release();
+      },
+    };
+  }
 
   /** Waits until so many statements of this database wait for a lock. */
   async function waiting(statements: number): Promise<void> {
@@ -259,8 +379,8 @@ describe('de-provisioning', () => {
   });
 
   it.each([
-    ['remove', [0, 1, 2, 4, 5]],
-    ['deactivate', [0, 1, 2, 3, 4, 5]],
+    ['remove', [0, 1, 2, 3, 5, 6]],
+    ['deactivate', [0, 1, 2, 3, 4, 5, 6]],
   ] as const)(
     '%s takes its steps in the order of the contract, the user row first',
     async (act, steps) => {
@@ -396,8 +516,9 @@ describe('de-provisioning', () => {
 const STEPS = [
   /^\s*SELECT[^]+FROM users[^]+FOR UPDATE/,
   /DELETE FROM sessions/,
+  /^\s*DELETE FROM oauth_artifacts WHERE user_id/, // what hangs on none
   /^\s*UPDATE ssh_certificates/,
-  /^\s*DELETE FROM oauth_artifacts/, // what their applications hold for themselves: removal cascades
+  /^\s*DELETE FROM oauth_artifacts a USING/, // what their applications hold for themselves: removal cascades
   /^\s*(?:DELETE FROM|UPDATE) users/,
   /^\s*INSERT INTO audit_events/,
 ];

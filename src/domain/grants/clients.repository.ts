@@ -108,7 +108,8 @@ export class ClientsRepository {
 
   /**
    * Ends every grant, code and token of a client: the grants first, as de-provisioning does, so that neither waits for the
-   * other in a circle.
+   * other in a circle. What is left is somebody with grants on several sessions, which the two may take in another order:
+   * whoever loses is run anew.
    *
    * @returns how many tokens were good until then
    */

@@ -29,21 +29,26 @@ const ENDS_SOON = 5;
 export class GrantsRepository {
   /**
    * Writes a grant, on a live session that is more than a sign-in upstream, of an active user. The user row is locked
-   * first, then the session's: the order of de-provisioning.
+   * first, then the client's, then the session's: the order of de-provisioning, and of the end of a client, which takes its
+   * sessions along.
    *
-   * @returns false when there is no such session any more
+   * @returns false when there is no such session or client any more
    */
   async upsert(tx: EntityManager, grant: GrantRow): Promise<boolean> {
     const written = await sql<{ client_id: string }>(tx)`
       WITH account AS MATERIALIZED (
         SELECT id FROM users WHERE id = ${grant.userId} AND active FOR SHARE
+      ), client AS MATERIALIZED (
+        SELECT c.id FROM (SELECT count(*) FROM account) first JOIN oauth_clients c ON c.id = ${grant.clientId}
+        FOR KEY SHARE OF c
       ), live AS MATERIALIZED (
-        SELECT s.id AS session_id, a.id AS user_id FROM account a JOIN sessions s ON s.user_id = a.id
+        SELECT s.id AS session_id, a.id AS user_id, c.id AS client_id
+        FROM account a CROSS JOIN client c JOIN sessions s ON s.user_id = a.id
         WHERE s.id = ${grant.sessionId} AND s.level <> 'bootstrap' AND s.expires_at > now()
         FOR SHARE OF s
       )
       INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
-      SELECT ${grant.id}, ${grant.clientId}, user_id, session_id, ${JSON.stringify(grant.payload)}::jsonb,
+      SELECT ${grant.id}, client_id, user_id, session_id, ${JSON.stringify(grant.payload)}::jsonb,
              now() + make_interval(secs => ${grant.expiresIn})
       FROM live
       ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload

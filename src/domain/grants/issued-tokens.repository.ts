@@ -21,10 +21,11 @@ export interface Issue {
 @Injectable()
 export class IssuedTokensRepository {
   /**
-   * Records a token of a person, and its audit row, or nothing: one statement. It takes the user row FOR SHARE, then the
-   * session row, the order in which de-provisioning takes them; whichever comes second sees what the first did.
+   * Records a token of a person, and its audit row, or nothing: one statement. It takes the user row FOR SHARE, then that of
+   * the client, then the session row, the order in which de-provisioning and the end of a client take them; whichever comes
+   * second sees what the first did.
    *
-   * @returns false when the account is inactive, or the session or the grant is gone
+   * @returns false when the account is inactive, or the client, the session or the grant is gone
    */
   async issueToPerson(
     tx: EntityManager,
@@ -34,14 +35,17 @@ export class IssuedTokensRepository {
     const issued = await sql<{ user_id: string }>(tx)`
       WITH account AS MATERIALIZED (
         SELECT id, org_id FROM users WHERE id = ${userId} AND active FOR SHARE
+      ), client AS MATERIALIZED (
+        SELECT c.id FROM (SELECT count(*) FROM account) first JOIN oauth_clients c ON c.id = ${clientId}
+        FOR KEY SHARE OF c
       ), live AS MATERIALIZED (
-        SELECT g.id AS grant_id, a.id AS user_id, a.org_id
-        FROM account a JOIN oauth_grants g ON g.user_id = a.id JOIN sessions s ON s.id = g.session_id
+        SELECT g.id AS grant_id, c.id AS client_id, a.id AS user_id, a.org_id
+        FROM account a CROSS JOIN client c JOIN oauth_grants g ON g.user_id = a.id JOIN sessions s ON s.id = g.session_id
         WHERE g.id = ${grantId} AND s.expires_at > now()
         FOR SHARE OF s
       ), issued AS (
         INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
-        SELECT ${model}, ${id}, ${JSON.stringify(payload)}::jsonb, grant_id, ${clientId}, user_id,
+        SELECT ${model}, ${id}, ${JSON.stringify(payload)}::jsonb, grant_id, client_id, user_id,
                now() + make_interval(secs => ${expiresIn})
         FROM live
         RETURNING user_id

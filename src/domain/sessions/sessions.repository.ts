@@ -106,13 +106,16 @@ export class SessionsRepository {
   }
 
   /**
-   * Ends every session of a user, and with it every grant, code and token that hangs on one; what else the OAuth library
-   * keeps of them (an interaction, its own browser session) is gone in the same statement.
+   * Ends every session of a user, and with it every grant, code and token that hangs on one; then what else the OAuth library
+   * keeps of them (an interaction, its own browser session). In that order, as whoever ends a grant takes it before what hangs
+   * on it: one statement would take the codes and tokens first, and the two would wait for one another in a circle.
+   *
+   * @param tx a transaction
    */
   async deleteOfUser(tx: EntityManager, userId: string): Promise<number> {
     const ended = await sql<{ id: string }>(tx)`
-      WITH kept AS (DELETE FROM oauth_artifacts WHERE user_id = ${userId})
       DELETE FROM sessions WHERE user_id = ${userId} RETURNING id`;
+    await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ${userId}`;
     return ended.length;
   }
 

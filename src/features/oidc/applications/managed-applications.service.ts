@@ -8,6 +8,7 @@ import {
   type Application,
   type ApplicationManager,
 } from '#domain/grants/applications.repository.js';
+import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** How many applications a page shows. */
@@ -58,7 +59,7 @@ export class ManagedApplications {
     id: string,
     act: (tx: EntityManager, application: Application) => Promise<Result>,
   ): Promise<Result> {
-    return this.dataSource.transaction(async (tx) =>
+    return transactAnew(this.dataSource, async (tx) =>
       act(tx, orNotFound(isClientId(id) && (await this.applications.lock(tx, manager, id)))),
     );
   }
