@@ -140,7 +140,8 @@ export class IssuedTokensRepository {
   async issueToClients(tx: EntityManager, issues: readonly Issue[]): Promise<boolean[]> {
     const issued = await sql<{ n: number }>(tx)`
       WITH asked AS MATERIALIZED (
-        SELECT * FROM jsonb_to_recordset(${askedOf(issues)}::jsonb) AS k (
+        SELECT k.n, k.model, k.id, k.payload, k.client_id, k.expires_in, k.audit_id, k.request_id, k.ip, k.user_agent, k.details
+        FROM jsonb_to_recordset(${askedOf(issues)}::jsonb) AS k (
           n int, model text, id text, payload jsonb, client_id text, expires_in int, audit_id uuid, request_id text, ip inet,
           user_agent text, details jsonb)
       ), owner AS MATERIALIZED (

@@ -52,6 +52,10 @@ function textsOf({ withAttributes, withRelations }: UserParts): {
   };
 }
 
+/** The columns of listed users that are never long. */
+const LISTED =
+  'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
+
 /** Reads the one who is `listed`: it is soon planned, since identity providers ask for one all the time. */
 function showUser(parts: UserParts): string {
   const { attributes, groups } = textsOf(parts);
@@ -70,11 +74,12 @@ function showUsers(parts: UserParts): string {
   const soon = isThin ? 'true' : `listed.place <= ${MOST_AT_ONCE}`;
   // OFFSET keeps the planner from putting the texts together twice, to measure and to show them.
   return `
-    SELECT id, user_name, external_id, active, email, version, created_at, updated_at, sort_value,
+    SELECT ${LISTED},
            CASE WHEN before < ${MOST_TEXT} THEN attributes END AS attributes,
            CASE WHEN before < ${MOST_TEXT} THEN groups END AS groups
     FROM (
-      SELECT whole.*, coalesce(sum(octet_length(attributes) + coalesce(octet_length(groups), 0)) OVER (
+      SELECT ${LISTED}, place, attributes, groups,
+             coalesce(sum(octet_length(attributes) + coalesce(octet_length(groups), 0)) OVER (
                ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
       FROM (
         SELECT ${WHO}, listed.place, listed.sort_value, CASE WHEN ${soon} THEN ${attributes} END AS attributes,
