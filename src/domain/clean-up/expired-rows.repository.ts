@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { DYNAMIC_CLIENT_DAYS } from '#domain/grants/clients.repository.js';
 import { LOCK_MINUTES } from '#domain/grants/device-codes.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/advisory-locks.js';
-import { sql } from '#platform/database/sql.js';
+import { fixedSql, sql } from '#platform/database/sql.js';
 
 /** Days for which audit events of a class are kept. Those of class `admin` are kept for ever. */
 export interface Retention {
@@ -11,137 +11,62 @@ export interface Retention {
   readonly oauth: number;
 }
 
-/** One kind of rows that nobody needs any more: deletes as many at once, and says how many there were. */
-type Deletion = (tx: EntityManager, most: number, retention: Retention) => Promise<number>;
+/** A kind of rows that nobody needs any more. All of it is text of ours: nobody from outside has a say in it. */
+interface Expired {
+  readonly table: string;
+  readonly key: readonly string[];
+  /** Which of them; `$2` stands for the days for which they are kept, where they are audit events. */
+  readonly where: string;
+  /** Which go first, where an index has them in that order. */
+  readonly by?: string;
+  readonly kept?: keyof Retention;
+}
 
-/**
- * What is deleted, by name. Whoever is using a row at this moment keeps it until the next time: nobody waits for the
- * clean-up, and it for nobody but for what hangs on a row.
- */
-const DELETIONS = {
-  async sessions(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT id FROM sessions WHERE expires_at < now() ORDER BY expires_at LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM sessions t USING expired e WHERE t.id = e.id RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
-  },
-  async grants(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT id FROM oauth_grants WHERE expires_at < now() ORDER BY expires_at LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM oauth_grants t USING expired e WHERE t.id = e.id RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
-  },
-  async artifacts(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT model, id FROM oauth_artifacts
-          WHERE expires_at < now() ORDER BY expires_at LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM oauth_artifacts t USING expired e WHERE t.model = e.model AND t.id = e.id RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
-  },
-  async replays(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT key FROM oauth_replays WHERE expires_at < now() ORDER BY expires_at LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM oauth_replays t USING expired e WHERE t.key = e.key RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
-  },
+const PAST = { where: 'expires_at < now()', by: 'expires_at' };
+
+/** The class is no parameter of the world's: `admin` has no way to it. */
+function events(kept: keyof Retention): Expired {
+  return {
+    table: 'audit_events',
+    key: ['id'],
+    where: `class = '${kept}' AND class <> 'admin' AND created_at < now() - make_interval(days => $2)`,
+    by: 'created_at',
+    kept,
+  };
+}
+
+/** What is deleted, by name. */
+const EXPIRED = {
+  sessions: { table: 'sessions', key: ['id'], ...PAST },
+  grants: { table: 'oauth_grants', key: ['id'], ...PAST },
+  artifacts: { table: 'oauth_artifacts', key: ['model', 'id'], ...PAST },
+  replays: { table: 'oauth_replays', key: ['key'], ...PAST },
   /** Those that no more lock anybody out. */
-  async userCodeTries(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT user_id FROM oauth_user_code_tries
-          WHERE last_at < now() - make_interval(mins => ${LOCK_MINUTES}) LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM oauth_user_code_tries t USING expired e WHERE t.user_id = e.user_id RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
+  userCodeTries: {
+    table: 'oauth_user_code_tries',
+    key: ['user_id'],
+    where: `last_at < now() - make_interval(mins => ${LOCK_MINUTES})`,
   },
-  async clientSecrets(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT id FROM oauth_client_secrets WHERE expires_at < now() LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM oauth_client_secrets t USING expired e WHERE t.id = e.id RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
-  },
+  clientSecrets: { table: 'oauth_client_secrets', key: ['id'], where: PAST.where },
   /** Those that registered themselves and were not used for so long that they may not act any more. */
-  async dynamicClients(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT id FROM oauth_clients
-          WHERE kind = 'dynamic' AND last_used_at < now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS})
-          ORDER BY last_used_at LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM oauth_clients t USING expired e WHERE t.id = e.id RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
+  dynamicClients: {
+    table: 'oauth_clients',
+    key: ['id'],
+    where: `kind = 'dynamic' AND last_used_at < now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS})`,
+    by: 'last_used_at',
   },
-  async spentTokens(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT id FROM spent_tokens WHERE expires_at < now() ORDER BY expires_at LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM spent_tokens t USING expired e WHERE t.id = e.id RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
-  },
+  spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
   /** Buckets out of debt, which are as good as new ones. */
-  async rateLimits(tx, most) {
-    return deleted(
-      await sql<Deleted>(tx)`
-        WITH expired AS MATERIALIZED (
-          SELECT bucket FROM rate_limits WHERE tat < now() LIMIT ${most} FOR UPDATE SKIP LOCKED
-        ), gone AS (
-          DELETE FROM rate_limits t USING expired e WHERE t.bucket = e.bucket RETURNING 1
-        )
-        SELECT count(*)::int AS n FROM gone`,
-    );
-  },
-  async authEvents(tx, most, { auth }) {
-    return deleteEvents(tx, 'auth', auth, most);
-  },
-  async oauthEvents(tx, most, { oauth }) {
-    return deleteEvents(tx, 'oauth', oauth, most);
-  },
-} as const satisfies Record<string, Deletion>;
+  rateLimits: { table: 'rate_limits', key: ['bucket'], where: 'tat < now()' },
+  authEvents: events('auth'),
+  oauthEvents: events('oauth'),
+} as const satisfies Record<string, Expired>;
 
 /** A kind of rows that are cleaned up. */
-export type ExpiredKind = keyof typeof DELETIONS;
+export type ExpiredKind = keyof typeof EXPIRED;
 
 /** Every kind, in the order in which they are cleaned up: what hangs on others after them. */
-export const EXPIRED_KINDS = Object.keys(DELETIONS) as readonly ExpiredKind[];
-
-interface Deleted {
-  n: number;
-}
+export const EXPIRED_KINDS = Object.keys(EXPIRED) as readonly ExpiredKind[];
 
 /** Rows that have expired: refused by every statement that reads them, and deleted here. */
 @Injectable()
@@ -164,40 +89,29 @@ export class ExpiredRowsRepository {
   }
 
   /**
-   * Deletes rows of a kind, so many at once.
+   * Deletes rows of a kind, so many at once. Whoever is using a row at this moment keeps it until the next time: nobody waits
+   * for the clean-up, and it for nobody but for what hangs on a row.
    *
    * @returns how many there were
    */
-  delete(
+  async delete(
     tx: EntityManager,
     kind: ExpiredKind,
     most: number,
     retention: Retention,
   ): Promise<number> {
-    return DELETIONS[kind](tx, most, retention);
+    const { table, key, where, by, kept }: Expired = EXPIRED[kind];
+    const [row] = await fixedSql<{ n: number }>(
+      tx,
+      `WITH expired AS MATERIALIZED (
+         SELECT ${key.join(', ')} FROM ${table} WHERE ${where}${by ? ` ORDER BY ${by}` : ''} LIMIT $1 FOR UPDATE SKIP LOCKED
+       ), gone AS (
+         DELETE FROM ${table} t USING expired e WHERE ${key.map((column) => `t.${column} = e.${column}`).join(' AND ')}
+         RETURNING 1
+       )
+       SELECT count(*)::int AS n FROM gone`,
+      kept ? [most, retention[kept]] : [most],
+    );
+    return row?.n ?? 0;
   }
-}
-
-/** The class is no parameter of the world's: `admin` has no way to it. */
-async function deleteEvents(
-  tx: EntityManager,
-  kind: keyof Retention,
-  days: number,
-  most: number,
-): Promise<number> {
-  return deleted(
-    await sql<Deleted>(tx)`
-      WITH expired AS MATERIALIZED (
-        SELECT id FROM audit_events
-        WHERE class = ${kind} AND class <> 'admin' AND created_at < now() - make_interval(days => ${days})
-        ORDER BY created_at LIMIT ${most} FOR UPDATE SKIP LOCKED
-      ), gone AS (
-        DELETE FROM audit_events t USING expired e WHERE t.id = e.id RETURNING 1
-      )
-      SELECT count(*)::int AS n FROM gone`,
-  );
-}
-
-function deleted([row]: readonly Deleted[]): number {
-  return row?.n ?? 0;
 }
