@@ -53,15 +53,14 @@ export class ScimGroupsController {
     await this.answers.list(response, await this.groups.search(caller, query.search), query);
   }
 
-  /** RFC 7644 §3.4.3. */
+  /** RFC 7644 §3.4.3: the same, asked for in a body. */
   @Post('.search')
-  async search(
+  search(
     @Caller() caller: ScimActor,
     @Body() fields: QueryFields,
     @Res() response: Response,
   ): Promise<void> {
-    const query = readQuery(fields, GROUP_SCHEMA);
-    await this.answers.list(response, await this.groups.search(caller, query.search), query);
+    return this.list(caller, fields, response);
   }
 
   @Get(':id')

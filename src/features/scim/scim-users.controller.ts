@@ -54,16 +54,14 @@ export class ScimUsersController {
     await this.answers.list(response, caller, page, query);
   }
 
-  /** RFC 7644 §3.4.3. */
+  /** RFC 7644 §3.4.3: the same, asked for in a body. */
   @Post('.search')
-  async search(
+  search(
     @Caller() caller: ScimActor,
     @Body() fields: QueryFields,
     @Res() response: Response,
   ): Promise<void> {
-    const query = readQuery(fields, USER_SCHEMA);
-    const page = await this.users.search(caller, query.search);
-    await this.answers.list(response, caller, page, query);
+    return this.list(caller, fields, response);
   }
 
   @Get(':id')
