@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
@@ -120,14 +121,7 @@ describe('attacks', () => {
     await runner.startTransaction();
     await runner.query('SELECT id FROM users WHERE email = $1 FOR UPDATE', [email]);
     const waiting = begin();
-    await expect
-      .poll(() =>
-        count(
-          app.dataSource,
-          "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        ),
-      )
-      .toBe(1);
+    await untilWaiting(app.dataSource, 1);
     for (const statement of change) await runner.query(statement, [email]);
     await runner.commitTransaction();
     await runner.release();

@@ -8,10 +8,8 @@ import { runScript, type ChildScript } from '../support/child-script.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { OauthRows } from '../support/oauth-rows.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
+import { lockWaiters, untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
-
-/** The statements of this database that wait for a lock. */
-const WAITING = `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 
 /** Writes so many audit events of a class and an age. */
 async function writeEvents(
@@ -182,7 +180,7 @@ describe('the clean-up', () => {
     await holder.startTransaction();
     await holder.query('LOCK TABLE spent_tokens IN EXCLUSIVE MODE'); // so that the first is not done too soon
     const first = cleanUp();
-    await expect.poll(() => count(app.dataSource, WAITING)).toBe(1);
+    await untilWaiting(app.dataSource, 1);
     expect(await Promise.all(Array.from({ length: 4 }, cleanUp))).toEqual(Array(4).fill(undefined));
     await holder.rollbackTransaction();
     await holder.release();
@@ -234,7 +232,7 @@ describe('two processes with one database', () => {
       setTimeout(resolve, 2500);
     });
     expect(await spent()).toBe(2000);
-    expect(await count(dataSource, WAITING)).toBe(0);
+    expect(await lockWaiters(dataSource)).toBe(0);
     await holder.query(`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.cleanUp})`);
     await holder.release();
     await expect.poll(spent).toBe(0);

@@ -13,6 +13,7 @@ import { transactAnew } from '../../src/platform/database/transact-anew.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
+import { untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
@@ -76,7 +77,7 @@ describe('de-provisioning', () => {
       await holder.startTransaction();
       await holder.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [person.id]);
       const ended = end();
-      await waiting(1);
+      await untilWaiting(app.dataSource, 1);
       const code = app.nest
         .get(ArtifactsRepository, { strict: false })
         .upsert(app.dataSource.manager, {
@@ -90,7 +91,7 @@ describe('de-provisioning', () => {
           expiresIn: 60,
         })
         .catch((error: Error) => error.message);
-      await waiting(2);
+      await untilWaiting(app.dataSource, 2);
       await holder.rollbackTransaction();
       await holder.release();
       await ended;
@@ -112,9 +113,9 @@ describe('de-provisioning', () => {
       const holder = await holding('oauth_artifacts WHERE user_id = $1', bystander.id);
       const clients = app.nest.get(ClientsRepository, { strict: false });
       const revoked = app.dataSource.transaction((tx) => clients.endTokens(tx, clientId));
-      await waiting(1);
+      await untilWaiting(app.dataSource, 1);
       const ended = end();
-      await waiting(2);
+      await untilWaiting(app.dataSource, 2);
       await holder.release();
       expect(await Promise.all([revoked, ended])).toEqual([2, { sessions: 1, certificates: 0 }]);
     },
@@ -134,9 +135,9 @@ describe('de-provisioning', () => {
     const holder = await holding('oauth_grants WHERE user_id = $1', person.id);
     const grants = app.nest.get(GrantsRepository, { strict: false });
     const taken = grants.destroy(app.dataSource.manager, grant?.id ?? Buffer.alloc(0));
-    await waiting(1);
+    await untilWaiting(app.dataSource, 1);
     const ended = end();
-    await waiting(2);
+    await untilWaiting(app.dataSource, 2);
     await holder.release();
     expect(await Promise.all([taken, ended])).toEqual([
       undefined,
@@ -160,7 +161,7 @@ describe('de-provisioning', () => {
       const holder = await holding('sessions WHERE id = $1', other.id);
       const clients = app.nest.get(ClientsRepository, { strict: false });
       const removed = clients.remove(app.dataSource.manager, clientId);
-      await waiting(1);
+      await untilWaiting(app.dataSource, 1);
       const about = { clientId, userId: person.id, payload: {}, expiresIn: 60 };
       const statements = app.nest.get(GatheredStatements, { strict: false });
       const written =
@@ -176,7 +177,7 @@ describe('de-provisioning', () => {
               },
               { auditId: randomUUID(), origin: ORIGIN, details: {} },
             );
-      await waiting(2);
+      await untilWaiting(app.dataSource, 2);
       await holder.release();
       expect(await Promise.all([removed, written])).toEqual([true, false]);
     },
@@ -192,10 +193,10 @@ describe('de-provisioning', () => {
       .get(Applications, { strict: false })
       .revokeTokens(manager, clientId, ORIGIN)
       .catch((error: { code: string }) => error.code);
-    await waiting(1); // has the application, and waits for the first grant
+    await untilWaiting(app.dataSource, 1); // has the application, and waits for the first grant
     // Has the second grant, and waits for the application.
     const ended = transactAnew(app.dataSource, (tx) => service.remove(tx, removal()));
-    await waiting(2);
+    await untilWaiting(app.dataSource, 2);
     await delay(1500); // the one that waits from here on is the one that PostgreSQL ends, as a rule
     await holder.release();
     expect([2, 'not_found']).toContain(await revoked);
@@ -213,18 +214,6 @@ describe('de-provisioning', () => {
         await runner.release();
       },
     };
-  }
-
-  /** Waits until so many statements of this database wait for a lock. */
-  async function waiting(statements: number): Promise<void> {
-    await expect
-      .poll(() =>
-        count(
-          app.dataSource,
-          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        ),
-      )
-      .toBe(statements);
   }
 
   /** Rows that name a user, by table. */

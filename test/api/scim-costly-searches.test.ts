@@ -3,7 +3,7 @@ import type { QueryRunner } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Answer } from '../support/client.js';
-import { rows } from '../support/rows.js';
+import { lockWaiters } from '../support/lock-waiters.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 import { expectScimError, made, withQuery } from '../support/scim-requests.js';
 
@@ -36,14 +36,7 @@ describe('while searches take for ever', () => {
 
   const costly = (tenant: ScimTenant) =>
     tenant.send('GET', withQuery('/Groups', { filter: 'displayName co "body"' }));
-  const stuck = async () => {
-    const [row] = await rows<{ n: number }>(
-      app.dataSource,
-      `SELECT count(*)::int AS n FROM pg_stat_activity
-       WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    );
-    return row?.n ?? 0;
-  };
+  const stuck = () => lockWaiters(app.dataSource);
   const untilStuck = async (howMany: number) => {
     while ((await stuck()) < howMany) await sleep(10);
   };

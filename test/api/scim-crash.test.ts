@@ -6,6 +6,7 @@ import { runScript } from '../support/child-script.js';
 import { Client, newAddress } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
+import { untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
@@ -22,7 +23,6 @@ const STEPS = {
   'at the keys': 'SELECT FROM authenticators WHERE user_id = $1 FOR UPDATE',
   'at the audit log': `SELECT $1::uuid FROM (SELECT pg_advisory_xact_lock(1)) l`,
 } as const;
-const WAITING = `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 
 describe('a server that is killed in the middle of a de-provisioning', () => {
   let database: TestDatabase;
@@ -104,7 +104,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
       await holder.startTransaction();
       await holder.query(lock, [id]);
       const cutOff = send(baseUrl).catch(() => 'no answer');
-      await expect.poll(() => count(app.dataSource, WAITING)).toBe(1);
+      await untilWaiting(app.dataSource, 1);
       await server.kill();
       expect(await cutOff).toBe('no answer');
       await holder.rollbackTransaction();

@@ -4,6 +4,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { newAddress } from '../support/client.js';
 import { postForm } from '../support/oauth-flow.js';
+import { untilWaiting } from '../support/lock-waiters.js';
 import { count } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 
@@ -26,16 +27,7 @@ describe('what the identity provider says, while others say otherwise', () => {
     });
     return { id: json.id as string, email, etag: headers.get('etag') ?? '' };
   }
-  const waiting = async () => {
-    await expect
-      .poll(() =>
-        count(
-          app.dataSource,
-          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        ),
-      )
-      .toBe(1);
-  };
+  const waiting = () => untilWaiting(app.dataSource, 1);
   const deactivation = (how: string, id: string, email: string) =>
     how === 'PATCH'
       ? organization.scim('PATCH', `/Users/${id}`, {

@@ -4,10 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GatheredStatements } from '../../../src/domain/grants/gathered-statements.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
 import { count, rows } from '../../support/rows.js';
 
-/** The statements of this database that wait for a lock. */
-const WAITING = `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
 const OWNERS = ['ada@gathered.example', 'bob@gathered.example'];
 const ORIGIN = { requestId: 'r', ip: '192.0.2.7', userAgent: 'test' };
 
@@ -87,7 +86,7 @@ describe('statements that requests share', () => {
       };
       pending = [note('ada', ada), note('bob', bob), note('bob', bob)];
       await expect.poll(() => states).toEqual(['bob true', 'bob true']);
-      expect(await count(app.dataSource, WAITING)).toBe(1);
+      await untilWaiting(app.dataSource, 1);
     });
     await Promise.all(pending);
     expect(states).toEqual(['bob true', 'bob true', 'ada false']);
@@ -249,7 +248,7 @@ describe('statements that requests share', () => {
           note('bob writes', statements.writeArtifact(artifact(bob, grants[1]))),
         ];
         await expect.poll(() => done.length).toBe(4);
-        await lockWaiters(4);
+        await untilWaiting(app.dataSource, 4);
         expect(done.toSorted()).toEqual([
           'bob consumes true',
           'bob is granted granted',
@@ -268,17 +267,5 @@ describe('statements that requests share', () => {
       expect(await rowsOf(grants[0], 'AccessToken')).toBe(0);
       await app.dataSource.query('UPDATE users SET active = true');
     });
-
-    /** Waits until so many statements of this database wait for a lock. */
-    async function lockWaiters(statementsAtOnce: number): Promise<void> {
-      await expect
-        .poll(() =>
-          count(
-            app.dataSource,
-            "pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
-          ),
-        )
-        .toBe(statementsAtOnce);
-    }
   });
 });

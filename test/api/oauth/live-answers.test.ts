@@ -5,6 +5,7 @@ import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/a
 import { addApplication, type Application } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
 import { CALLBACK, authorize, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
 import { count, rows } from '../../support/rows.js';
 
 const ADA = 'ada@live.example';
@@ -157,9 +158,7 @@ describe('what is said of a token is said anew each time', () => {
     await app.dataSource.transaction(async (tx) => {
       await tx.query(`DELETE FROM ${fromWhere}`, [parameter]);
       asked = ask();
-      const waiting =
-        "pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-      await expect.poll(() => count(app.dataSource, waiting)).toBe(1);
+      await untilWaiting(app.dataSource, 1);
     });
     return asked as Promise<Result>;
   }

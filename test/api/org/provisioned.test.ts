@@ -6,6 +6,7 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Answer, Client } from '../../support/client.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import { addMember, idOf, orgApi } from '../../support/org-api.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
 import { count, rows } from '../../support/rows.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
@@ -88,14 +89,7 @@ describe('an organization that SCIM provisions', () => {
       .get(OrganizationsRepository, { strict: false })
       .markProvisioned(token.manager, await orgOf('moment.example'));
     const completed = browser.post('/enroll/webauthn/complete', { state, credential });
-    await expect
-      .poll(() =>
-        count(
-          app.dataSource,
-          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        ),
-      )
-      .toBe(1);
+    await untilWaiting(app.dataSource, 1);
     await token.commitTransaction();
     await token.release();
     const answer = await completed;

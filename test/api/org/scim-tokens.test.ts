@@ -6,6 +6,7 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import { idOf, orgApi } from '../../support/org-api.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
 import { count, rows } from '../../support/rows.js';
 
 const DAY = 86_400_000;
@@ -334,14 +335,7 @@ describe('who may', () => {
       `UPDATE users SET is_org_admin = false WHERE email = 'carol@demoted.example'`,
     );
     const asked = orgApi(client, 'POST', '/scim-tokens', { description: 'too late' });
-    await expect
-      .poll(() =>
-        count(
-          app.dataSource,
-          `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        ),
-      )
-      .toBe(1);
+    await untilWaiting(app.dataSource, 1);
     await holder.commitTransaction();
     await holder.release();
     const answer = await asked;

@@ -1,0 +1,16 @@
+import type { DataSource } from 'typeorm';
+import { expect } from 'vitest';
+import { count } from './rows.js';
+
+/** How many statements of this database wait for a lock. */
+export function lockWaiters(dataSource: DataSource): Promise<number> {
+  return count(
+    dataSource,
+    `pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+}
+
+/** Waits until so many do. */
+export async function untilWaiting(dataSource: DataSource, statements: number): Promise<void> {
+  await expect.poll(() => lockWaiters(dataSource)).toBe(statements);
+}
