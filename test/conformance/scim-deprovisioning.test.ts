@@ -6,7 +6,7 @@ import type { SoftwareKey } from '../../src/demo/software-key.js';
 import { startTestApp, type EnrolledPerson, type TestApp } from '../support/app.js';
 import { addApplication, type Application } from '../support/applications.js';
 import { newAddress, type Answer } from '../support/client.js';
-import { CALLBACK, authorize, newPkce, parameterOf, postForm } from '../support/oauth-flow.js';
+import { CALLBACK, newCodeFields, postForm } from '../support/oauth-flow.js';
 import { requires } from '../support/programs.js';
 import { count, rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
@@ -66,23 +66,8 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
   const bearer = (path: string, token: string) =>
     app.client().get(path, { headers: { authorization: `Bearer ${token}` } });
 
-  async function code(person: EnrolledPerson) {
-    const { verifier, challenge } = newPkce();
-    const sent = await authorize(person.client, {
-      client_id: application.clientId,
-      response_type: 'code',
-      redirect_uri: CALLBACK,
-      scope: 'openid email',
-      code_challenge: challenge,
-      code_challenge_method: 'S256',
-    });
-    return {
-      grant_type: 'authorization_code',
-      code: parameterOf(sent, 'code'),
-      code_verifier: verifier,
-      redirect_uri: CALLBACK,
-      ...secret(),
-    };
+  async function code({ client }: EnrolledPerson) {
+    return { ...(await newCodeFields(client, application.clientId)), ...secret() };
   }
   async function touch({ key }: EnrolledPerson): Promise<Answer> {
     const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });

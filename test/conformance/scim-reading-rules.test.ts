@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 import {
+  actsOf,
   CORE_USER,
   ENTERPRISE,
   expectScimError,
@@ -24,15 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const address = () => `${randomUUID().slice(0, 13)}@${tenant.domain}`;
-const newUser = (more: object = {}) => made(tenant, 'Users', { userName: address(), ...more });
-const newGroup = (...members: readonly string[]) =>
-  made(tenant, 'Groups', {
-    displayName: randomUUID(),
-    members: members.map((value) => ({ value })),
-  });
-const patch = (path: string, ...operations: readonly object[]) =>
-  tenant.send('PATCH', path, patchOf(...operations));
+const { address, newUser, newGroup, patch } = actsOf(() => tenant);
 
 describe('reading rules', () => {
   it('takes op, attributes, URNs, sub-attributes, operators and message keys in any case', async () => {

@@ -4,6 +4,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import type { Answer } from '../support/client.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 import {
+  actsOf,
   CORE_USER,
   ENTERPRISE,
   expectScimError,
@@ -28,15 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-const address = () => `${randomUUID().slice(0, 13)}@${tenant.domain}`;
-const newUser = (more: object = {}) => made(tenant, 'Users', { userName: address(), ...more });
-const newGroup = (...members: readonly string[]) =>
-  made(tenant, 'Groups', {
-    displayName: randomUUID(),
-    members: members.map((value) => ({ value })),
-  });
-const patch = (path: string, ...operations: readonly object[]) =>
-  tenant.send('PATCH', path, patchOf(...operations));
+const { address, newUser, newGroup, patch } = actsOf(() => tenant);
 const namesIn = (resources: readonly Answer['json'][]) =>
   resources.map(({ userName }) => userName as string);
 

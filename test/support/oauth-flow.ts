@@ -132,6 +132,28 @@ export async function authorize(
   throw new Error('too many redirects');
 }
 
+/** What a client redeems a code with, beside what it proves itself with: of the person of a browser, for their e-mail. */
+export async function newCodeFields(
+  browser: Client,
+  clientId: string,
+): Promise<Record<string, string>> {
+  const { verifier, challenge } = newPkce();
+  const sent = await authorize(browser, {
+    client_id: clientId,
+    response_type: 'code',
+    redirect_uri: CALLBACK,
+    scope: 'openid email',
+    code_challenge: challenge,
+    code_challenge_method: 'S256',
+  });
+  return {
+    grant_type: 'authorization_code',
+    code: parameterOf(sent, 'code'),
+    code_verifier: verifier,
+    redirect_uri: CALLBACK,
+  };
+}
+
 /** The query or fragment parameter of an address. */
 export function parameterOf(url: URL, name: string): string {
   return url.searchParams.get(name) ?? '';

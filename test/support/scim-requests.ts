@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
 import type { TestApp } from './app.js';
 import type { Answer } from './client.js';
@@ -122,4 +123,20 @@ export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>):
     await runner.rollbackTransaction();
     await runner.release();
   }
+}
+
+/** What tests do to a tenant that is there once they run: resources with names of their own, and changes to them. */
+export function actsOf(tenant: () => ScimTenant) {
+  const address = () => `${randomUUID().slice(0, 13)}@${tenant().domain}`;
+  return {
+    address,
+    newUser: (more: object = {}) => made(tenant(), 'Users', { userName: address(), ...more }),
+    newGroup: (...members: readonly string[]) =>
+      made(tenant(), 'Groups', {
+        displayName: randomUUID(),
+        members: members.map((value) => ({ value })),
+      }),
+    patch: (path: string, ...operations: readonly object[]) =>
+      tenant().send('PATCH', path, patchOf(...operations)),
+  };
 }

@@ -4,7 +4,7 @@ import { Deprovision } from '../../../src/domain/users/deprovision.service.js';
 import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
-import { CALLBACK, authorize, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
+import { CALLBACK, newCodeFields, newPkce, postForm } from '../../support/oauth-flow.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
 import { count, rows } from '../../support/rows.js';
 
@@ -42,23 +42,7 @@ describe('what is said of a token is said anew each time', () => {
     return (await app.client().get('/oauth/userinfo', { headers })).status;
   };
 
-  async function newCode(): Promise<Record<string, string>> {
-    const { verifier, challenge } = newPkce();
-    const sent = await authorize(ada.client, {
-      client_id: application.clientId,
-      response_type: 'code',
-      redirect_uri: CALLBACK,
-      scope: 'openid email',
-      code_challenge: challenge,
-      code_challenge_method: 'S256',
-    });
-    return {
-      grant_type: 'authorization_code',
-      code: parameterOf(sent, 'code'),
-      code_verifier: verifier,
-      redirect_uri: CALLBACK,
-    };
-  }
+  const newCode = () => newCodeFields(ada.client, application.clientId);
 
   async function newToken(): Promise<string> {
     const { json } = await postForm(app, '/oauth/token', await newCode(), basic());
