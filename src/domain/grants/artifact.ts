@@ -21,6 +21,8 @@ export interface StoredArtifact {
   readonly payload: Record<string, unknown>;
   /** When it was consumed, if it was: seconds of the epoch. */
   readonly consumed: number | undefined;
+  /** How long ago that was, in seconds, by the clock of the database, which set the time. */
+  readonly consumedAgo: number | undefined;
   /** The grant that it hangs on, if it hangs on one whose holder may be issued something. */
   readonly grant: LiveGrant | undefined;
 }

@@ -14,7 +14,8 @@ export interface ArtifactKey {
 interface Row extends Partial<GrantOfHolder> {
   n: number;
   artifact: Record<string, unknown>;
-  consumed: string | null;
+  consumed: number | null;
+  consumed_ago: number | null;
 }
 
 /** Codes, tokens and whatever else the OAuth library keeps: rows that are gone with the grant they hang on. */
@@ -26,8 +27,8 @@ export class ArtifactsRepository {
     keys: readonly ArtifactKey[],
   ): Promise<(StoredArtifact | undefined)[]> {
     const rows = await sql<Row>(tx)`
-      SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::bigint AS consumed,
-             g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
+      SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::float8 AS consumed,
+             extract(epoch FROM clock_timestamp() - a.consumed_at)::float8 AS consumed_ago, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
              h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
       FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
         WITH ORDINALITY AS k (model, id, n)
@@ -164,10 +165,11 @@ export class ArtifactsRepository {
   }
 }
 
-function stored({ artifact, consumed, ...grant }: Row): StoredArtifact {
+function stored({ artifact, consumed, consumed_ago: consumedAgo, ...grant }: Row): StoredArtifact {
   return {
     payload: artifact,
-    consumed: consumed === null ? undefined : Number(consumed),
+    consumed: consumed ?? undefined,
+    consumedAgo: consumedAgo ?? undefined,
     grant: isOfHolder(grant) ? liveGrant(grant) : undefined,
   };
 }

@@ -5,7 +5,7 @@ import type { Artifact, StoredArtifact } from './artifact.js';
 import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
 import { ClientsRepository, type LiveClient } from './clients.repository.js';
 import type { GrantHolder } from './grant-holder.js';
-import { GrantsRepository, type GrantRow } from './grants.repository.js';
+import { GrantsRepository, type ChildGrantRow, type GrantRow } from './grants.repository.js';
 import { IssuedTokensRepository, type Issue, type TokenAudit } from './issued-tokens.repository.js';
 import type { LiveGrant } from './live-grant.js';
 import { ReplaysRepository, type Spend } from './replays.repository.js';
@@ -75,9 +75,9 @@ export class GatheredStatements {
     return isIssued || this.issued.issueToClient(this.manager, token, audit);
   }
 
-  /** {@link IssuedTokensRepository.issueToPerson} */
+  /** {@link IssuedTokensRepository.issueToPerson}; what a token exchange gives goes by itself. */
   async issueToPerson(token: Artifact, audit: TokenAudit): Promise<boolean> {
-    const isIssued = await this.#ofPeople.ask({ token, audit });
+    const isIssued = audit.exchange === undefined && (await this.#ofPeople.ask({ token, audit }));
     return isIssued || this.issued.issueToPerson(this.manager, token, audit);
   }
 
@@ -97,6 +97,11 @@ export class GatheredStatements {
   async writeGrant(grant: GrantRow): Promise<boolean> {
     const isWritten = await this.#newGrants.ask(grant);
     return isWritten || this.grants.upsert(this.manager, grant);
+  }
+
+  /** {@link GrantsRepository.insertChild}, which always goes by itself. */
+  writeChildGrant(grant: ChildGrantRow): Promise<boolean> {
+    return this.grants.insertChild(this.manager, grant);
   }
 
   /** {@link ReplaysRepository.spend} */

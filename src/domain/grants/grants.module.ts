@@ -14,6 +14,7 @@ import { ReplaysRepository } from './replays.repository.js';
  * a grant, a client or an account is the end of everything below it, in one statement and on every replica.
  *
  *     user <- session <- grant <- code, token, device code        client <- grant, token, secret
+ *                        grant <- grant of a token exchange
  */
 @Module({
   providers: [

@@ -21,6 +21,11 @@ export interface GrantRow {
   readonly expiresIn: number;
 }
 
+/** A grant that a token exchange makes under the grant of the subject token. */
+export interface ChildGrantRow extends GrantRow {
+  readonly parentId: Buffer;
+}
+
 /** Seconds: longer than any token takes to be issued. */
 const ENDS_SOON = 5;
 
@@ -95,6 +100,40 @@ export class GrantsRepository {
     return asked.map(({ id }) => winners.delete(id));
   }
 
+  /**
+   * Writes a grant under another: it ends no later than its parent. The parent's row is locked after that of the session, against
+   * its end as well as against {@link endSoon}: whichever comes second sees what the first did.
+   *
+   * @returns false when the account, the client, the session or the parent is gone or over
+   */
+  async insertChild(tx: EntityManager, grant: ChildGrantRow): Promise<boolean> {
+    const written = await sql<{ client_id: string }>(tx)`
+      WITH account AS MATERIALIZED (
+        SELECT id FROM users WHERE id = ${grant.userId} AND active FOR SHARE
+      ), client AS MATERIALIZED (
+        SELECT c.id FROM (SELECT count(*) FROM account) first JOIN oauth_clients c ON c.id = ${grant.clientId}
+        FOR KEY SHARE OF c
+      ), live AS MATERIALIZED (
+        SELECT s.id AS session_id, a.id AS user_id, c.id AS client_id
+        FROM account a CROSS JOIN client c JOIN sessions s ON s.user_id = a.id
+        WHERE s.id = ${grant.sessionId} AND s.level <> 'bootstrap' AND s.expires_at > now()
+        FOR SHARE OF s
+      ), parent AS MATERIALIZED (
+        SELECT p.id, least(p.expires_at, now() + make_interval(secs => ${grant.expiresIn})) AS expires_at,
+               l.session_id, l.user_id, l.client_id
+        FROM live l JOIN oauth_grants p ON p.id = ${grant.parentId} AND p.session_id = l.session_id
+        WHERE p.expires_at > now()
+        FOR SHARE OF p
+      )
+      INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at)
+      SELECT ${grant.id}, p.id, p.client_id, p.user_id, p.session_id,
+             ${JSON.stringify(grant.payload)}::jsonb || jsonb_build_object('exp', floor(extract(epoch FROM p.expires_at))::bigint),
+             p.expires_at
+      FROM parent p
+      RETURNING client_id`;
+    return written.length === 1;
+  }
+
   /** The grants of some ids, in their order, with who is behind each, if they may still be issued anything. */
   async find(tx: EntityManager, ids: readonly Buffer[]): Promise<(LiveGrant | undefined)[]> {
     const rows = await sql<GrantOfHolder & { n: number }>(tx)`
@@ -118,22 +157,48 @@ export class GrantsRepository {
     return rows.map(({ payload }) => payload);
   }
 
-  /** Ends a grant, and every code and token that hangs on it. */
+  /** Ends a grant, and every code and token that hangs on it, those of its children too. */
   async destroy(tx: EntityManager, id: Buffer): Promise<void> {
     await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
   }
 
   /**
-   * Ends a grant in a few seconds at most: for a secret of it that came twice at once. Whoever was first gets their answer,
-   * and what they got ends with the grant.
+   * Ends what was exchanged under a grant, and leaves the grant itself. Run it in a transaction: the grant's row is locked first,
+   * after that of its session, so that a child which is being made is either seen here or refused.
+   */
+  async destroyChildren(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`
+      SELECT s.id FROM sessions s JOIN oauth_grants g ON g.session_id = s.id WHERE g.id = ${id} FOR SHARE OF s`;
+    await sql(tx)`SELECT id FROM oauth_grants WHERE id = ${id} FOR NO KEY UPDATE`;
+    await sql(tx)`DELETE FROM oauth_grants WHERE parent_id = ${id}`;
+  }
+
+  /**
+   * Ends a grant in a few seconds at most, and its children with it: for a secret of it that came twice at once. Whoever was
+   * first gets their answer, and what they got ends with the grant. Run it in a transaction: each generation is looked up once
+   * the one before is locked, so that no child is missed which is being made meanwhile.
    */
   async endSoon(tx: EntityManager, id: Buffer): Promise<void> {
-    await sql(tx)`
+    for (let ending = await this.#endSoon(tx, [id]); ending.length > 0;) {
+      const children = await sql<{ id: Buffer }>(tx)`
+        SELECT id FROM oauth_grants WHERE parent_id = ANY (${ending}::bytea[]) ORDER BY id`;
+      ending = await this.#endSoon(
+        tx,
+        children.map((child) => child.id),
+      );
+    }
+  }
+
+  async #endSoon(tx: EntityManager, ids: readonly Buffer[]): Promise<Buffer[]> {
+    if (ids.length === 0) return [];
+    const ending = await sql<{ id: Buffer }>(tx)`
       UPDATE oauth_grants
       SET expires_at = least(expires_at, now() + make_interval(secs => ${ENDS_SOON})),
           payload = jsonb_set(payload, '{exp}', to_jsonb(least((payload ->> 'exp')::bigint,
-            extract(epoch FROM now())::bigint + ${ENDS_SOON})))
-      WHERE id = ${id}`;
+            floor(extract(epoch FROM now()))::bigint + ${ENDS_SOON})))
+      WHERE id = ANY (${ids}::bytea[])
+      RETURNING id`;
+    return ending.map((grant) => grant.id);
   }
 
   /** Who is behind a session, if they may be issued anything. */

@@ -9,6 +9,8 @@ export interface TokenAudit {
   readonly auditId: string;
   readonly origin: AuditOrigin;
   readonly details: object;
+  /** Where a token exchange gave the token (RFC 8693): the row that says for which. */
+  readonly exchange?: { readonly auditId: string; readonly details: object };
 }
 
 /** A token that is issued, and what the audit log keeps of it. */
@@ -21,7 +23,7 @@ export interface Issue {
 @Injectable()
 export class IssuedTokensRepository {
   /**
-   * Records a token of a person, and its audit row, or nothing: one statement. It takes the user row FOR SHARE, then that of
+   * Records a token of a person, and its audit rows, or nothing: one statement. It takes the user row FOR SHARE, then that of
    * the client, then the session row, the order in which de-provisioning and the end of a client take them; whichever comes
    * second sees what the first did.
    *
@@ -30,7 +32,7 @@ export class IssuedTokensRepository {
   async issueToPerson(
     tx: EntityManager,
     { model, id, payload, grantId, clientId, userId, expiresIn }: Artifact,
-    { auditId, origin, details }: TokenAudit,
+    { auditId, origin, details, exchange }: TokenAudit,
   ): Promise<boolean> {
     const issued = await sql<{ user_id: string }>(tx)`
       WITH account AS MATERIALIZED (
@@ -51,11 +53,16 @@ export class IssuedTokensRepository {
         RETURNING user_id
       )
       INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details)
-      SELECT ${auditId}, 'oauth_token_issued', 'oauth', l.user_id, l.user_id, l.org_id, ${origin.requestId},
-             ${origin.ip ?? null}, ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
+      SELECT e.id, e.type, 'oauth', l.user_id, l.user_id, l.org_id, ${origin.requestId},
+             ${origin.ip ?? null}, ${origin.userAgent ?? null}, e.details
       FROM live l JOIN issued i ON i.user_id = l.user_id
+      CROSS JOIN (VALUES
+        (${auditId}::uuid, 'oauth_token_issued', ${JSON.stringify(details)}::jsonb),
+        (${exchange?.auditId ?? null}::uuid, 'token_exchange', ${JSON.stringify(exchange?.details ?? null)}::jsonb)
+      ) AS e (id, type, details)
+      WHERE e.id IS NOT NULL
       RETURNING subject_id AS user_id`;
-    return issued.length === 1;
+    return issued.length > 0;
   }
 
   /**

@@ -12,6 +12,8 @@ import type { Possession } from './token-issuer.service.js';
 /** A token that may be exchanged: whose it is, and how far it reaches. */
 export interface Subject {
   readonly holder: GrantHolder;
+  /** The grant it hangs on, by the library's id of it: what is exchanged for it ends with that. */
+  readonly grantId: string;
   readonly clientId: string;
   /** Seconds of the epoch. */
   readonly expiresAt: number;
@@ -53,6 +55,7 @@ export class SubjectTokens {
     }
     return {
       holder,
+      grantId: token.grantId,
       clientId: token.clientId ?? '',
       expiresAt: token.exp ?? 0,
       audience: token.aud === undefined ? undefined : String(token.aud),

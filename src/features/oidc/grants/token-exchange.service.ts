@@ -1,30 +1,25 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
 import { errors, type ResourceServerInstance, type TokenEndpointGrantContext } from 'oidc-provider';
 import { buildTokenResponse, resolveRequestedResources } from 'oidc-provider/lib/helpers/grants.js';
-import { AuditLog } from '#domain/audit/audit.repository.js';
-import { originOf } from '#platform/http/client-origin.js';
 import { epochSeconds } from '#oidc/tokens/claims.js';
 import { TOKEN_EXCHANGE_GRANT } from '#oidc/provider/configuration.js';
-import { requestOf } from '#oidc/provider/exchange.js';
+import { exchangeOf } from '#oidc/provider/exchange.js';
 import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
 import { ACCESS_TOKEN, EXCHANGE_PARAMETERS, exchangeRequest } from './exchange-request.js';
 import { narrowedScopes, targetOf } from './narrowing.js';
-import { SubjectTokens, notGood, type Subject } from './subject-tokens.service.js';
+import { SubjectTokens, notGood } from './subject-tokens.service.js';
 import { TokenIssuer } from './token-issuer.service.js';
 
 /**
  * Token exchange (RFC 8693): a client that was handed a person's token gets one of its own for them, as wide and as long at
- * most. It hangs on the same session, under a grant of the client's own.
+ * most. It hangs on a grant of the client's own, which ends with that of the person's token.
  */
 @Injectable()
 export class TokenExchange implements OnModuleInit {
   constructor(
-    private readonly manager: EntityManager,
     private readonly oidc: OidcProvider,
     private readonly subjects: SubjectTokens,
     private readonly issuer: TokenIssuer,
-    private readonly audit: AuditLog,
   ) {}
 
   onModuleInit(): void {
@@ -52,10 +47,10 @@ export class TokenExchange implements OnModuleInit {
 
     const longest = subject.expiresAt - epochSeconds(new Date());
     if (longest <= 0) throw notGood();
-    const { holder } = subject;
+    const { holder, grantId, clientId } = subject;
+    exchangeOf(ctx).subject = { grantId, clientId };
     const issue = { grantType: 'token_exchange', holder, possession, scopes, server, longest };
     const issued = await this.issuer.issue(ctx, issue);
-    await this.#record(ctx, subject, { scope: scopes.join(' '), audience: server?.identifier() });
     ctx.body = buildTokenResponse(this.oidc.provider, { ...issued, issuedTokenType: ACCESS_TOKEN });
   }
 
@@ -67,24 +62,5 @@ export class TokenExchange implements OnModuleInit {
     ctx.oidc.params['resource'] = resource;
     const [server] = await resolveRequestedResources(this.oidc.provider, ctx);
     return server;
-  }
-
-  async #record(
-    ctx: TokenEndpointGrantContext,
-    { holder, clientId }: Subject,
-    details: Readonly<Record<string, string | undefined>>,
-  ): Promise<void> {
-    await this.audit.record(this.manager, {
-      type: 'token_exchange',
-      actorId: holder.userId,
-      subjectId: holder.userId,
-      orgId: holder.orgId,
-      origin: originOf(requestOf(ctx)),
-      details: {
-        client_id: ctx.oidc.client.clientId,
-        subject_client_id: clientId,
-        ...details,
-      },
-    });
   }
 }

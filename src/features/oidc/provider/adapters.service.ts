@@ -18,7 +18,7 @@ import { Holders } from '#oidc/sessions/holders.service.js';
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /** Seconds in which the first of two who redeem a code may still be waiting for the answer. */
-const AT_ONCE = 5;
+const AT_ONCE = 0.5;
 
 /** The library's storage: one adapter a model, all of them on PostgreSQL, and once-only acts by one statement each. */
 @Injectable()
@@ -78,9 +78,7 @@ export class Adapters {
         // §4.1.2). One that comes later the library sees as consumed, and takes its grant back by itself.
         const [first] = await this.artifacts.find(this.manager, [key(id)]);
         const grantId = first?.payload['grantId'];
-        if (typeof grantId === 'string') {
-          await this.grants.endSoon(this.manager, artifactId(grantId));
-        }
+        if (typeof grantId === 'string') await this.#endSoon(grantId);
         throw model === 'PushedAuthorizationRequest'
           ? new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
           : new errors.InvalidGrant('it was already used');
@@ -104,16 +102,24 @@ export class Adapters {
   #grantAdapter(): Pick<Adapter, 'upsert' | 'find' | 'destroy'> {
     return {
       upsert: async (id, payload, expiresIn = 0) => {
-        const written = await falseIfGone(
-          this.statements.writeGrant({
-            id: artifactId(id),
-            clientId: payload.clientId ?? '',
-            userId: payload.accountId ?? '',
-            sessionId: sessionIdOfGrant(id),
-            payload: withoutId(payload),
-            expiresIn,
-          }),
-        );
+        const grant = {
+          id: artifactId(id),
+          clientId: payload.clientId ?? '',
+          userId: payload.accountId ?? '',
+          sessionId: sessionIdOfGrant(id),
+          payload: withoutId(payload),
+          expiresIn,
+        };
+        const subject = Provider.ctx && exchangeOf(Provider.ctx).subject;
+        if (subject) {
+          const parentId = artifactId(subject.grantId);
+          const isUnder = await falseIfGone(
+            this.statements.writeChildGrant({ ...grant, parentId }),
+          );
+          if (!isUnder) throw new errors.InvalidRequest('the subject token has ended');
+          return;
+        }
+        const written = await falseIfGone(this.statements.writeGrant(grant));
         if (!written) throw new errors.AccessDenied('the session has ended');
       },
       find: async (id) => {
@@ -124,7 +130,7 @@ export class Adapters {
         return found && { ...found.payload, jti: id };
       },
       destroy: async (id) => {
-        if (isReusedAtOnce()) await this.grants.endSoon(this.manager, artifactId(id));
+        if (isReusedAtOnce()) await this.#endSoon(id);
         else await this.grants.destroy(this.manager, artifactId(id));
         const ctx = Provider.ctx;
         if (ctx) delete exchangeOf(ctx).grant;
@@ -132,7 +138,11 @@ export class Adapters {
     };
   }
 
-  /** Ends a token; where its client asks for that (RFC 7009), with an audit row. */
+  #endSoon(grantId: string): Promise<void> {
+    return this.manager.transaction((tx) => this.grants.endSoon(tx, artifactId(grantId)));
+  }
+
+  /** Ends a token; where its client asks for that (RFC 7009), with an audit row, and with what was exchanged for it. */
   async #end(model: string, id: string): Promise<void> {
     const ctx = Provider.ctx;
     const key = { model, id: artifactId(id) };
@@ -140,10 +150,15 @@ export class Adapters {
       await this.artifacts.destroy(this.manager, key);
       return;
     }
-    await this.artifacts.revoke(this.manager, key, {
+    const audit = {
       auditId: newUuid(),
       origin: originOf(requestOf(ctx)),
       details: { client_id: ctx.oidc.client?.clientId },
+    };
+    const grantId = exchangeOf(ctx).grant?.id;
+    await this.manager.transaction(async (tx) => {
+      if (grantId !== undefined) await this.grants.destroyChildren(tx, artifactId(grantId));
+      await this.artifacts.revoke(tx, key, audit);
     });
   }
 
@@ -162,9 +177,11 @@ export class Adapters {
     const ctx = Provider.ctx;
     if (!ctx) throw new Error('a token is issued outside a request');
     const artifact = artifactOf(model, id, payload, expiresIn);
+    const { subject } = exchangeOf(ctx);
     const audit = {
       auditId: newUuid(),
       origin: originOf(requestOf(ctx)),
+      ...(subject ? { exchange: exchangeAudit(payload, subject.clientId) } : {}),
       details: {
         client_id: payload.clientId,
         grant_type: payload.gty ?? 'client_credentials',
@@ -182,10 +199,10 @@ export class Adapters {
 }
 
 /** Remembers that a code which comes again was redeemed only seconds ago. */
-function noteReuse({ consumed }: StoredArtifact): void {
+function noteReuse({ consumedAgo }: StoredArtifact): void {
   const ctx = Provider.ctx;
-  if (consumed === undefined || !ctx) return;
-  exchangeOf(ctx).isReusedAtOnce = Date.now() / 1000 - consumed < AT_ONCE;
+  if (consumedAgo === undefined || !ctx) return;
+  exchangeOf(ctx).isReusedAtOnce = consumedAgo < AT_ONCE;
 }
 
 /** Remembers the grant of a code or a token, which the library asks for next. */
@@ -198,6 +215,15 @@ function noteGrant({ payload, grant }: StoredArtifact): void {
 function isReusedAtOnce(): boolean {
   const ctx = Provider.ctx;
   return ctx !== undefined && exchangeOf(ctx).isReusedAtOnce === true;
+}
+
+/** What the audit log keeps of a token exchange (RFC 8693): who exchanged whose token for what. */
+function exchangeAudit(payload: AdapterPayload, subjectClientId: string) {
+  const { clientId, scope = '', aud } = payload;
+  return {
+    auditId: newUuid(),
+    details: { client_id: clientId, subject_client_id: subjectClientId, scope, audience: aud },
+  };
 }
 
 function artifactOf(model: string, id: string, payload: AdapterPayload, expiresIn = 0): Artifact {

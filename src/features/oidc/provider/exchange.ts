@@ -9,6 +9,8 @@ export interface Exchange {
   holder?: GrantHolder | null;
   /** The grant that it found last; its end in the same request takes it from here. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
+  /** The token that this request exchanges (RFC 8693): what it gives ends with the grant of that token. */
+  subject?: { readonly grantId: string; readonly clientId: string };
   /** That a code came again while whoever was first may still be waiting for their answer. */
   isReusedAtOnce?: boolean;
 }
