@@ -13,7 +13,8 @@ const KIB = 1024;
 
 /**
  * Every route there is: its rate tier, the KiB its body may have, who may read it from another origin, what caches may
- * do, the session it asks for, and the scope that an access token needs to open it.
+ * do, the session it asks for, the scope that an access token needs to open it, and the seconds that the last touch of the key
+ * may lie back.
  */
 const EXPECTED = `
 GET    /                          unlimited       256  ui    ui   optional
@@ -75,18 +76,18 @@ GET    /api/v1/applications/:id   general         256  api   api  verified svc:a
 PATCH  /api/v1/applications/:id   general         256  api   api  verified svc:applications
 DELETE /api/v1/applications/:id   general         256  api   api  verified svc:applications
 GET    /api/v1/applications/:id/secrets general   256  api   api  verified svc:applications
-POST   /api/v1/applications/:id/secrets general   256  api   api  verified svc:applications
-DELETE /api/v1/applications/:id/secrets/:secretId general 256 api api verified svc:applications
+POST   /api/v1/applications/:id/secrets general   256  api   api  verified svc:applications touch:300
+DELETE /api/v1/applications/:id/secrets/:secretId general 256 api api verified svc:applications touch:300
 POST   /api/v1/applications/:id/revoke-tokens general 256 api api verified svc:applications
 GET    /api/v1/org/audit-events general        256  api   api  verified svc:admin
 GET    /api/v1/org/members     general        256  api   api  verified svc:admin
-POST   /api/v1/org/members/:id/promote general 256 api api verified svc:admin
-POST   /api/v1/org/members/:id/demote general 256 api api verified svc:admin
-POST   /api/v1/org/members/:id/deactivate general 256 api api verified svc:admin
-POST   /api/v1/org/members/:id/activate general 256 api api verified svc:admin
-POST   /api/v1/org/members/:id/revoke-credentials general 256 api api verified svc:admin
-POST   /api/v1/org/members/:id/remove general 256 api api verified svc:admin
-POST   /api/v1/org/scim-tokens     general        256  api   api  verified svc:admin
+POST   /api/v1/org/members/:id/promote general 256 api api verified svc:admin touch:300
+POST   /api/v1/org/members/:id/demote general 256 api api verified svc:admin touch:300
+POST   /api/v1/org/members/:id/deactivate general 256 api api verified svc:admin touch:300
+POST   /api/v1/org/members/:id/activate general 256 api api verified svc:admin touch:300
+POST   /api/v1/org/members/:id/revoke-credentials general 256 api api verified svc:admin touch:300
+POST   /api/v1/org/members/:id/remove general 256 api api verified svc:admin touch:300
+POST   /api/v1/org/scim-tokens     general        256  api   api  verified svc:admin touch:300
 GET    /api/v1/org/scim-tokens     general        256  api   api  verified svc:admin
 DELETE /api/v1/org/scim-tokens/:id general        256  api   api  verified svc:admin
 
@@ -132,8 +133,8 @@ describe('every route', () => {
   });
   afterAll(() => app.close());
 
-  it('stands in the tables: tier, body limit, CORS class, cache class, session', () => {
-    const found = routesOf(app).map(({ method, template, session, scope }) =>
+  it('stands in the tables: tier, body limit, CORS class, cache class, session, touch', () => {
+    const found = routesOf(app).map(({ method, template, session, scope, touch }) =>
       [
         method,
         template,
@@ -143,6 +144,7 @@ describe('every route', () => {
         cacheClassOf(template),
         session,
         ...(scope === undefined ? [] : [scope]),
+        ...(touch === undefined ? [] : [`touch:${touch}`]),
       ].join(' '),
     );
     expect(found.toSorted()).toEqual(EXPECTED);
@@ -192,6 +194,7 @@ interface Route {
   readonly template: string;
   readonly session: string;
   readonly scope: string | undefined;
+  readonly touch: number | undefined;
 }
 
 /** Every route of every controller but the fallback, from the metadata that Nest mounts it by. */
@@ -212,7 +215,9 @@ function routesOf(app: TestApp): Route[] {
       const template = `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(?<=.)\/$/, '');
       const method = RequestMethod[Reflect.getMetadata(METHOD_METADATA, handler) as number] ?? '';
       const access = reflector.getAllAndOverride(Access, [handler, metatype]);
-      return [{ method, template, session: access?.session ?? 'no rule', scope: access?.scope }];
+      const session = access?.session ?? 'no rule';
+      const touch = access?.touchedWithinSeconds;
+      return [{ method, template, session, scope: access?.scope, touch }];
     });
   });
 }

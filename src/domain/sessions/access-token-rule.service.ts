@@ -49,6 +49,7 @@ export function refusedToken(scheme: Challenge['scheme'], detail: string): Domai
   return new DomainError('unauthenticated', detail, { challenge: challengeOf(scheme) });
 }
 
-function challengeOf(scheme: Challenge['scheme']): Challenge {
+/** How an access token has to come: under which scheme, and with which proofs (RFC 9449 §7.1). */
+export function challengeOf(scheme: Challenge['scheme']): Challenge {
   return scheme === 'DPoP' ? { scheme, algs: DPOP_ALGORITHMS } : { scheme };
 }

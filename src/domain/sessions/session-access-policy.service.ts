@@ -8,8 +8,9 @@ import {
   type AccessRequirement,
   type PresentedToken,
 } from '#platform/http/access/access-policy.js';
-import { AccessTokenRule, refusedToken } from './access-token-rule.service.js';
+import { AccessTokenRule, challengeOf, refusedToken } from './access-token-rule.service.js';
 import { ADMIN_SCOPE } from './access-token.js';
+import { assertTouchedWithin } from './recent-touch.js';
 import type { LiveSession } from './session.js';
 import { Sessions } from './sessions.service.js';
 
@@ -46,7 +47,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
         : await this.#ofHeader(presented.scheme, presented, requirement.scope);
     // A stale cookie is as good as none; a token in a header was meant, and is answered.
     if (!session) return nobody(requirement, 'The session is unknown or has ended.');
-    assertMay(session, requirement);
+    assertMay(session, requirement, presented.scheme);
     return session;
   }
 
@@ -83,12 +84,22 @@ function nobody({ session }: AccessRequirement, detail: string): undefined {
   if (session !== 'optional') throw new DomainError('unauthenticated', detail);
 }
 
-/** @throws DomainError hardware_required, admin_required */
-function assertMay(session: LiveSession, { session: level, scope }: AccessRequirement): void {
-  if (level === 'verified' && session.level !== 'verified') {
-    throw new DomainError('hardware_required', 'Log in with your security key first.');
-  }
+/** @throws DomainError hardware_required, admin_required, insufficient_user_authentication, in this order */
+function assertMay(
+  session: LiveSession,
+  { session: level, scope, touchedWithinSeconds }: AccessRequirement,
+  scheme: PresentedToken['scheme'],
+): void {
+  if (level === 'verified' && session.level !== 'verified') throw hardwareRequired();
   if (scope === ADMIN_SCOPE && !(session.user?.isOrgAdmin && session.user.orgId !== null)) {
     throw new DomainError('admin_required', 'This is for the admins of an organization.');
   }
+  if (touchedWithinSeconds === undefined) return;
+  if (session.level !== 'verified') throw hardwareRequired();
+  const challenge = challengeOf(scheme === 'DPoP' ? 'DPoP' : 'Bearer');
+  assertTouchedWithin(touchedWithinSeconds, session.authTime, challenge);
+}
+
+function hardwareRequired(): DomainError {
+  return new DomainError('hardware_required', 'Log in with your security key first.');
 }

@@ -1,5 +1,12 @@
 import type { VerifiedSession } from '#domain/sessions/session.js';
+import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import { adminRequired, type Admin } from '#domain/users/acting-admin.service.js';
+
+/** What an admin reads. */
+export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:admin' } as const;
+
+/** What an admin changes: with a touch of the security key not long ago. */
+export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH.admin } as const;
 
 /**
  * The admin behind a session that a route with the scope `svc:admin` admitted.

@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import type { AuditRow } from '#domain/audit/audit-events.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { adminOf } from './admin.js';
+import { ADMIN_READS, adminOf } from './admin.js';
 import { AUDIT_QUERY, auditJson, type AuditJson, type AuditQuery } from './audit-events.schemas.js';
 import { AuditEvents } from './audit-events.service.js';
 
@@ -12,7 +12,7 @@ const NDJSON = 'application/x-ndjson';
 
 /** `GET /api/v1/org/audit-events`: the organization's own log, a page of it, or all of it as lines (NDJSON). */
 @Controller('api/v1/org/audit-events')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:admin' })
+@Access(ADMIN_READS)
 export class AuditEventsController {
   constructor(private readonly audit: AuditEvents) {}
 

@@ -4,7 +4,7 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageMembers } from '#domain/users/manage-members.service.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
-import { adminOf } from './admin.js';
+import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   MEMBER_ID,
   MEMBER_PAGE,
@@ -15,11 +15,12 @@ import {
 
 /** `/api/v1/org/members`: the people of the organization, and what its admins do to them. */
 @Controller('api/v1/org/members')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:admin' })
+@Access(ADMIN_WRITES)
 export class MembersController {
   constructor(private readonly members: ManageMembers) {}
 
   @Get()
+  @Access(ADMIN_READS)
   async list(
     @CurrentSession() session: VerifiedSession,
     @Query({ schema: MEMBER_PAGE }) { after, limit }: MemberPageQuery,

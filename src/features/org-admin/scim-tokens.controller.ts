@@ -3,7 +3,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
-import { adminOf } from './admin.js';
+import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   CREATE_TOKEN,
   newTokenJson,
@@ -17,7 +17,7 @@ import { ScimTokens } from './scim-tokens.service.js';
 
 /** `/api/v1/org/scim-tokens`: the tokens of the organization's identity provider, told once. */
 @Controller('api/v1/org/scim-tokens')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:admin' })
+@Access(ADMIN_WRITES)
 export class ScimTokensController {
   constructor(private readonly tokens: ScimTokens) {}
 
@@ -33,6 +33,7 @@ export class ScimTokensController {
   }
 
   @Get()
+  @Access(ADMIN_READS)
   async list(
     @CurrentSession() session: VerifiedSession,
   ): Promise<{ readonly tokens: ScimTokenJson[] }> {
@@ -40,7 +41,9 @@ export class ScimTokensController {
     return { tokens: tokens.map(scimTokenJson) };
   }
 
+  /** The safe direction: it asks for no new touch. */
   @Delete(':id')
+  @Access(ADMIN_READS)
   @HttpCode(204)
   async revoke(
     @CurrentSession() session: VerifiedSession,

@@ -4,17 +4,18 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { secretJson, type SecretJson } from './application-json.js';
-import { managerOf } from './application-manager.js';
+import { APPLICATION_SECRETS, APPLICATIONS, managerOf } from './application-manager.js';
 import { ApplicationSecrets } from './application-secrets.service.js';
 import { APPLICATION_ID, ROTATE, SECRET_ID, type Rotate } from './applications.schemas.js';
 
 /** `/api/v1/applications/{id}/secrets`: the secrets of an application, which are told when they are made and never again. */
 @Controller('api/v1/applications/:id/secrets')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:applications' })
+@Access(APPLICATION_SECRETS)
 export class ApplicationSecretsController {
   constructor(private readonly secrets: ApplicationSecrets) {}
 
   @Get()
+  @Access(APPLICATIONS)
   async list(
     @CurrentSession() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },

@@ -4,7 +4,7 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { applicationJson, type ApplicationJson } from './application-json.js';
-import { managerOf } from './application-manager.js';
+import { APPLICATIONS, managerOf } from './application-manager.js';
 import {
   APPLICATION_ID,
   CHANGE,
@@ -19,7 +19,7 @@ import { ManagedApplications } from './managed-applications.service.js';
 
 /** `/api/v1/applications`: the OAuth clients that people register. One that somebody does not manage is not there: 404. */
 @Controller('api/v1/applications')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:applications' })
+@Access(APPLICATIONS)
 export class ApplicationsController {
   constructor(
     private readonly applications: Applications,

@@ -7,6 +7,7 @@ import { DeviceCodesRepository } from '#domain/grants/device-codes.repository.js
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
+import { RECENT_TOUCH, assertTouchedWithin } from '#domain/sessions/recent-touch.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -15,9 +16,6 @@ import { newGrantId } from '#oidc/sessions/grant-id.js';
 import { scopeOfCode } from './device-grant.js';
 import { DeviceRequests, decided, type DeviceRequest } from './device-requests.service.js';
 import { normalizeUserCode } from './user-code.js';
-
-/** Seconds that the assertion behind an approval may lie back. */
-const FRESH = 60;
 
 /** A session that a grant hangs on, and when it ends. */
 interface Ground {
@@ -51,7 +49,8 @@ export class DeviceApprovals {
       const { userId } = known.holder;
       const holder = await this.grants.lockHolderOfBrowser(tx, userId, known.tokenHash);
       if (!holder) throw ended();
-      assertFresh(holder);
+      const { hardwareVerified, authTime } = holder;
+      if (hardwareVerified) assertTouchedWithin(RECENT_TOUCH.own, authTime, { scheme: 'Bearer' });
       const grantId = await this.#grant(tx, holder, request);
       const approval = {
         grantId: artifactId(grantId),
@@ -158,16 +157,6 @@ function payloadOf(grantId: string, holder: GrantHolder, { params, grant }: Devi
     ...(scope !== '' && { scope }),
     ...(params.resource !== undefined && { resource: params.resource }),
   };
-}
-
-/** @throws DomainError insufficient_user_authentication (RFC 9470 §3) unless the key was touched a moment ago */
-function assertFresh({ hardwareVerified, authTime }: GrantHolder): void {
-  if (!hardwareVerified || Date.now() - authTime.getTime() <= FRESH * 1000) return;
-  throw new DomainError(
-    'insufficient_user_authentication',
-    'Touch your security key again: this needs an assertion of the last minute.',
-    { challenge: { scheme: 'Bearer', maxAge: FRESH } },
-  );
 }
 
 function ended(): DomainError {

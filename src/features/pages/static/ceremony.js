@@ -1,6 +1,6 @@
 // The ceremonies of a security key, from our options to our answer.
 
-import { sendJson } from './api.js';
+import { Refusal, say, sendJson } from './api.js';
 import { creationOptions, credentialJson, requestOptions } from './webauthn-json.js';
 
 /** Asks the security key: `navigator.credentials` is looked up at the last moment, since a script may replace it. */
@@ -41,4 +41,24 @@ export async function ceremony(kind, { redirectTo, name } = {}) {
     credential: credentialJson(credential),
     name,
   });
+}
+
+/**
+ * Sends what needs a recent touch of the security key. Where the last one is too long ago, the key is asked for once, and it is
+ * sent again.
+ *
+ * @param status the live region of the page
+ * @param send a request of ours, as `sendJson` makes it
+ * @returns the answer to the request
+ */
+export async function withTouch(status, send) {
+  try {
+    return await send();
+  } catch (error) {
+    const isStepUp = error instanceof Refusal && error.code === 'insufficient_user_authentication';
+    if (!isStepUp) throw error;
+    say(status, 'waiting', 'Waiting for your security key. Touch it when it blinks.');
+    await ceremony('login');
+    return send();
+  }
 }

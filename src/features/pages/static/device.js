@@ -1,7 +1,7 @@
 // The page that shows which device wants to act for somebody: approved with a touch of the key, or refused.
 
-import { Refusal, onSubmit, say, sendJson } from './api.js';
-import { ceremony, explain } from './ceremony.js';
+import { onSubmit, sendJson } from './api.js';
+import { explain, withTouch } from './ceremony.js';
 
 const DONE = {
   approve: 'Approved. Go back to the device: it goes on by itself.',
@@ -14,24 +14,11 @@ for (const form of document.querySelectorAll('form[data-user-code]')) {
     status,
     waiting: 'One moment…',
     run: async (_fields, { value: decision }) => {
-      await decide(decision, form.dataset.userCode, status);
+      const body = { user_code: form.dataset.userCode };
+      await withTouch(status, () => sendJson('POST', `/device/${decision}`, body));
       form.querySelector('[data-actions]').remove(); // a code is decided once
       return DONE[decision];
     },
     explain,
   });
-}
-
-/** Tells the decision; where the last touch of the key is too long ago, after another one. */
-async function decide(decision, userCode, status) {
-  const send = () => sendJson('POST', `/device/${decision}`, { user_code: userCode });
-  try {
-    await send();
-  } catch (error) {
-    if (!(error instanceof Refusal) || error.code !== 'insufficient_user_authentication')
-      throw error;
-    say(status, 'waiting', 'Waiting for your security key. Touch it when it blinks.');
-    await ceremony('login');
-    await send();
-  }
 }

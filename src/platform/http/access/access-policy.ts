@@ -12,6 +12,11 @@ export interface AccessRequirement {
   readonly origin: 'own' | 'strict' | 'ui' | 'any';
   /** The OAuth scope that opens the route; without it no OAuth access token does, whoever holds it. */
   readonly scope?: string;
+  /**
+   * Seconds that the last assertion of a verified session may lie back. A request after that is answered with the
+   * challenge of a step-up (RFC 9470 §3).
+   */
+  readonly touchedWithinSeconds?: number;
 }
 
 /** An access token as a request presented it, and what came with it to prove whose it is. */
