@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, readFileSync, readdirSync, readlinkSync, statSync } from 'node:fs';
 import { chmod, chown, mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { DataSource } from 'typeorm';
@@ -314,10 +314,32 @@ describe('the embedded PostgreSQL', () => {
   });
 
   requires('root', 'reachable').describe('as root', () => {
-    it('runs under another user', async () => {
+    it('10.7 runs under a user id that nothing else has', async () => {
       await start();
-      expect(ownerOf(postmasterPid())).toBe(NOBODY);
-      expect(statSync(join(dataDir, 'postgres')).uid).toBe(NOBODY);
+      const owner = ownerOf(postmasterPid());
+      expect([0, NOBODY]).not.toContain(owner);
+      expect(readFileSync('/etc/passwd', 'utf8')).not.toContain(`:${owner}:`);
+      expect(ownersBelow(join(dataDir, 'postgres'))).toEqual(new Set([owner]));
+    });
+
+    it('10.7 takes a cluster that an earlier version ran as the user nobody, and trusts no connection to it', async () => {
+      const directory = join(dataDir, 'postgres');
+      execFileSync('chown', ['-R', `${NOBODY}:${NOBODY}`, directory]);
+      await writeFile(join(directory, 'pg_hba.conf'), 'local all all trust\n');
+      const server = await start();
+      expect(ownersBelow(directory)).toEqual(new Set([ownerOf(postmasterPid())]));
+      expect(ownerOf(postmasterPid())).not.toBe(NOBODY);
+      await administer(server, 'SELECT 1');
+      expect(await errorAs(NOBODY, server)).toMatch(/EACCES|28000/);
+    });
+
+    it('10.7 refuses every user but root, also one that reaches the socket', async () => {
+      const server = await start();
+      await chmod(server.socketDir, 0o777);
+      await chmod(join(server.socketDir, '.s.PGSQL.5432'), 0o777);
+      expect(await errorAs(NOBODY, server)).toMatch(/28000/);
+      expect(await errorAs(ownerOf(postmasterPid()), server)).toMatch(/28000/);
+      expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     });
 
     it('serves a cluster that an ordinary user made, as that user', async () => {
@@ -394,6 +416,22 @@ const watchdogOf = (pid: number): number[] => {
   return [shell, ...children.map(Number).filter((child) => child !== pid)];
 };
 const environmentOf = (pid: number) => readFileSync(`/proc/${pid}/environ`, 'utf8');
+
+/** The owners of everything in a directory, and of the directory. */
+const ownersBelow = (directory: string) =>
+  new Set(
+    ['', ...readdirSync(directory, { recursive: true, encoding: 'utf8' })].map(
+      (name) => lstatSync(join(directory, name)).uid,
+    ),
+  );
+
+/** Connects as another user, and returns the code of the error; an empty text where it was let in. */
+async function errorAs(uid: number, server: EmbeddedPostgres): Promise<string> {
+  const script = runScript<{ code: string }>('connect.ts', server, uid);
+  const { code } = await script.answer;
+  await script.finish();
+  return code;
+}
 
 async function chownIfRoot(path: string, uid: number | undefined): Promise<void> {
   if (process.getuid?.() === 0 && uid !== undefined) await chown(path, uid, uid);

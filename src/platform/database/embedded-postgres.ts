@@ -1,12 +1,19 @@
 import { rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Logger } from '@nestjs/common';
-import { locateBinaries } from './embedded-postgres/binaries.js';
-import { CLUSTER_DATABASE, CLUSTER_USER, findOrMakeCluster } from './embedded-postgres/cluster.js';
+import { giveCluster, ownAccountFor } from './embedded-postgres/account.js';
+import { locateBinaries, type Binaries } from './embedded-postgres/binaries.js';
+import {
+  CLUSTER_DATABASE,
+  CLUSTER_USER,
+  findOrMakeCluster,
+  type Cluster,
+} from './embedded-postgres/cluster.js';
+import { reclaimDirectory } from './embedded-postgres/reclaim.js';
 import { makeSocketDirectory } from './embedded-postgres/socket-directory.js';
 import { Supervisor } from './embedded-postgres/supervisor.js';
 
-/** A running embedded server: connect to the Unix socket in `socketDir`, without a password. */
+/** A running embedded server: connect to the Unix socket in `socketDir`, as the user that started it or as root. */
 export interface EmbeddedPostgres {
   readonly socketDir: string;
   /** Only names the socket (`.s.PGSQL.5432`): no TCP port is open. */
@@ -43,7 +50,7 @@ export async function startEmbeddedPostgres(
 ): Promise<EmbeddedPostgres> {
   const { log, settings = {}, patience = PATIENCE } = options;
   const binaries = await locateBinaries();
-  const cluster = await findOrMakeCluster(resolve(options.dataDir), binaries);
+  const cluster = await prepareCluster(options, binaries);
   const socketDir = await makeSocketDirectory(cluster.account);
   const address = { socketDir, port: PORT };
   const { postgres } = binaries;
@@ -65,4 +72,17 @@ export async function startEmbeddedPostgres(
       await removeSocketDir();
     },
   };
+}
+
+/** Finds or makes the cluster, and gives it a user id of its own where root can choose one. */
+async function prepareCluster(
+  { dataDir, log }: EmbeddedPostgresOptions,
+  binaries: Binaries,
+): Promise<Cluster> {
+  const cluster = await findOrMakeCluster(resolve(dataDir), binaries);
+  const account = await ownAccountFor(cluster.directory, cluster.account, binaries.postgres);
+  if (!account) return cluster;
+  await reclaimDirectory(cluster.directory, '', log);
+  await giveCluster(account, cluster.directory);
+  return { ...cluster, account };
 }

@@ -1,11 +1,19 @@
 import { execFile } from 'node:child_process';
-import { chown, stat } from 'node:fs/promises';
+import { lchown, readFile, readdir, stat } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** `nobody`: nearly every system has an entry for it, which initdb asks for. */
+/** The user `nobody`: nearly every system has the entry for it that initdb asks for. */
 const NOBODY = 65534;
+
+/**
+ * The user ids that a server of root's may have to itself: the first of these without an entry in /etc/passwd. Other
+ * services run as `nobody` too, and could otherwise read the files of the cluster.
+ */
+const OWN_UIDS = { first: 61_700, last: 61_799 } as const;
 
 /** Under whose rights the server runs: PostgreSQL refuses to be root. */
 export interface Account {
@@ -27,8 +35,8 @@ const ROOT_IN_DISGUISE: Account = {
 };
 
 /**
- * Chooses once, for a cluster that is to be made in `parent`. Root becomes nobody where nobody can reach both the
- * directory and the program, and else hides in a user namespace.
+ * Chooses who runs initdb, for a cluster that is to be made in `parent`. Root becomes the user `nobody` where that user
+ * can reach both the directory and the program, and uses a user namespace otherwise.
  *
  * @throws Error when root can do neither
  */
@@ -45,7 +53,62 @@ export async function accountForNewCluster(parent: string, postgres: string): Pr
 }
 
 /**
- * Who may run the cluster that exists: its owner.
+ * Chooses a user id that nothing else has, for root's cluster, which initdb makes as the user `nobody`. A cluster that
+ * another user made for itself keeps its owner: then the directory around it is that user's.
+ *
+ * @returns undefined where the cluster keeps its owner
+ */
+export async function ownAccountFor(
+  cluster: string,
+  current: Account,
+  postgres: string,
+): Promise<Account | undefined> {
+  if (process.getuid?.() !== 0 || current.credentials.uid !== NOBODY) return undefined;
+  const parent = dirname(cluster);
+  const own = await unusedUid();
+  if (own === undefined || (await stat(parent)).uid !== 0) return undefined;
+  const account = asUser(own, own);
+  return (await canRun(account, parent, postgres)) ? account : undefined;
+}
+
+/**
+ * Gives a cluster, on which no server runs, to another account. PG_VERSION, which tells the owner, changes hands last: the
+ * next start completes what a killed one began.
+ */
+export async function giveCluster(to: Account, cluster: string): Promise<void> {
+  const names = await readdir(cluster, { recursive: true });
+  const others = names.filter((name) => name !== 'PG_VERSION');
+  for (const name of ['', ...others, 'PG_VERSION']) await giveTo(to, join(cluster, name));
+}
+
+async function unusedUid(): Promise<number | undefined> {
+  const entries = await readFile('/etc/passwd', 'utf8').catch(() => '');
+  const used = new Set(entries.split('\n').map((line) => Number(line.split(':')[2])));
+  for (let uid = OWN_UIDS.first; uid <= OWN_UIDS.last; uid += 1) if (!used.has(uid)) return uid;
+  return undefined;
+}
+
+/**
+ * Names this process's user as PostgreSQL sees it at the other end of the socket: for a server in a user namespace
+ * everything outside of it is the one user it maps.
+ *
+ * @throws Error when the system has no name for the user, which `peer` authentication needs
+ */
+export function peerName({ prefix }: Account): string {
+  if (prefix.length > 0) return 'nobody';
+  try {
+    return userInfo().username;
+  } catch (cause) {
+    throw new Error(
+      `The user ${process.getuid?.()} has no name on this system, which the embedded PostgreSQL needs: add one to ` +
+        '/etc/passwd, or set SVC_DATABASE_URL.',
+      { cause },
+    );
+  }
+}
+
+/**
+ * Finds who may run the cluster that exists: its owner.
  *
  * @throws Error when that is not us and we are not root
  */
@@ -59,9 +122,9 @@ export async function accountOfCluster(cluster: string): Promise<Account> {
   );
 }
 
-/** Makes a directory the account's own. */
-export async function giveTo({ credentials }: Account, directory: string): Promise<void> {
-  if ('uid' in credentials) await chown(directory, credentials.uid, credentials.gid);
+/** Makes a file or directory the account's own. */
+export async function giveTo({ credentials }: Account, path: string): Promise<void> {
+  if ('uid' in credentials) await lchown(path, credentials.uid, credentials.gid);
 }
 
 /** A program with its arguments, as the account has to call it. */

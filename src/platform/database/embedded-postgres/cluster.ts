@@ -58,7 +58,7 @@ async function make(dataDir: string, directory: string, binaries: Binaries): Pro
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
-    '--auth=trust', // who reaches the socket, in a directory of mode 0700, is ourselves or root
+    '--auth=reject', // until the first start says who may connect
   ]);
   try {
     await run(program, args, { ...account.credentials, cwd: dataDir, env: CHILD_ENVIRONMENT });

@@ -3,6 +3,7 @@ import type { Logger } from '@nestjs/common';
 import type { Client } from 'pg';
 import { isDatabaseAway, reasonOf } from '#platform/database/faults.js';
 import { commandOf } from './account.js';
+import { restrictConnections } from './authentication.js';
 import type { Cluster } from './cluster.js';
 import { pauses } from './pauses.js';
 import { reclaimDirectory } from './reclaim.js';
@@ -86,6 +87,7 @@ export class Supervisor {
     const { postgres, cluster, address, log } = this.options;
     await this.#session?.end(); // a server whose watchdog was killed is an orphan even with us alive
     await reclaimDirectory(cluster.directory, address.socketDir, log);
+    await restrictConnections(cluster);
     await ensureSocketDirectory(cluster.account, address.socketDir);
     const server = startWatched(commandOf(cluster.account, postgres, this.#arguments()), {
       account: cluster.account,

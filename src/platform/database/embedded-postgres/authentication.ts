@@ -1,0 +1,32 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { giveTo, peerName } from './account.js';
+import { CLUSTER_USER, type Cluster } from './cluster.js';
+
+/** The name of the map in pg_ident.conf. */
+const MAP = 'svc';
+
+/**
+ * Writes who may connect to the server of a cluster: this process's user and root, which the kernel vouches for (`peer`
+ * authentication), and no other process that reaches the socket, also not one of the server's own user id. It is written
+ * before every start, so that a cluster of an earlier version, which trusted every connection, is closed as well.
+ *
+ * @throws Error when this process's user has no name on this system
+ */
+export async function restrictConnections(cluster: Cluster): Promise<void> {
+  const users = new Set(['root', peerName(cluster.account)]);
+  await write(
+    cluster,
+    'pg_ident.conf',
+    [...users].map((user) => `${MAP} ${user} ${CLUSTER_USER}`),
+  );
+  await write(cluster, 'pg_hba.conf', [`local all ${CLUSTER_USER} peer map=${MAP}`]);
+}
+
+async function write({ directory, account }: Cluster, name: string, lines: readonly string[]) {
+  const unfinished = join(directory, `${name}.new`);
+  const text = ['# Written by svc-server before each start.', ...lines, ''].join('\n');
+  await writeFile(unfinished, text, { mode: 0o600 });
+  await giveTo(account, unfinished);
+  await rename(unfinished, join(directory, name));
+}

@@ -1,0 +1,10 @@
+import { administer, type TestServer } from './test-server.js';
+
+// Run by runScript: connects to a server, and prints the code of the error that comes of it, if any.
+const server: TestServer = JSON.parse(process.argv[2] ?? '');
+const code = await administer(server, 'SELECT 1').then(
+  () => '',
+  (error: Error & { code?: string }) => error.code ?? error.message,
+);
+process.stdout.write(`${JSON.stringify({ code })}\n`);
+process.stdin.resume();
