@@ -1,3 +1,4 @@
+import { constants } from 'node:crypto';
 import type { RequestListener, Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import type { ListenOptions } from 'node:net';
@@ -47,8 +48,20 @@ export interface Edges {
   readonly unreadable: UnreadableRequests;
 }
 
-/** RFC 9325 §3.1.1: nothing older. */
-const TLS = { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.3' } as const;
+/** The protocol versions of RFC 9325 §3.1.1; of TLS 1.2 the cipher suites of its §4.2 alone (FAPI 2.0 SP §5.2.2). */
+const TLS = {
+  minVersion: 'TLSv1.2',
+  maxVersion: 'TLSv1.3',
+  ciphers: [
+    'TLS_AES_256_GCM_SHA384',
+    'TLS_CHACHA20_POLY1305_SHA256',
+    'TLS_AES_128_GCM_SHA256',
+    'ECDHE-ECDSA-AES128-GCM-SHA256',
+    'ECDHE-RSA-AES128-GCM-SHA256',
+    'ECDHE-ECDSA-AES256-GCM-SHA384',
+    'ECDHE-RSA-AES256-GCM-SHA384',
+  ].join(':'),
+} as const;
 
 /** Milliseconds from the signal on: requests are cut off first, and the pool has the rest. */
 const CUT_OFF_MS = 24_000;
@@ -118,7 +131,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
       await this.#listen(server, { port }, what);
     };
     await open(TLS, https, `SVC_TLS_CERT: port ${https}, which TLS needs,`);
-    await open(mutualTls(mtls.clientCaCerts), mtls.port, 'SVC_MTLS_PORT:');
+    await open(MUTUAL_TLS, mtls.port, 'SVC_MTLS_PORT:');
     try {
       await this.#listen(edgeServer(edges.redirect, shared), { port: http }, `port ${http}`);
     } catch (error) {
@@ -178,12 +191,17 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 }
 
 /**
- * Asks for a client certificate and takes any, or none: what it is worth is decided where it is presented. With an
- * empty list of authorities none counts as verified; without a list Node would trust the public ones.
+ * Asks for a client certificate and takes any, or none: the route that it is presented to decides about it. The empty
+ * list of authorities keeps their names out of the request for a certificate; without a list Node would trust the public
+ * ones. No session is resumed, since a resumed one has the client's own certificate without those behind it.
  */
-function mutualTls(clientCaCerts: readonly string[]): TlsOptions {
-  return { ...TLS, requestCert: true, rejectUnauthorized: false, ca: [...clientCaCerts] };
-}
+const MUTUAL_TLS: TlsOptions = {
+  ...TLS,
+  requestCert: true,
+  rejectUnauthorized: false,
+  ca: [],
+  secureOptions: constants.SSL_OP_NO_TICKET,
+};
 
 function withMaterial(options: TlsOptions, { cert, key }: TlsMaterial): TlsOptions {
   return { ...options, cert, key };

@@ -8,6 +8,7 @@ import {
 } from 'oidc-provider';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { clientCertificateOf } from '#platform/http/client-certificate.js';
+import { leadsToAuthority } from './client-certificate-path.js';
 import { compareSubjectDn } from './subject-dn.js';
 
 type Feature = NonNullable<NonNullable<Configuration['features']>['mTLS']>;
@@ -16,10 +17,12 @@ type Feature = NonNullable<NonNullable<Configuration['features']>['mTLS']>;
 @Injectable()
 export class MutualTls {
   readonly #isListening: boolean;
+  readonly #authorities: readonly X509Certificate[];
   readonly #logger = new Logger('oidc');
 
   constructor(@Inject(CONFIG) config: Config) {
     this.#isListening = config.http.tls !== undefined;
+    this.#authorities = config.http.mtls.clientCaCerts.map((pem) => new X509Certificate(pem));
   }
 
   /** How clients may authenticate with a certificate: where nobody asks for one, not at all. */
@@ -34,16 +37,27 @@ export class MutualTls {
       certificateBoundAccessTokens: true,
       selfSignedTlsClientAuth: true,
       tlsClientAuth: true,
-      getCertificate: (ctx) => certificateOf(ctx),
-      certificateAuthorized: (ctx) => clientCertificateOf(ctx.req)?.authorized === true,
+      getCertificate: (ctx) => clientCertificateOf(ctx.req),
+      certificateAuthorized: (ctx) => this.#isAuthorized(ctx),
       certificateSubjectMatches: (ctx, property, expected) =>
         this.#matches(ctx, property, expected),
     };
   }
 
+  /** Asked for `tls_client_auth` alone: a self-signed certificate needs no authority (RFC 8705 §2.2). */
+  #isAuthorized(ctx: KoaContextWithOIDC): boolean {
+    const certificate = clientCertificateOf(ctx.req);
+    try {
+      return !!certificate && leadsToAuthority(certificate, this.#authorities, new Date());
+    } catch (error) {
+      this.#logger.warn({ err: error }, 'a client certificate cannot be read');
+      return false;
+    }
+  }
+
   /** @throws InvalidClientAuth `subject mismatch` when the subject is another */
   #matches(ctx: KoaContextWithOIDC, property: string, expected: string): boolean {
-    const certificate = clientCertificateOf(ctx.req)?.certificate;
+    const certificate = clientCertificateOf(ctx.req);
     if (!certificate || property !== 'tls_client_auth_subject_dn') return false;
     const verdict = compareSubjectDn(expected, certificate.raw);
     if (verdict === 'match') return true;
@@ -56,8 +70,4 @@ export class MutualTls {
     mismatch.error_description = 'subject mismatch';
     throw mismatch;
   }
-}
-
-function certificateOf(ctx: KoaContextWithOIDC): X509Certificate | undefined {
-  return clientCertificateOf(ctx.req)?.certificate;
 }

@@ -34,7 +34,7 @@ function present(
   scheme: PresentedToken['scheme'],
   token: string,
 ): PresentedToken {
-  const { certificate } = clientCertificateOf(request) ?? {};
+  const certificate = clientCertificateOf(request);
   return {
     scheme,
     token,
