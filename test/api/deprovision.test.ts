@@ -188,7 +188,12 @@ describe('de-provisioning', () => {
     const bystander = await oauth.person();
     for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
     const holder = await holding('oauth_grants WHERE user_id = $1', bystander.id);
-    const manager = { userId: person.id, orgId: person.orgId, isAdmin: true };
+    const manager = {
+      userId: person.id,
+      orgId: person.orgId,
+      isAdmin: false,
+      sessionId: randomUUID(),
+    };
     const revoked = app.nest
       .get(Applications, { strict: false })
       .revokeTokens(manager, clientId, ORIGIN)

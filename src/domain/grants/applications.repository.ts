@@ -20,6 +20,8 @@ export interface ApplicationManager {
   readonly userId: string;
   readonly orgId: string | null;
   readonly isAdmin: boolean;
+  /** The session in which they ask. */
+  readonly sessionId: string;
 }
 
 interface Row {

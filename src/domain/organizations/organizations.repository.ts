@@ -94,7 +94,7 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Claims the place of an admin in an organization left without an active one. The row lock makes two claimants take
+   * Claims the place of an admin in an organization left without an acting one. The row lock makes two claimants take
    * turns, and the second statement sees what the first committed.
    */
   async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
@@ -102,19 +102,21 @@ export class OrganizationsRepository {
     const claimed = await sql<{ id: string }>(tx)`
       UPDATE organizations o SET admin_claimed_at = now()
       WHERE o.id = ${orgId}
-        AND NOT EXISTS (SELECT 1 FROM users u WHERE u.org_id = o.id AND u.is_org_admin AND u.active)
+        AND NOT EXISTS (SELECT 1 FROM users u
+                        WHERE u.org_id = o.id AND is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active))
       RETURNING o.id`;
     return claimed.length === 1;
   }
 
   /**
-   * Whether an organization has an active admin beside one person, whose row the caller has locked. Its own is locked, too, so
+   * Whether an organization has an acting admin beside one person, whose row the caller has locked. Its own is locked, too, so
    * that of the two last ones who go at once the second does not see the first.
    */
   async hasOtherAdmin(tx: EntityManager, orgId: string, userId: string): Promise<boolean> {
     await this.#lock(tx, orgId);
     const others = await sql<{ id: string }>(tx)`
-      SELECT id FROM users WHERE org_id = ${orgId} AND is_org_admin AND active AND id <> ${userId} LIMIT 1`;
+      SELECT id FROM users
+      WHERE org_id = ${orgId} AND is_acting_admin(org_id, email, is_org_admin, active) AND id <> ${userId} LIMIT 1`;
     return others.length === 1;
   }
 

@@ -23,6 +23,7 @@ export interface SessionUser {
   readonly orgId: string | null;
   readonly email: string | null;
   readonly name: string | null;
+  /** An acting admin: active, with an address in a domain that the organization owns. */
   readonly isOrgAdmin: boolean;
 }
 

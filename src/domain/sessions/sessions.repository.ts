@@ -36,7 +36,7 @@ interface Row {
   org_id: string | null;
   email: string | null;
   name: string | null;
-  is_org_admin: boolean | null;
+  is_acting_admin: boolean;
   aaguid: string | null;
   enrolled: boolean;
 }
@@ -88,7 +88,8 @@ export class SessionsRepository {
           AND t.expires_at > now() AND g.expires_at > now()
       )
       SELECT s.id, t.presented, t.token_client, t.token_payload, s.level, s.expires_at, s.pending_identity,
-             s.authenticator_id, s.amr, s.acr, s.auth_time, s.user_id, u.org_id, u.email, u.name, u.is_org_admin, a.aaguid,
+             s.authenticator_id, s.amr, s.acr, s.auth_time, s.user_id, u.org_id, u.email, u.name, a.aaguid,
+             is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active) AS is_acting_admin,
              EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled
       FROM known t
       JOIN sessions s ON s.id = t.session_id
@@ -150,7 +151,7 @@ function liveSession(row: Row): LiveSession {
     orgId: row.org_id,
     email: row.email,
     name: row.name,
-    isOrgAdmin: present(row.is_org_admin),
+    isOrgAdmin: row.is_acting_admin,
   };
   if (row.level === 'bootstrap') {
     return { ...base, level: 'bootstrap', user, pendingIdentity: null, enrolled: row.enrolled };

@@ -7,11 +7,13 @@ import { MembersRepository } from './members.repository.js';
 export interface Admin {
   readonly id: string;
   readonly orgId: string;
+  /** The hardware-verified session in which they act. */
+  readonly sessionId: string;
 }
 
 /**
- * The admin of a request, judged once more in the transaction of the act: whoever was demoted between the request's
- * admission and its act does nothing any more.
+ * The admin of a request, judged once more when the request acts or reads on: an admin who was demoted since the request was
+ * admitted, or whose session ended, does nothing any more. The predicate is that of the access rule, `is_acting_admin`.
  */
 @Injectable()
 export class ActingAdmin {
@@ -22,12 +24,26 @@ export class ActingAdmin {
    *
    * @throws DomainError admin_required
    */
-  async hold(tx: EntityManager, { id, orgId }: Admin): Promise<void> {
-    if (!(await this.members.lockAdmin(tx, orgId, id))) throw adminRequired();
+  async hold(tx: EntityManager, admin: Admin): Promise<void> {
+    if (!(await this.holdIfStill(tx, admin))) throw adminRequired();
+  }
+
+  /** The same, where the act is open to others too: false for a user who is no admin any more. */
+  holdIfStill(tx: EntityManager, admin: Admin): Promise<boolean> {
+    return this.members.lockAdmin(tx, admin);
+  }
+
+  /**
+   * Judges an admin who reads on, and locks nothing.
+   *
+   * @throws DomainError admin_required
+   */
+  async check(tx: EntityManager, admin: Admin): Promise<void> {
+    if (!(await this.members.isActingAdmin(tx, admin))) throw adminRequired();
   }
 }
 
-/** The answer to whoever is no active admin of the organization. */
+/** The answer to a user who is no acting admin of the organization. */
 export function adminRequired(): DomainError {
   return new DomainError('admin_required', 'This is for the admins of an organization.');
 }

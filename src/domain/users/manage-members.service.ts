@@ -7,7 +7,7 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { adminRequired, type Admin } from './acting-admin.service.js';
+import { ActingAdmin, type Admin } from './acting-admin.service.js';
 import { Deprovision, type DeprovisionAudit, type Deprovisioning } from './deprovision.service.js';
 import { MembersRepository, type Member } from './members.repository.js';
 
@@ -34,6 +34,7 @@ export interface MemberPage {
 export class ManageMembers {
   constructor(
     private readonly dataSource: DataSource,
+    private readonly admins: ActingAdmin,
     private readonly members: MembersRepository,
     private readonly organizations: OrganizationsRepository,
     private readonly deprovision: Deprovision,
@@ -130,8 +131,7 @@ export class ManageMembers {
   ): Promise<Member> {
     if (!isUuid(memberId)) throw notFound();
     await this.members.lock(tx, admin.orgId, [admin.id, memberId]);
-    const acting = await this.members.find(tx, admin.orgId, admin.id);
-    if (!acting?.isOrgAdmin || !acting.active) throw adminRequired();
+    await this.admins.hold(tx, admin);
     const member = await this.#find(tx, admin.orgId, memberId);
     if (member.id !== admin.id) return member;
     if (takesAdmin && !(await this.organizations.hasOtherAdmin(tx, admin.orgId, admin.id))) {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/sql.js';
+import type { Admin } from './acting-admin.service.js';
 
 /** A member of an organization, as its admins see them. */
 export interface Member {
@@ -63,16 +64,30 @@ export class MembersRepository {
       SELECT id FROM users WHERE id = ANY (${ids}::uuid[]) AND org_id = ${orgId} ORDER BY id FOR UPDATE`;
   }
 
-  /**
-   * Whether somebody is an active admin of the organization, under an address of its own, their row locked FOR SHARE: they stay one until the
-   * transaction ends.
-   */
-  async lockAdmin(tx: EntityManager, orgId: string, id: string): Promise<boolean> {
+  /** Whether a user is an acting admin of the organization, in a hardware-verified session of theirs that is alive. */
+  async isActingAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const found = await sql<{ id: string }>(tx)`
-      SELECT id FROM users
-      WHERE id = ${id} AND org_id = ${orgId} AND is_org_admin AND active AND is_own_address(org_id, email)
-      FOR SHARE`;
+      SELECT u.id FROM users u JOIN sessions s ON s.user_id = u.id
+      WHERE u.id = ${id} AND u.org_id = ${orgId} AND is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active)
+        AND s.id = ${sessionId} AND s.level = 'verified' AND s.expires_at > now()`;
     return found.length === 1;
+  }
+
+  /**
+   * The same, and so until the transaction ends: first the row of the user is locked, then the one of the session. Two
+   * statements, so that each judges the row as it is under the lock.
+   */
+  async lockAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
+    const admins = await sql<{ id: string }>(tx)`
+      SELECT id FROM users
+      WHERE id = ${id} AND org_id = ${orgId} AND is_acting_admin(org_id, email, is_org_admin, active)
+      FOR SHARE`;
+    if (admins.length === 0) return false;
+    const sessions = await sql<{ id: string }>(tx)`
+      SELECT id FROM sessions
+      WHERE id = ${sessionId} AND user_id = ${id} AND level = 'verified' AND expires_at > now()
+      FOR SHARE`;
+    return sessions.length === 1;
   }
 
   /** Makes a member an admin, or one no longer; false when that changes nothing. */

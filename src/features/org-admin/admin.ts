@@ -13,7 +13,8 @@ export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH
  *
  * @throws DomainError admin_required for whoever has no organization: the access rule has refused them already
  */
-export function adminOf({ user: { id, orgId } }: Pick<VerifiedSession, 'user'>): Admin {
+export function adminOf({ id: sessionId, user }: Pick<VerifiedSession, 'id' | 'user'>): Admin {
+  const { id, orgId } = user;
   if (orgId === null) throw adminRequired();
-  return { id, orgId };
+  return { id, orgId, sessionId };
 }

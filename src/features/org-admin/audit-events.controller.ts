@@ -3,6 +3,8 @@ import { Controller, Get, Query, Req, Res, StreamableFile } from '@nestjs/common
 import type { Request, Response } from 'express';
 import type { AuditRow } from '#domain/audit/audit-events.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
+import { asDomainError } from '#platform/errors/as-domain-error.js';
+import { logError } from '#platform/errors/error-log.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ADMIN_READS, adminOf } from './admin.js';
 import { AUDIT_QUERY, auditJson, type AuditJson, type AuditQuery } from './audit-events.schemas.js';
@@ -27,7 +29,9 @@ export class AuditEventsController {
     response.vary('Accept');
     if (request.accepts(['json', NDJSON]) === NDJSON) {
       const batches = await this.audit.batches(admin, query);
-      return new StreamableFile(Readable.from(linesOf(batches)), { type: NDJSON });
+      return new StreamableFile(Readable.from(linesOf(batches)), { type: NDJSON }).setErrorHandler(
+        cutOff,
+      );
     }
     const { events, next } = await this.audit.page(admin, query);
     return { events: events.map(auditJson), next };
@@ -38,4 +42,10 @@ async function* linesOf(batches: AsyncIterable<readonly AuditRow[]>): AsyncGener
   for await (const batch of batches) {
     yield batch.map((row) => `${JSON.stringify(auditJson(row))}\n`).join('');
   }
+}
+
+/** Ends an answer that cannot be sent whole, with its connection: a client that got a part does not take it for all there is. */
+function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
+  logError(asDomainError(error));
+  response.destroy?.();
 }

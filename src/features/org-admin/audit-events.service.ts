@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { AuditEventsRepository, type AuditRow } from '#domain/audit/audit-events.repository.js';
-import type { Admin } from '#domain/users/acting-admin.service.js';
+import { ActingAdmin, type Admin } from '#domain/users/acting-admin.service.js';
 import { writeCursor } from './audit-cursor.js';
 import { USUAL_PAGE, type AuditQuery } from './audit-events.schemas.js';
 
@@ -19,6 +19,7 @@ export interface AuditPage {
 export class AuditEvents {
   constructor(
     private readonly manager: EntityManager,
+    private readonly admins: ActingAdmin,
     private readonly events: AuditEventsRepository,
   ) {}
 
@@ -60,8 +61,10 @@ export class AuditEvents {
     }
   }
 
-  #batch({ orgId }: Admin, { filter, after, limit }: AuditQuery): Promise<AuditRow[]> {
+  /** @throws DomainError admin_required: each batch asks anew whether its reader is an admin */
+  async #batch(admin: Admin, { filter, after, limit }: AuditQuery): Promise<AuditRow[]> {
     const size = Math.min(BATCH, limit ?? BATCH);
-    return this.events.list(this.manager, orgId, filter, { after, limit: size });
+    await this.admins.check(this.manager, admin);
+    return this.events.list(this.manager, admin.orgId, filter, { after, limit: size });
   }
 }

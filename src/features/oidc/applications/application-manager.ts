@@ -17,7 +17,11 @@ export const APPLICATION_SECRETS = {
 } as const;
 
 /** Who asks. Of an admin with an OAuth access token only one with the scope of admins is more than any person. */
-export function managerOf({ user, accessToken }: VerifiedSession): ApplicationManager {
+export function managerOf({
+  id: sessionId,
+  user,
+  accessToken,
+}: VerifiedSession): ApplicationManager {
   const mayBeAdmin = accessToken === null || accessToken.scope.has(ADMIN_SCOPE);
-  return { userId: user.id, orgId: user.orgId, isAdmin: user.isOrgAdmin && mayBeAdmin };
+  return { userId: user.id, orgId: user.orgId, isAdmin: user.isOrgAdmin && mayBeAdmin, sessionId };
 }

@@ -8,6 +8,7 @@ import {
   type Application,
   type ApplicationManager,
 } from '#domain/grants/applications.repository.js';
+import { ActingAdmin } from '#domain/users/acting-admin.service.js';
 import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
@@ -28,6 +29,7 @@ export interface Act {
 export class ManagedApplications {
   constructor(
     private readonly dataSource: DataSource,
+    private readonly admins: ActingAdmin,
     private readonly applications: ApplicationsRepository,
     private readonly audit: AuditLog,
   ) {}
@@ -59,9 +61,16 @@ export class ManagedApplications {
     id: string,
     act: (tx: EntityManager, application: Application) => Promise<Result>,
   ): Promise<Result> {
-    return transactAnew(this.dataSource, async (tx) =>
-      act(tx, orNotFound(isClientId(id) && (await this.applications.lock(tx, manager, id)))),
-    );
+    return transactAnew(this.dataSource, async (tx) => {
+      const still = { ...manager, isAdmin: await this.#holdAdmin(tx, manager) };
+      return act(tx, orNotFound(isClientId(id) && (await this.applications.lock(tx, still, id))));
+    });
+  }
+
+  /** Whether a manager is still an admin, and so until the transaction ends; their own applications they manage anyway. */
+  async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
+    const { isAdmin, orgId, userId: id, sessionId } = manager;
+    return isAdmin && orgId !== null && this.admins.holdIfStill(tx, { id, orgId, sessionId });
   }
 
   /** Records what somebody did to an application, in the transaction in which they do it. */

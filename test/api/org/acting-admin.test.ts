@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AuditEventsRepository } from '../../../src/domain/audit/audit-events.repository.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { newAddress, type Client } from '../../support/client.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
+import { addMember, idOf, orgApi } from '../../support/org-api.js';
+import { count, rows } from '../../support/rows.js';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+afterAll(() => app.close());
+
+let organizations = 0;
+
+/** An organization of its own: its admin, a member, and an application of another member. */
+async function organization() {
+  organizations += 1;
+  const domain = `acting-${organizations}.example`;
+  const { client: admin } = await app.enrolled(`ada@${domain}`);
+  const adminId = await idOf(app, `ada@${domain}`);
+  const memberId = await addMember(app, `ada@${domain}`, `bob@${domain}`);
+  return { domain, admin, adminId, memberId };
+}
+
+const run = (statement: string, parameters: unknown[]) =>
+  rows(app.dataSource, statement, parameters);
+
+/** What makes an admin one no longer, by SQL; the parameter is the id of the admin. */
+const ENDS = {
+  'whose address left the domains': `UPDATE users SET email = 'ada.' || substr(id::text, 1, 8) || '@left.example' WHERE id = $1`,
+  'who was demoted': 'UPDATE users SET is_org_admin = false WHERE id = $1',
+  'whose session ended': 'DELETE FROM sessions WHERE user_id = $1',
+};
+
+describe('an admin whose address left the domains of the organization', () => {
+  it.each([
+    ['an address in no domain of anybody', ENDS['whose address left the domains']],
+    ['no address', 'UPDATE users SET email = NULL WHERE id = $1'],
+    [
+      'a domain that is not verified any more',
+      `UPDATE organization_domains SET verified_at = NULL
+       WHERE org_id = (SELECT org_id FROM users WHERE id = $1)`,
+    ],
+  ])('10.6 is none by %s: nothing is read and nothing is changed', async (_, change) => {
+    const { admin, adminId, memberId } = await organization();
+    const made = await orgApi(admin, 'POST', '/scim-tokens', { description: 'Okta' });
+    await run(change, [adminId]);
+    const answers = [
+      await orgApi(admin, 'GET', '/audit-events'),
+      await orgApi(admin, 'GET', '/members'),
+      await orgApi(admin, 'GET', '/scim-tokens'),
+      await orgApi(admin, 'POST', '/scim-tokens', { description: 'Entra' }),
+      await orgApi(admin, 'DELETE', `/scim-tokens/${made.json.id as string}`),
+      await orgApi(admin, 'POST', `/members/${memberId}/promote`),
+      await orgApi(admin, 'POST', `/members/${memberId}/revoke-credentials`),
+    ];
+    for (const { status, json } of answers) {
+      expect([status, json.code]).toEqual([403, 'admin_required']);
+    }
+    expect(await count(app.dataSource, 'users WHERE id = $1 AND is_org_admin', [memberId])).toBe(0);
+  });
+
+  it('10.6 does not manage the applications of others', async () => {
+    const { admin, adminId, domain } = await organization();
+    const { client: carol } = await app.enrolled(`carol@${domain}`);
+    const body = { name: 'Shop', type: 'spa', redirect_uris: ['https://shop.example/'] };
+    const { json } = await carol.post('/api/v1/applications', body);
+    const path = `/api/v1/applications/${json.client_id as string}`;
+    expect((await admin.get(path)).status).toBe(200);
+    await run(ENDS['whose address left the domains'], [adminId]);
+    expect((await admin.get(path)).status).toBe(404);
+    expect((await admin.send('DELETE', path)).status).toBe(404);
+  });
+});
+
+describe('an admin who stops being one between the admission of a request and its act', () => {
+  /** Begins a request, which waits for the row of the admin, and lets it go on once they are admin no longer. */
+  async function overtaken(
+    { adminId, end }: { readonly adminId: string; readonly end: string },
+    request: () => Promise<{ readonly status: number }>,
+  ) {
+    const other = app.dataSource.createQueryRunner();
+    await other.startTransaction();
+    await other.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [adminId]);
+    await other.query(end, [adminId]);
+    const answer = request();
+    await untilWaiting(app.dataSource, 1);
+    await other.commitTransaction();
+    await other.release();
+    return answer;
+  }
+
+  describe.each(Object.entries(ENDS))('one %s', (_, end) => {
+    it('10.6 does nothing to a member', async () => {
+      const { admin, adminId, memberId } = await organization();
+      const answer = await overtaken({ adminId, end }, () =>
+        orgApi(admin, 'POST', `/members/${memberId}/promote`),
+      );
+      expect(answer.status).toBe(403);
+      expect(await count(app.dataSource, 'users WHERE id = $1 AND is_org_admin', [memberId])).toBe(
+        0,
+      );
+    });
+
+    it('10.6 makes no SCIM token', async () => {
+      const { admin, adminId } = await organization();
+      const answer = await overtaken({ adminId, end }, () =>
+        orgApi(admin, 'POST', '/scim-tokens', { description: 'Okta' }),
+      );
+      expect(answer.status).toBe(403);
+      expect(await count(app.dataSource, 'scim_tokens WHERE created_by = $1', [adminId])).toBe(0);
+    });
+
+    it("10.6 changes no member's application", async () => {
+      const { admin, adminId, domain } = await organization();
+      const { client: carol } = await app.enrolled(`carol@${domain}`);
+      const body = { name: 'Shop', type: 'spa', redirect_uris: ['https://shop.example/'] };
+      const { json } = await carol.post('/api/v1/applications', body);
+      const path = `/api/v1/applications/${json.client_id as string}`;
+      const answer = await overtaken({ adminId, end }, () =>
+        admin.send('DELETE', path, { address: newAddress() }),
+      );
+      expect(answer.status).toBe(404);
+      expect((await carol.get(path)).status).toBe(200);
+    });
+  });
+});
+
+describe('the export of the audit log (NDJSON)', () => {
+  const EVENTS = 1800;
+
+  /** Asks for every event, and does something when the first batch was read. */
+  async function exportWhile(admin: Client, adminId: string, meanwhile: () => Promise<unknown>) {
+    await run(
+      `INSERT INTO audit_events (id, type, class, org_id, details)
+       SELECT gen_random_uuid(), 'logout', 'auth', u.org_id, jsonb_build_object('text', repeat('x', 200))
+       FROM users u, generate_series(1, $2) WHERE u.id = $1`,
+      [adminId, EVENTS],
+    );
+    const repository = app.nest.get(AuditEventsRepository, { strict: false });
+    const original = repository.list.bind(repository);
+    let batches = 0;
+    repository.list = async (...parameters) => {
+      batches += 1;
+      const batch = await original(...parameters);
+      if (batches === 1) await meanwhile();
+      return batch;
+    };
+    const ask = admin.get('/api/v1/org/audit-events', {
+      headers: { accept: 'application/x-ndjson' },
+      address: newAddress(),
+    });
+    const answer = await ask.catch((error: unknown) => ({ status: 0, text: String(error) }));
+    repository.list = original;
+    return { batches, status: answer.status, lines: answer.text.split('\n').length };
+  }
+
+  it('10.6 is whole while its reader stays an admin', async () => {
+    const { admin, adminId } = await organization();
+    const whole = await exportWhile(admin, adminId, async () => undefined);
+    expect(whole).toMatchObject({ status: 200, batches: 4 });
+    expect(whole.lines).toBeGreaterThan(EVENTS);
+  });
+
+  it.each(Object.entries(ENDS))(
+    '10.6 is cut off with its connection for an admin %s, and reads no further batch',
+    async (_, end) => {
+      const { admin, adminId } = await organization();
+      const cut = await exportWhile(admin, adminId, () => run(end, [adminId]));
+      expect(cut).toMatchObject({ status: 0, batches: 1 });
+    },
+  );
+});
+
+describe('an organization whose only admin is none any more', () => {
+  it('10.6 is left without one: a listed person becomes its admin at the next login', async () => {
+    const listed = await startTestApp({
+      environment: { SVC_BOOTSTRAP_ADMINS: 'ada@listed.example,bob@listed.example' },
+    });
+    try {
+      await listed.enrolled('ada@listed.example');
+      const { client: bob, key } = await listed.enrolled('bob@listed.example');
+      expect((await orgApi(bob, 'GET', '/members')).status).toBe(403);
+      await rows(
+        listed.dataSource,
+        "UPDATE users SET email = 'ada@left.example' WHERE email = 'ada@listed.example'",
+      );
+      await bob.logIn(key);
+      expect((await orgApi(bob, 'GET', '/members')).status).toBe(200);
+    } finally {
+      await listed.close();
+    }
+  });
+});
