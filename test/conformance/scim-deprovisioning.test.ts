@@ -72,7 +72,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
   async function touch({ key }: EnrolledPerson): Promise<Answer> {
     const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
     const { state, publicKey } = asked.json as { state: string; publicKey: Options };
-    const credential = JSON.stringify(key.get(publicKey, 'https://localhost'));
+    const credential = JSON.stringify(key.get(publicKey, 'svc-native:svc-cli'));
     return postForm(app, '/oauth/token', {
       grant_type: 'urn:svc:params:oauth:grant-type:fido2',
       client_id: 'svc-cli',

@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
 import {
   credentialIdOf,
   type VerifiedAssertion,
@@ -17,26 +18,40 @@ import {
 
 const server = ceremonies();
 
+/** The two verifiers, each with what its honest client writes: both judge the same vectors and forgeries alike. */
+const VERIFIERS = [
+  { verifier: 'fido2-lib, of a page', honest: {}, expected: {} },
+  {
+    verifier: 'our own, of a native client',
+    honest: { origin: nativeOrigin('svc-cli') },
+    expected: { nativeOrigin: nativeOrigin('svc-cli') },
+  },
+] as const;
+type Verifier = (typeof VERIFIERS)[number];
+
 /** What the server has stored or demands, where it is not what goes with the honest key. */
 interface Expectation {
   readonly publicKey?: string;
   readonly credentialId?: Buffer;
   readonly userHandle?: Buffer | null;
   readonly requireUserVerification?: boolean;
+  readonly nativeOrigin?: string;
 }
 
-/** Logs in with a tampered key. */
-async function logIn(
-  tampering: AssertionTampering = {},
-  expectation: Expectation = {},
-): Promise<VerifiedAssertion> {
-  return server.verifyAssertion({
-    ...assertion(tampering),
-    challenge: CHALLENGE,
-    userHandle: USER_HANDLE,
-    requireUserVerification: true,
-    ...expectation,
-  });
+/** Logs in with a tampered key, by way of a verifier. */
+function logInBy({ honest, expected }: Verifier) {
+  return async (
+    tampering: AssertionTampering = {},
+    expectation: Expectation = {},
+  ): Promise<VerifiedAssertion> =>
+    server.verifyAssertion({
+      ...assertion({ ...tampering, clientData: { ...honest, ...tampering.clientData } }),
+      challenge: CHALLENGE,
+      userHandle: USER_HANDLE,
+      requireUserVerification: true,
+      ...expected,
+      ...expectation,
+    });
 }
 
 /** A 400 for one reason and no other. */
@@ -44,7 +59,9 @@ function refused(detail: unknown): object {
   return refusal(detail, 'assertion_rejected');
 }
 
-describe('the assertion ceremony (WebAuthn §7.2)', () => {
+describe.each(VERIFIERS)('10.1 the assertion ceremony (WebAuthn §7.2) by $verifier', (way) => {
+  const logIn = logInBy(way);
+
   it('accepts an assertion and reports its counter and its user verification', async () => {
     await expect(logIn({ signCount: 5 })).resolves.toEqual({ signCount: 5, userVerified: true });
   });
@@ -95,6 +112,11 @@ describe('the assertion ceremony (WebAuthn §7.2)', () => {
     [
       'frame',
       { clientData: { crossOrigin: true } },
+      'The ceremony ran inside a page of another origin.',
+    ],
+    [
+      'frame, named at its top',
+      { clientData: { topOrigin: 'https://evil.example' } },
       'The ceremony ran inside a page of another origin.',
     ],
     ['user', { userHandle: Buffer.from('somebody else') }, 'The response is of another user.'],
@@ -155,13 +177,39 @@ describe('the assertion ceremony (WebAuthn §7.2)', () => {
     },
   );
 
+  const BASE = FLAG.userPresent | FLAG.userVerified;
+  it.each([
+    ['can be backed up (BE)', BASE | 0x08],
+    ['is backed up (BE and BS)', BASE | 0x18],
+    ['is backed up and cannot be (BS alone)', BASE | 0x10],
+    ['has the reserved bit 1', BASE | 0x02],
+    ['has the reserved bit 5', BASE | 0x20],
+  ])('10.9 refuses an enrolled key that now says it %s', async (_, flags) => {
+    await expect(logIn({ flags })).rejects.toMatchObject(refused(expect.any(String)));
+  });
+
+  it.each([{ status: 'present', id: 'AAAA' }, { status: 'other' }, {}, 'supported', null])(
+    '10.1 refuses token binding other than an unused one: %o',
+    async (tokenBinding) => {
+      await expect(logIn({ clientData: { tokenBinding } })).rejects.toMatchObject(
+        refused('The response is malformed.'),
+      );
+    },
+  );
+
+  it('10.1 accepts token binding that was not used', async () => {
+    const clientData = { tokenBinding: { status: 'supported' } };
+    await expect(logIn({ clientData })).resolves.toMatchObject({ userVerified: true });
+  });
+
   it('accepts extension outputs that the flags announce', async () => {
     await expect(logIn({ authData: withExtension })).resolves.toMatchObject({ userVerified: true });
   });
 });
 
-describe('hostile assertions', () => {
-  const { credential, credentialId, publicKey } = assertion();
+describe.each(VERIFIERS)('10.1 hostile assertions, judged by $verifier', (way) => {
+  const logIn = logInBy(way);
+  const { credential, credentialId, publicKey } = assertion({ clientData: way.honest });
   const verify = (different: object) =>
     server.verifyAssertion({
       credential: { ...credential, response: { ...credential.response, ...different } },
@@ -170,6 +218,7 @@ describe('hostile assertions', () => {
       credentialId,
       userHandle: USER_HANDLE,
       requireUserVerification: true,
+      ...way.expected,
     });
   const members = ['clientDataJSON', 'authenticatorData', 'signature'] as const;
 
@@ -201,6 +250,32 @@ describe('hostile assertions', () => {
     const pem = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' });
     await expect(logIn({}, { publicKey: pem.toString() })).rejects.toMatchObject(
       refused('The response is malformed.'),
+    );
+  });
+});
+
+describe('10.1 the origin of a native client', () => {
+  const forNative = { nativeOrigin: nativeOrigin('svc-cli') };
+  const [page] = VERIFIERS;
+
+  it.each([
+    ['a page on the parent domain', 'https://localhost'],
+    ['a page of ours', 'http://localhost:3000'],
+    ['a page without an origin', 'null'],
+    ['another native client', nativeOrigin('another')],
+    ['a name that ends otherwise', `${nativeOrigin('svc-cli')}/`],
+    ['another spelling', 'SVC-NATIVE:svc-cli'],
+    ['a list of origins', [nativeOrigin('svc-cli')]],
+  ])('is refused of %s', async (_, origin) => {
+    await expect(logInBy(page)({ clientData: { origin } }, forNative)).rejects.toMatchObject(
+      refused('The response was made for another origin.'),
+    );
+  });
+
+  it('is refused at a page', async () => {
+    const clientData = { origin: nativeOrigin('svc-cli') };
+    await expect(logInBy(page)({ clientData })).rejects.toMatchObject(
+      refused('The response was made for another origin.'),
     );
   });
 });

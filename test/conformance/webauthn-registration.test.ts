@@ -63,6 +63,20 @@ describe('the registration ceremony (WebAuthn §7.1)', () => {
     );
   });
 
+  it.each([
+    ['can be backed up (BE)', 0x08, 'device_passkey'],
+    ['is backed up (BE and BS)', 0x18, 'device_passkey'],
+    ['is backed up and cannot be (BS alone)', 0x10, 'attestation_rejected'],
+    ['has the reserved bit 1', 0x02, 'attestation_rejected'],
+    ['has the reserved bit 5', 0x20, 'attestation_rejected'],
+  ])('10.9 refuses a credential that %s, of either format', async (_, flag, code) => {
+    for (const format of ['packed', 'fido-u2f'] as const) {
+      await expect(register({ format, flags: FLAG.userPresent | flag })).rejects.toMatchObject(
+        refusal(expect.any(String), code),
+      );
+    }
+  });
+
   it.each([-8, -35, -257, -48, -9])('refuses a credential of the algorithm %i', async (alg) => {
     const withAlgorithm = (authData: Buffer) =>
       Buffer.concat([

@@ -9,7 +9,8 @@ import { ES256, type AttestationFormat } from './attestation-policy.js';
 import { CEREMONY_SECONDS } from './challenge.js';
 import { readAuthenticatorData } from './ceremony/attestation-object.js';
 import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
-import { refuseCrossOrigin } from './ceremony/client-data.js';
+import { readClientData } from './ceremony/client-data.js';
+import { verifyNativeAssertion } from './ceremony/native-assertion.js';
 import { refusalDetail } from './ceremony/refusal-detail.js';
 import { decideModel } from './model-policy.js';
 import { Refusal } from './refusal.js';
@@ -17,6 +18,7 @@ import { TRUST_ANCHORS, type TrustAnchor } from './trust-anchors.js';
 import {
   AUTHENTICATION_RESPONSE,
   REGISTRATION_RESPONSE,
+  type AuthenticationResponse,
   type CreationOptionsJSON,
   type RequestOptionsJSON,
   type UserVerification,
@@ -42,6 +44,25 @@ export interface VerifiedRegistration {
 export interface VerifiedAssertion {
   readonly signCount: number;
   readonly userVerified: boolean;
+}
+
+/** An assertion to verify, and what is stored of the key that it claims to be of. */
+export interface AssertionCeremony {
+  /** An `AuthenticationResponseJSON` that nothing has looked at. */
+  readonly credential: unknown;
+  readonly challenge: Buffer;
+  /** SPKI, PEM. */
+  readonly publicKey: string;
+  readonly credentialId: Buffer;
+  /**
+   * The bytes of the owner's user id. A response with another user handle is refused; one without passes unless
+   * `requireUserHandle`, as it must be where nobody was identified before (WebAuthn §7.2 step 6).
+   */
+  readonly userHandle: Buffer | null;
+  readonly requireUserHandle?: boolean;
+  readonly requireUserVerification: boolean;
+  /** The origin that the client data of a native client must name; without it the assertion is of a page of ours. */
+  readonly nativeOrigin?: string;
 }
 
 /**
@@ -123,7 +144,7 @@ export class WebAuthnCeremonies {
   }): Promise<VerifiedRegistration> {
     return refusedAs('attestation_rejected', async () => {
       const { id, response } = read(REGISTRATION_RESPONSE, ceremony.credential);
-      refuseCrossOrigin(response.clientDataJSON);
+      readClientData(response.clientDataJSON);
       checkAuthenticatorData(readAuthenticatorData(response.attestationObject), 'registration');
 
       const verdict: { aaguid?: string | null } = {};
@@ -162,61 +183,56 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Verifies an assertion by a stored key (WebAuthn §7.2) in everything but the growth of its counter.
+   * Verifies an assertion by a stored key (WebAuthn §7.2) in everything but the growth of its counter: of a page by
+   * `fido2-lib`, of a native client by {@link verifyNativeAssertion}.
    *
-   * @param ceremony `credential` is an `AuthenticationResponseJSON` nobody has looked at; `publicKey` (SPKI, PEM),
-   *   `credentialId` and `userHandle` (the bytes of the owner's user id) are what is stored. A response with
-   *   another user handle is refused, one without passes unless `requireUserHandle`, as it must be where nobody was
-   *   identified before (WebAuthn §7.2 step 6). `origin` is what the client data must name, ours unless told.
    * @throws DomainError `assertion_rejected`, with the reason
    */
-  verifyAssertion(ceremony: {
-    readonly credential: unknown;
-    readonly challenge: Buffer;
-    readonly publicKey: string;
-    readonly credentialId: Buffer;
-    readonly userHandle: Buffer | null;
-    readonly requireUserVerification: boolean;
-    readonly requireUserHandle?: boolean;
-    readonly origin?: string;
-  }): Promise<VerifiedAssertion> {
+  verifyAssertion(ceremony: AssertionCeremony): Promise<VerifiedAssertion> {
     return refusedAs('assertion_rejected', async () => {
-      const { id, response } = read(AUTHENTICATION_RESPONSE, ceremony.credential);
+      const credential = read(AUTHENTICATION_RESPONSE, ceremony.credential);
+      const { response } = credential;
       if (ceremony.requireUserHandle && !response.userHandle?.length) {
         throw new Refusal('The key did not say whose it is: the user handle is missing.');
       }
-      refuseCrossOrigin(response.clientDataJSON);
+      const clientData = readClientData(response.clientDataJSON);
       checkAuthenticatorData(response.authenticatorData, 'assertion');
-
-      const { authnrData } = await this.#library.assertionResult(
-        {
-          rawId: arrayBuffer(id),
-          response: {
-            clientDataJSON: arrayBuffer(response.clientDataJSON),
-            authenticatorData: arrayBuffer(response.authenticatorData),
-            signature: arrayBuffer(response.signature),
-            userHandle: response.userHandle ? arrayBuffer(response.userHandle) : undefined,
-          },
-        },
-        {
-          ...this.expected(ceremony.challenge, ceremony.origin),
-          factor: ceremony.requireUserVerification ? 'first' : 'second',
-          publicKey: ceremony.publicKey,
-          userHandle: ceremony.userHandle?.toString('base64url') ?? null,
-          allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-          prevCounter: 0, // never trips: the stored counter is compared in SQL, where two logins may race
-        },
-      );
-      return signals(authnrData);
+      if (ceremony.nativeOrigin === undefined) return this.#verifyOfPage(credential, ceremony);
+      const { nativeOrigin: origin } = ceremony;
+      const { id: rpId } = this.config.relyingParty;
+      return verifyNativeAssertion(credential, clientData, { ...ceremony, origin, rpId });
     });
   }
 
-  private expected(
-    challenge: Buffer,
-    origin = this.config.http.baseUrl,
-  ): { origin: string; rpId: string; challenge: string } {
+  async #verifyOfPage(
+    { id, response }: AuthenticationResponse,
+    ceremony: AssertionCeremony,
+  ): Promise<VerifiedAssertion> {
+    const { authnrData } = await this.#library.assertionResult(
+      {
+        rawId: arrayBuffer(id),
+        response: {
+          clientDataJSON: arrayBuffer(response.clientDataJSON),
+          authenticatorData: arrayBuffer(response.authenticatorData),
+          signature: arrayBuffer(response.signature),
+          userHandle: response.userHandle ? arrayBuffer(response.userHandle) : undefined,
+        },
+      },
+      {
+        ...this.expected(ceremony.challenge),
+        factor: ceremony.requireUserVerification ? 'first' : 'second',
+        publicKey: ceremony.publicKey,
+        userHandle: ceremony.userHandle?.toString('base64url') ?? null,
+        allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
+        prevCounter: 0, // never trips: the stored counter is compared in SQL, where two logins may race
+      },
+    );
+    return signals(authnrData);
+  }
+
+  private expected(challenge: Buffer): { origin: string; rpId: string; challenge: string } {
     return {
-      origin,
+      origin: this.config.http.baseUrl,
       rpId: this.config.relyingParty.id,
       challenge: challenge.toString('base64url'),
     };
@@ -253,7 +269,9 @@ async function refusedAs<Result>(
   try {
     return await ceremony();
   } catch (cause) {
-    throw new DomainError(code, refusalDetail(cause), { cause });
+    const own =
+      code === 'attestation_rejected' && cause instanceof Refusal ? cause.code : undefined;
+    throw new DomainError(own ?? code, refusalDetail(cause), { cause });
   }
 }
 

@@ -50,6 +50,9 @@ export const AUTHENTICATION_RESPONSE = credentialOf(
   }),
 );
 
+/** An assertion as it was sent, its base64url decoded. */
+export type AuthenticationResponse = z.output<typeof AUTHENTICATION_RESPONSE>;
+
 /** How much a ceremony insists on a PIN or a fingerprint. */
 export type UserVerification = 'required' | 'preferred' | 'discouraged';
 

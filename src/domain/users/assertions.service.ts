@@ -22,8 +22,8 @@ export interface PresentedAssertion {
   readonly challenge: Buffer;
   /** The session it was made in; without one the key itself says whose it is. */
   readonly session: LiveSession | undefined;
-  /** The origin that the client data must name: our own unless told. */
-  readonly clientOrigin?: string;
+  /** The origin that a native client's client data must name; without it the assertion is of a page of ours. */
+  readonly nativeOrigin?: string;
 }
 
 /** An assertion that is good, and whose it is. */
@@ -48,7 +48,7 @@ export class Assertions {
    * @throws DomainError assertion_rejected
    */
   async verify(presented: PresentedAssertion, origin: AuditOrigin): Promise<ProvenAssertion> {
-    const { credential, challenge, session, clientOrigin } = presented;
+    const { credential, challenge, session, nativeOrigin } = presented;
     const credentialId = credentialIdOf(credential);
     const key = await this.keys.findByCredentialId(this.manager, credentialId);
     try {
@@ -62,7 +62,7 @@ export class Assertions {
         userHandle: Buffer.from(uuidBytes(key.userId)),
         requireUserVerification: key.userVerification,
         requireUserHandle: session === undefined,
-        ...(clientOrigin === undefined ? {} : { origin: clientOrigin }),
+        ...(nativeOrigin === undefined ? {} : { nativeOrigin }),
       });
       return { key, assertion };
     } catch (error) {

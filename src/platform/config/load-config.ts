@@ -211,6 +211,12 @@ function warningsOf(environment: Environment, config: Config): string[] {
       'SVC_TRUSTED_PROXIES: is empty although a proxy ends TLS; all clients share one address',
     );
   }
+  const { hostname } = new URL(baseUrl);
+  if (config.relyingParty.id !== hostname) {
+    warnings.push(
+      'SVC_RP_ID: is not the host of SVC_BASE_URL; every page under that domain can ask for touches of the same keys',
+    );
+  }
   warnings.push(...tlsWarnings(environment));
   return warnings;
 }

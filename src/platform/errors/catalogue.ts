@@ -75,6 +75,10 @@ export const CATALOGUE = {
   // Enrolling a key and logging in with it.
   invalid_state: { status: 400, title: 'Invalid state', oauth: 'invalid_grant' },
   attestation_rejected: { status: 400, title: 'Attestation rejected', oauth: 'invalid_request' },
+  device_passkey: { status: 400, title: 'Not a security key', oauth: 'invalid_request' },
+  attestation_missing: { status: 400, title: 'Make and model missing', oauth: 'invalid_request' },
+  model_not_allowed: { status: 400, title: 'Model not allowed', oauth: 'invalid_request' },
+  user_verification_missing: { status: 400, title: 'No PIN', oauth: 'invalid_request' },
   assertion_rejected: { status: 400, title: 'Assertion rejected', oauth: 'invalid_grant' },
   already_enrolled: { status: 403, title: 'A key is already enrolled', oauth: 'access_denied' },
   enrollment_refused: { status: 403, title: 'Enrollment refused', oauth: 'access_denied' },

@@ -3,7 +3,7 @@ import type { SoftwareKey } from '../../../src/demo/software-key.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
-import { postForm } from '../../support/oauth-flow.js';
+import { newDpopKey, postForm } from '../../support/oauth-flow.js';
 import { auditOf, count, rows } from '../../support/rows.js';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -53,8 +53,17 @@ describe('a device that wants to act for somebody', () => {
     expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
     return answer.json as Codes;
   };
-  const poll = ({ device_code }: Codes, clientId = 'svc-cli') =>
-    postForm(app, '/oauth/token', { grant_type: DEVICE_GRANT, device_code, client_id: clientId });
+  const poll = (
+    { device_code }: Codes,
+    clientId = 'svc-cli',
+    headers: Record<string, string> = {},
+  ) =>
+    postForm(
+      app,
+      '/oauth/token',
+      { grant_type: DEVICE_GRANT, device_code, client_id: clientId },
+      headers,
+    );
   const show = (browser: Client, userCode: string, fields: Record<string, string> = {}) =>
     browser.send('POST', '/device', {
       address: newAddress(),
@@ -102,7 +111,7 @@ describe('a device that wants to act for somebody', () => {
     const tokens = await poll(codes);
     expect(tokens.json).toMatchObject({
       token_type: 'Bearer',
-      scope: 'openid email svc:credentials svc:admin',
+      scope: 'openid email svc:credentials', // without DPoP no svc:admin
     });
     expect(tokens.json.refresh_token).toBeUndefined();
     const claims = claimsOf(tokens.json.id_token);
@@ -127,6 +136,23 @@ describe('a device that wants to act for somebody', () => {
       'invalid_state',
     ]);
     expect(outcomeOf(await decide(ada, 'deny', codes.user_code))).toEqual([400, 'invalid_state']);
+  });
+
+  it('10.1 gives svc:admin with a DPoP key, for 15 minutes', async () => {
+    const codes = await newCodes();
+    await decide(ada, 'approve', codes.user_code);
+    const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
+    expect((await poll(codes, 'svc-cli', { dpop })).json).toMatchObject({
+      token_type: 'DPoP',
+      scope: 'openid email svc:credentials svc:admin',
+      expires_in: 900,
+    });
+  });
+
+  it('10.1 leaves a token of svc-cli without svc:admin the whole session', async () => {
+    const codes = await newCodes({ scope: 'svc:credentials' });
+    await decide(ada, 'approve', codes.user_code);
+    expect((await poll(codes)).json.expires_in).toBeGreaterThan(7 * 3600);
   });
 
   it('never gives svc:admin to who is no admin', async () => {

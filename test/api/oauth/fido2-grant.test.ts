@@ -4,10 +4,11 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { ath, newDpopKey, postForm } from '../../support/oauth-flow.js';
-import { auditOf, count } from '../../support/rows.js';
+import { auditOf, count, rows } from '../../support/rows.js';
 
 const FIDO2 = 'urn:svc:params:oauth:grant-type:fido2';
-const NATIVE_ORIGIN = 'https://localhost'; // https://{rp_id}
+const NATIVE_ORIGIN = 'svc-native:svc-cli';
+const nativeOriginOf = (clientId: string) => `svc-native:${clientId}`;
 const ORDERS = 'https://orders.example/api';
 
 /** What clients with this grant are registered with. */
@@ -72,7 +73,7 @@ describe('the FIDO2 grant', () => {
   }
 
   it('gives svc-cli a token for the rest of a session of its own, which opens our APIs', async () => {
-    const scope = 'openid email svc:credentials svc:applications svc:admin';
+    const scope = 'openid email svc:credentials svc:applications';
     const answer = await touch({ scope, nonce: 'n-1' });
     expect([answer.status, answer.json]).toEqual([200, expect.any(Object)]);
     expect(answer.json).toMatchObject({ token_type: 'Bearer', scope });
@@ -95,6 +96,41 @@ describe('the FIDO2 grant', () => {
     expect(types.slice(-2)).toEqual(['login_success', 'oauth_token_issued']);
   });
 
+  it('10.1 leaves svc:admin out of a token that no DPoP key is bound to', async () => {
+    const answer = await touch({ scope: 'svc:credentials svc:admin' });
+    expect([answer.status, answer.json]).toMatchObject([
+      200,
+      { token_type: 'Bearer', scope: 'svc:credentials' },
+    ]);
+    const headers = { authorization: `Bearer ${answer.json.access_token}` };
+    expect((await app.client().get('/api/v1/org/members', { headers })).status).toBe(403);
+  });
+
+  it('10.1 gives svc:admin with a DPoP key, for 15 minutes', async () => {
+    const dpop = await newDpopKey();
+    const answer = await touch(
+      { scope: 'svc:credentials svc:admin' },
+      { dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) },
+    );
+    expect([answer.status, answer.json]).toMatchObject([
+      200,
+      { token_type: 'DPoP', scope: 'svc:credentials svc:admin', expires_in: 900 },
+    ]);
+    const token = answer.json.access_token as string;
+    const [kept] = await rows(
+      app.dataSource,
+      "SELECT expires_at <= now() + interval '15 minutes' AS short FROM oauth_artifacts WHERE id = sha256($1::bytea)",
+      [Buffer.from(token)],
+    );
+    expect(kept).toEqual({ short: true });
+    const members = `${app.baseUrl}/api/v1/org/members`;
+    const ask = async (headers: Record<string, string>) =>
+      (await app.client().get('/api/v1/org/members', { headers })).status;
+    const proof = await dpop.proof('GET', members, { ath: ath(token) });
+    expect(await ask({ authorization: `DPoP ${token}`, dpop: proof })).toBe(200);
+    expect(await ask({ authorization: `Bearer ${token}` })).toBe(401);
+  });
+
   it('gives a token for a resource, of the scopes that are there, and no more', async () => {
     const { clientId } = await addApplication(
       app,
@@ -105,7 +141,7 @@ describe('the FIDO2 grant', () => {
     const answer = await redeem({
       client_id: clientId,
       state,
-      assertion: assertion(publicKey),
+      assertion: assertion(publicKey, nativeOriginOf(clientId)),
       scope: 'openid email orders:read orders:write',
       resource: ORDERS,
     });
@@ -160,7 +196,8 @@ describe('the FIDO2 grant', () => {
     const metadata = { ...NATIVE, dpop_bound_access_tokens: true };
     const { clientId } = await addApplication(app, metadata, { owner: email });
     const { state, publicKey } = await challenge({ client_id: clientId });
-    const fields = { client_id: clientId, state, assertion: assertion(publicKey) };
+    const own = assertion(publicKey, nativeOriginOf(clientId));
+    const fields = { client_id: clientId, state, assertion: own };
     expect(outcomeOf(await redeem(fields))).toEqual(refusal);
     const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
     expect((await redeem(fields, { dpop })).json.token_type).toBe('DPoP');
@@ -198,7 +235,10 @@ describe('the FIDO2 grant', () => {
     ['a name that begins like ours', () => 'https://localhost.evil.example'],
     ['our name without TLS', () => 'http://localhost'],
     ['no scheme', () => 'localhost'],
-  ])('an assertion made for %s is refused, and audited once', async (_, origin) => {
+    ['a page on the domain of the relying party', () => 'https://localhost'],
+    ['a page without an origin', () => 'null'],
+    ['another native client', () => nativeOriginOf('another')],
+  ])('10.1 an assertion made for %s is refused, and audited once', async (_, origin) => {
     const { state, publicKey } = await challenge();
     const answer = await redeem({ state, assertion: assertion(publicKey, origin()) });
     expect(outcomeOf(answer)).toEqual(refusal);
@@ -318,7 +358,8 @@ describe('the FIDO2 grant', () => {
   it('another client is not given our own scopes', async () => {
     const { clientId } = await addApplication(app, NATIVE, { owner: email });
     const { state, publicKey } = await challenge({ client_id: clientId });
-    const fields = { client_id: clientId, state, assertion: assertion(publicKey) };
+    const own = assertion(publicKey, nativeOriginOf(clientId));
+    const fields = { client_id: clientId, state, assertion: own };
     const answer = await redeem({ ...fields, scope: 'openid svc:credentials' });
     expect(outcomeOf(answer)).toEqual([400, 'invalid_scope']);
   });
@@ -331,8 +372,10 @@ describe('the FIDO2 grant', () => {
     await app.enrolled(owner);
     const { clientId } = await addApplication(app, NATIVE, { owner, kind });
     const { state, publicKey } = await challenge({ client_id: clientId });
-    const answer = await redeem({ client_id: clientId, state, assertion: assertion(publicKey) });
+    const own = assertion(publicKey, nativeOriginOf(clientId));
+    const answer = await redeem({ client_id: clientId, state, assertion: own });
     expect(outcomeOf(answer)).toEqual(refusal);
+    expect(answer.json.error_description).toContain('nobody can be asked');
     expect(await sessionsOf(clientId)).toBe(0);
   });
 

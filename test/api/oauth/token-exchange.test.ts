@@ -324,7 +324,7 @@ describe('token exchange (RFC 8693)', () => {
     const { state, publicKey } = (
       await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' })
     ).json as { state: string; publicKey: Parameters<SoftwareKey['get']>[0] };
-    const credential = adasKey.get(publicKey, 'https://localhost');
+    const credential = adasKey.get(publicKey, 'svc-native:svc-cli');
     const { json } = await postForm(app, '/oauth/token', {
       grant_type: 'urn:svc:params:oauth:grant-type:fido2',
       client_id: 'svc-cli',

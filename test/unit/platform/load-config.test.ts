@@ -214,6 +214,21 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it.each([
+    ['a parent domain of the host', 'example.org', 1],
+    ['the host', 'keys.example.org', 0],
+    ['the host in capitals', 'KEYS.example.org', 0],
+    ['unset', '', 0],
+  ])('10.1 warns where the relying party id is %s', (_, rpId, expected) => {
+    const { warnings } = loadConfig({
+      ...WORKING,
+      SVC_BASE_URL: 'https://keys.example.org',
+      SVC_RP_ID: rpId,
+    });
+    const named = warnings.filter((warning) => warning.startsWith('SVC_RP_ID: '));
+    expect(named).toHaveLength(expected);
+  });
+
   it('reads lists in lower case, and policies by name', () => {
     const { config } = loadConfig({
       ...WORKING,

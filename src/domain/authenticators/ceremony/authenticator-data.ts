@@ -2,9 +2,18 @@ import { ES256 } from '../attestation-policy.js';
 import { Refusal } from '../refusal.js';
 import { readCanonicalCbor } from './canonical-cbor.js';
 
-/** The flags that say what follows the fixed part (WebAuthn §6.1). */
-const ATTESTED_CREDENTIAL = 0x40;
-const EXTENSIONS = 0x80;
+/** The bits of the flags (WebAuthn §6.1). */
+export const FLAG = {
+  userPresent: 0x01,
+  userVerified: 0x04,
+  backupEligible: 0x08,
+  backedUp: 0x10,
+  credential: 0x40,
+  extensions: 0x80,
+} as const;
+
+/** The bits 1 and 5, which WebAuthn reserves. */
+const RESERVED = 0x22;
 
 /** rpIdHash (32), flags (1) and signCount (4). */
 const FIXED_LENGTH = 37;
@@ -31,7 +40,8 @@ export function checkAuthenticatorData(
 ): void {
   if (bytes.length < FIXED_LENGTH) throw new Refusal('The authenticator data is too short.');
   const flags = bytes.readUInt8(32);
-  const hasCredential = (flags & ATTESTED_CREDENTIAL) !== 0;
+  checkFlags(flags);
+  const hasCredential = (flags & FLAG.credential) !== 0;
   if (hasCredential !== (ceremony === 'registration')) {
     throw new Refusal(
       `The authenticator data must ${hasCredential ? 'not ' : ''}carry a credential in this ceremony.`,
@@ -42,12 +52,31 @@ export function checkAuthenticatorData(
     : readCanonicalCbor(bytes.subarray(FIXED_LENGTH));
   if (hasCredential) checkCredentialKey(items.shift());
 
-  const hasExtensions = (flags & EXTENSIONS) !== 0;
+  const hasExtensions = (flags & FLAG.extensions) !== 0;
   if (items.length !== (hasExtensions ? 1 : 0)) {
     throw new Refusal('The authenticator data does not end where its flags say.');
   }
   if (hasExtensions && !(items[0] instanceof Map)) {
     throw new Refusal("The authenticator data's extensions are not a map.");
+  }
+}
+
+/**
+ * Refuses a credential that can leave its authenticator (NIST SP 800-63B-4 appendix B). The flags BE and BS say so
+ * (WebAuthn Level 3 §6.1.3); no hardware key sets them, and none that is enrolled may begin to.
+ */
+function checkFlags(flags: number): void {
+  if ((flags & FLAG.backupEligible) !== 0) {
+    throw new Refusal(
+      'This passkey can be copied to other devices. Use a security key, which keeps its credentials.',
+      { code: 'device_passkey' },
+    );
+  }
+  if ((flags & FLAG.backedUp) !== 0) {
+    throw new Refusal('The authenticator data calls a credential backed up that cannot be.');
+  }
+  if ((flags & RESERVED) !== 0) {
+    throw new Refusal('The authenticator data has a flag that WebAuthn reserves.');
   }
 }
 

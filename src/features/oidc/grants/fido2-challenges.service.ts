@@ -1,10 +1,8 @@
-import { Inject, Injectable } from '@nestjs/common';
-import type { Client } from 'oidc-provider';
+import { Injectable } from '@nestjs/common';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/challenge.js';
 import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import type { RequestOptionsJSON } from '#domain/authenticators/webauthn-json.js';
 import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
-import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { FIDO2_GRANT } from '#oidc/provider/configuration.js';
 import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
@@ -28,7 +26,6 @@ interface State {
 @Injectable()
 export class Fido2Challenges {
   constructor(
-    @Inject(CONFIG) private readonly config: Config,
     private readonly oidc: OidcProvider,
     private readonly states: SingleUseStates,
     private readonly ceremonies: WebAuthnCeremonies,
@@ -68,13 +65,6 @@ export class Fido2Challenges {
       binding: bindingOf(clientId),
     });
     return { challenge: Buffer.from(challenge, 'base64url'), jkt };
-  }
-
-  /** What client data must name: a native client is no page of any origin, and speaks for the relying party itself. */
-  originOf(client: Client): string {
-    return client.applicationType === 'native'
-      ? `https://${this.config.relyingParty.id}`
-      : this.config.http.baseUrl;
   }
 }
 

@@ -10,7 +10,7 @@ import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { accountClaims } from '#oidc/tokens/claims.js';
 import { FIDO2_GRANT } from '#oidc/provider/configuration.js';
 import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
-import { grantedScopes, scopeWords } from '#oidc/tokens/scopes.js';
+import { boundScopes, grantedScopes, scopeWords } from '#oidc/tokens/scopes.js';
 import { Fido2LogIn } from './fido2-log-in.service.js';
 import { TokenIssuer, type IssuedToken, type Possession } from './token-issuer.service.js';
 
@@ -63,7 +63,8 @@ export class Fido2Grant implements OnModuleInit {
   ): Promise<IssuedToken & { readonly idToken: string | undefined }> {
     const { client, params } = ctx.oidc;
     const asked = scopeWords(params['scope']);
-    const granted = grantedScopes(asked, client, holder);
+    const isDpopBound = possession.jkt !== undefined;
+    const granted = boundScopes(grantedScopes(asked, client, holder), isDpopBound);
     const scopes = server ? asked.filter((scope) => server.scopes.has(scope)) : granted;
     const grantType = 'fido2';
     const issued = await this.issuer.issue(ctx, { grantType, holder, possession, scopes, server });

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { errors, type Client, type TokenEndpointGrantContext } from 'oidc-provider';
+import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
@@ -66,8 +67,8 @@ export class Fido2LogIn {
       credential: readAssertion(assertion),
       challenge: issued.challenge,
       session: undefined,
-      clientOrigin: this.challenges.originOf(client),
       clientId: client.clientId,
+      ...(client.applicationType === 'native' && { nativeOrigin: nativeOrigin(client.clientId) }),
     };
     const session = await this.logins.logIn(login, originOf(requestOf(ctx)));
     if (!session) throw new Error('a login outside a session opens one');

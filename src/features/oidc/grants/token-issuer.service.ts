@@ -82,7 +82,10 @@ export class TokenIssuer {
       resourceServer: server,
       jkt: possession.jkt,
       'x5t#S256': possession.x5t,
-      expiresIn: Math.min(longest, accessTokenLifetime(ctx, { clientId, resourceServer: server })),
+      expiresIn: Math.min(
+        longest,
+        accessTokenLifetime(ctx, { clientId, scope, resourceServer: server }),
+      ),
     });
     ctx.oidc.entity('AccessToken', token);
     return {

@@ -11,6 +11,7 @@ import { originOf } from '#platform/http/client-origin.js';
 import { ClientAdapter } from '#oidc/clients/client-adapter.service.js';
 import { DevicePolls } from '#oidc/device/device-polls.service.js';
 import { exchangeOf, requestOf } from './exchange.js';
+import { ADMIN_SCOPE, boundScopes, scopeWords } from '#oidc/tokens/scopes.js';
 import { sessionIdOfGrant } from '#oidc/sessions/grant-id.js';
 import { Holders } from '#oidc/sessions/holders.service.js';
 
@@ -127,7 +128,7 @@ export class Adapters {
         const found = ctx
           ? await this.holders.grant(ctx, id)
           : await this.statements.findGrant(artifactId(id));
-        return found && { ...found.payload, jti: id };
+        return found && { ...grantableNow(found.payload), jti: id };
       },
       destroy: async (id) => {
         if (isReusedAtOnce()) await this.#endSoon(id);
@@ -176,6 +177,10 @@ export class Adapters {
   ): Promise<void> {
     const ctx = Provider.ctx;
     if (!ctx) throw new Error('a token is issued outside a request');
+    // The scope was left out before in this case. This is the last place that could notice a mistake.
+    if (payload.jkt === undefined && scopeWords(payload.scope).includes(ADMIN_SCOPE)) {
+      throw new errors.InvalidGrant(`${ADMIN_SCOPE} needs a DPoP proof`);
+    }
     const artifact = artifactOf(model, id, payload, expiresIn);
     const { subject } = exchangeOf(ctx);
     const audit = {
@@ -196,6 +201,18 @@ export class Adapters {
     );
     if (!issued) throw new errors.InvalidGrant('the session has ended');
   }
+}
+
+/**
+ * What a grant gives in this request: at the token endpoint `svc:admin` only to a client that proves a DPoP key. The library
+ * verifies the proof, and refuses the request if it is not good.
+ */
+function grantableNow(payload: AdapterPayload): AdapterPayload {
+  const ctx = Provider.ctx;
+  const openid = payload['openid'] as { readonly scope?: string } | undefined;
+  if (ctx?.oidc.route !== 'token' || openid?.scope === undefined) return payload;
+  const scopes = boundScopes(scopeWords(openid.scope), ctx.get('DPoP') !== '');
+  return { ...payload, openid: { ...openid, scope: scopes.join(' ') } };
 }
 
 /** Remembers that a code which comes again was redeemed only seconds ago. */

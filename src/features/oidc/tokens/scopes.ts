@@ -33,3 +33,11 @@ export function grantedScopes(
     !isOwnScope(scope) || (client.clientId === CLI_CLIENT_ID && (scope !== ADMIN_SCOPE || isAdmin));
   return asked.filter((scope) => known.has(scope) && mayHave(scope));
 }
+
+/**
+ * Leaves `svc:admin` out for a client that proves no DPoP key (RFC 9449): a stolen token of an administrator would open
+ * the organization.
+ */
+export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
+  return scopes.filter((scope) => isDpopBound || scope !== ADMIN_SCOPE);
+}

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import type { Answer, Client } from '../../support/client.js';
+import {
+  CALLBACK,
+  authorize,
+  newDpopKey,
+  newPkce,
+  parameterOf,
+  postForm,
+} from '../../support/oauth-flow.js';
+import { artifactId } from '#domain/grants/artifact.js';
+import { OauthRows } from '../../support/oauth-rows.js';
+
+const SCOPE = 'openid svc:credentials svc:admin';
+
+describe('svc:admin of a client', () => {
+  let app: TestApp;
+  let admin: Client;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ({ client: admin } = await app.enrolled('admin@admin-scope.example'));
+    // As a later version of the command line registers itself: the rule is not about one grant.
+    await app.dataSource.query(
+      `UPDATE oauth_clients SET metadata = metadata || $1 WHERE id = 'svc-cli'`,
+      [
+        {
+          grant_types: ['authorization_code'],
+          response_types: ['code'],
+          redirect_uris: [CALLBACK],
+        },
+      ],
+    );
+  });
+  afterAll(() => app.close());
+
+  /** Redeems a code of svc-cli, with headers of the test's own. */
+  async function redeem(headers: Record<string, string>): Promise<Answer> {
+    const { verifier, challenge } = newPkce();
+    const sent = await authorize(admin, {
+      client_id: 'svc-cli',
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: SCOPE,
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    });
+    const fields = {
+      grant_type: 'authorization_code',
+      client_id: 'svc-cli',
+      code: parameterOf(sent, 'code'),
+      code_verifier: verifier,
+      redirect_uri: CALLBACK,
+    };
+    return postForm(app, '/oauth/token', fields, headers);
+  }
+
+  it('10.1 is left out of an authorization code’s token that no DPoP key is bound to', async () => {
+    const { status, json } = await redeem({});
+    expect([status, json.token_type, json.scope]).toEqual([
+      200,
+      'Bearer',
+      'openid svc:credentials',
+    ]);
+  });
+
+  it('10.1 comes with a DPoP key to an authorization code’s token, for 15 minutes', async () => {
+    const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
+    const { status, json } = await redeem({ dpop });
+    expect([status, json]).toMatchObject([
+      200,
+      { token_type: 'DPoP', scope: SCOPE, expires_in: 900 },
+    ]);
+  });
+
+  it('10.1 ends with the upgrade in tokens that no key is bound to, and in no others', async () => {
+    const oauth = new OauthRows(app.dataSource);
+    const person = await oauth.person({ admin: true });
+    const tokens = {
+      unbound: await oauth.token(person, { payload: { scope: 'openid svc:admin' } }),
+      bound: await oauth.token(person, { payload: { scope: 'openid svc:admin', jkt: 'x' } }),
+      other: await oauth.token(person, { payload: { scope: 'openid svc:administer' } }),
+    };
+    const migration = new URL(
+      '../../../migrations/1763784001000-unbound-admin-tokens.sql',
+      import.meta.url,
+    );
+    await app.dataSource.query(readFileSync(migration, 'utf8'));
+    const left = await app.dataSource.query<{ id: string }[]>(
+      "SELECT encode(id, 'hex') AS id FROM oauth_artifacts WHERE model = 'AccessToken'",
+    );
+    const ids = new Set(left.map(({ id }) => id));
+    const isLeft = Object.entries(tokens).map(([name, token]) => [
+      name,
+      ids.has(artifactId(token).toString('hex')),
+    ]);
+    expect(Object.fromEntries(isLeft)).toEqual({ unbound: false, bound: true, other: true });
+  });
+});

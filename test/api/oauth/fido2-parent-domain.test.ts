@@ -1,0 +1,90 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { startBrowser, visit, type Visitor } from '../../support/browser.js';
+import { addChromiumKey, giveCredentialTo } from '../../support/chromium-key.js';
+import type { Answer } from '../../support/client.js';
+import { postForm } from '../../support/oauth-flow.js';
+import { requires } from '../../support/programs.js';
+import { auditOf } from '../../support/rows.js';
+
+/** A page on the relying party's own domain, on another port than ours: no machine has to serve it. */
+const PARENT = 'https://localhost';
+const VICTIM = 'admin@parent-domain.example';
+
+type ClientData = Readonly<Record<string, unknown>>;
+interface Credential {
+  readonly response: { readonly clientDataJSON: string };
+}
+
+requires('chromium').describe('a page on the domain of the relying party, in Chromium', () => {
+  let app: TestApp;
+  let browser: Browser;
+  let visitor: Visitor;
+  let page: Page;
+
+  beforeAll(async () => {
+    app = await startTestApp();
+    browser = await startBrowser();
+    await app.enrolled(VICTIM);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+  beforeEach(async () => {
+    visitor = await visit(browser, PARENT);
+    page = visitor.page;
+    await page.route(`${PARENT}/**`, (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>Evil</title>' }),
+    );
+    await addChromiumKey(page, await giveCredentialTo(app, VICTIM));
+    await page.goto(PARENT);
+  });
+  afterEach(() => visitor.leave());
+
+  /** What such a page can do, with a server of its own behind it: a challenge, one touch, and the token request. */
+  async function attack(tamper: (clientData: ClientData) => ClientData): Promise<Answer> {
+    const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
+    const credential = await page.evaluate<Credential>(`(async () => {
+      const json = ${JSON.stringify(asked.json.publicKey)};
+      const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(json);
+      return (await navigator.credentials.get({ publicKey })).toJSON();
+    })()`);
+    const written = Buffer.from(credential.response.clientDataJSON, 'base64url').toString();
+    expect(JSON.parse(written)).toMatchObject({ origin: PARENT }); // as the browser has it
+    const response = {
+      ...credential.response,
+      clientDataJSON: encoded(tamper(JSON.parse(written) as ClientData)),
+    };
+    return postForm(app, '/oauth/token', {
+      grant_type: 'urn:svc:params:oauth:grant-type:fido2',
+      client_id: 'svc-cli',
+      state: asked.json.state as string,
+      assertion: encoded({ ...credential, response }),
+      scope: 'openid svc:credentials svc:admin',
+    });
+  }
+
+  it.each([
+    [
+      'as the browser made it',
+      (own: ClientData) => own,
+      'The response was made for another origin.',
+    ],
+    [
+      'with the native origin written over its own',
+      (own: ClientData) => ({ ...own, origin: 'svc-native:svc-cli' }),
+      'The signature does not verify.',
+    ],
+  ])('10.1 gets no token for one touch: %s', async (_, tamper, reason) => {
+    const { status, json } = await attack(tamper);
+    expect([status, json.error]).toEqual([400, 'invalid_grant']);
+    const events = await auditOf(app.dataSource, VICTIM);
+    expect(events.at(-1)).toMatchObject({ type: 'login_failed', details: { reason } });
+  });
+});
+
+function encoded(value: unknown): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}
