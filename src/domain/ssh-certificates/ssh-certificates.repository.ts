@@ -44,6 +44,9 @@ interface IssueRow {
   valid_before: Date;
 }
 
+/** How many certificates one statement revokes: so few that it ends long before its time limit. */
+const BATCH = 5000;
+
 /** Every certificate issued: the rows outlive the user, whose certificates stay revocable. */
 @Injectable()
 export class SshCertificatesRepository {
@@ -117,19 +120,37 @@ export class SshCertificatesRepository {
     return revoked.length;
   }
 
-  /** Marks every certificate of a user that is still valid and not revoked as revoked; returns how many. */
+  /**
+   * Revokes every certificate of a user that is not revoked yet, expired ones too; returns their number. It goes in batches by
+   * serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the row of the user:
+   * nothing is issued meanwhile.
+   */
   async revokeOfUser(
     tx: EntityManager,
     userId: string,
     reason: string,
     revokedBy: string,
   ): Promise<number> {
-    const revoked = await sql<{ serial: string }>(tx)`
-      UPDATE ssh_certificates
-      SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
-      WHERE user_id = ${userId} AND revoked_at IS NULL AND valid_before > now()
-      RETURNING serial`;
-    return revoked.length;
+    let total = 0;
+    let after = '-1';
+    for (;;) {
+      const [batch] = await sql<{ revoked: number; last: string | null }>(tx)`
+        WITH batch AS MATERIALIZED (
+          SELECT serial FROM ssh_certificates
+          WHERE user_id = ${userId} AND revoked_at IS NULL AND serial > ${after}::bigint
+          ORDER BY serial LIMIT ${BATCH}
+        ), revoked AS (
+          UPDATE ssh_certificates c
+          SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
+          FROM batch b
+          WHERE c.serial = b.serial AND c.revoked_at IS NULL
+          RETURNING c.serial
+        )
+        SELECT (SELECT count(*)::int FROM revoked) AS revoked, max(serial) AS last FROM batch`;
+      total += batch?.revoked ?? 0;
+      if (!batch?.last) return total;
+      after = batch.last;
+    }
   }
 }
 

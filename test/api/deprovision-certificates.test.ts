@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { Deprovision } from '../../src/domain/users/deprovision.service.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
+import { count, rows } from '../support/rows.js';
+import { addTenant } from '../support/scim.js';
+
+const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
+/** When a certificate ends, from now. */
+const ENDS = {
+  valid: '1 hour',
+  'just expired': '-10 minutes',
+  'long expired': '-400 days',
+} as const;
+
+describe('the certificates of a user whose access ends', () => {
+  let app: TestApp;
+  let person: PersonRow;
+  let serial = 1;
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+  beforeEach(async () => {
+    person = await new OauthRows(app.dataSource).person();
+  });
+
+  /** Records certificates of a user with consecutive serials; the first of them. */
+  async function record(userId: string, ends: string, number = 1): Promise<number> {
+    const first = serial;
+    serial += number;
+    await app.dataSource.query(
+      `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
+       SELECT n, $3, $4, 'k', '{p}', 'f', 'c', now() - interval '500 days', now() + $5::interval
+       FROM generate_series($1::bigint, $2::bigint) n`,
+      [first, serial - 1, userId, randomUUID(), ends],
+    );
+    return first;
+  }
+  const reasons = async (userId: string) =>
+    rows<{ revoke_reason: string | null; revoked_by: string | null }>(
+      app.dataSource,
+      'SELECT revoke_reason, revoked_by FROM ssh_certificates WHERE user_id = $1 ORDER BY serial',
+      [userId],
+    );
+  const end = (act: 'remove' | 'deactivate' | 'revokeCredentials') =>
+    app.dataSource.transaction((tx) =>
+      app.nest.get(Deprovision, { strict: false })[act](tx, {
+        userId: person.id,
+        reason: 'a test',
+        revokedBy: 'scim',
+        audit: { type: 'scim_operation', actorId: null, origin: ORIGIN },
+      }),
+    );
+
+  it.each(['remove', 'deactivate', 'revokeCredentials'] as const)(
+    '10.words %s revokes all of them that are not revoked yet, expired ones too',
+    async (act) => {
+      const serials = [];
+      for (const ends of Object.values(ENDS)) serials.push(await record(person.id, ends));
+      await app.dataSource.query(
+        `UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = 'before', revoked_by = 'x' WHERE serial = $1`,
+        [await record(person.id, '1 hour')],
+      );
+      const other = await new OauthRows(app.dataSource).person();
+      await record(other.id, '-1 hour');
+      expect(await end(act)).toMatchObject({ certificates: 3 });
+      const now = { revoke_reason: 'a test', revoked_by: 'scim' };
+      expect(await reasons(person.id)).toEqual([
+        now,
+        now,
+        now,
+        { revoke_reason: 'before', revoked_by: 'x' },
+      ]);
+      expect(await reasons(other.id)).toEqual([{ revoke_reason: null, revoked_by: null }]);
+      const answers = await Promise.all(
+        serials.map((each) => app.client().get(`/v1/credentials/ssh/krl/${each}`)),
+      );
+      expect(answers.map(({ json }) => json.revoked as boolean)).toEqual([true, true, true]);
+    },
+  );
+
+  it('10.words a SCIM delete revokes expired ones, which stay in the list for an hour after their end', async () => {
+    const tenant = await addTenant(app);
+    const made = await tenant.send('POST', '/Users', { userName: `ada@${tenant.domain}` });
+    const id = made.json.id as string;
+    const justExpired = await record(id, ENDS['just expired']);
+    const longExpired = await record(id, ENDS['long expired']);
+    expect((await tenant.send('DELETE', `/Users/${id}`)).status).toBe(204);
+    expect(await reasons(id)).toEqual([
+      { revoke_reason: 'user deleted by SCIM', revoked_by: 'scim' },
+      { revoke_reason: 'user deleted by SCIM', revoked_by: 'scim' },
+    ]);
+    const list = await app
+      .client()
+      .get('/v1/credentials/ssh/krl', { headers: { accept: 'application/json' } });
+    const listed = (list.json.revoked_serials as string[]).map(Number);
+    expect(listed).toContain(justExpired);
+    expect(listed).not.toContain(longExpired);
+  });
+
+  it('10.words a user with very many certificates is removed in statements that each revoke some of them', async () => {
+    await record(person.id, ENDS['long expired'], 12_345);
+    expect(await end('remove')).toMatchObject({ certificates: 12_345 });
+    expect(
+      await count(app.dataSource, 'ssh_certificates WHERE user_id = $1 AND revoked_at IS NULL', [
+        person.id,
+      ]),
+    ).toBe(0);
+  });
+});
