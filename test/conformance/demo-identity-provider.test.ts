@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
 import { walkToCallback } from '../support/fake-idp.js';
-import { upstreamSuite, BROWSER, REDIRECT_URI, settingsOf } from '../support/upstream.js';
+import { upstreamSuite, BROWSER, complete, REDIRECT_URI, settingsOf } from '../support/upstream.js';
 
 const { connect } = upstreamSuite();
 
@@ -19,7 +19,7 @@ describe("the demo's identity provider", () => {
     for (const email of ['ada.lovelace@engine.test', 'grace@navy.test']) {
       const begun = { redirectTo: '/', loginHint: email, browser: BROWSER };
       const url = await walkToCallback(await providers.begin('corp', begun), REDIRECT_URI);
-      const { identity } = await providers.complete({ url, browser: BROWSER });
+      const { identity } = await complete(providers, { url, browser: BROWSER });
       expect(identity).toMatchObject({ email, issuer: idp.issuer });
       expect(identity.subject).not.toContain('@');
     }

@@ -3,7 +3,7 @@ import { discoverProvider } from '#domain/identity-providers/provider-discovery.
 import { UpstreamHttp } from '#domain/identity-providers/upstream-http.js';
 import { changed, type Misbehaviour } from '../support/fake-idp.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
-import { upstreamSuite, BROWSER, fakeIdp, settingsOf } from '../support/upstream.js';
+import { upstreamSuite, BROWSER, complete, fakeIdp, settingsOf } from '../support/upstream.js';
 
 const { connect, problemsOf } = upstreamSuite();
 
@@ -117,7 +117,7 @@ describe('discovery at startup', () => {
 
     const providers = await connect([settings], [authority.ca]);
     const url = await providers.begin('corp', { redirectTo: '/', browser: BROWSER });
-    const { identity } = await providers.complete({ url: idp.authorize(url), browser: BROWSER });
+    const { identity } = await complete(providers, { url: idp.authorize(url), browser: BROWSER });
     expect(identity.issuer).toBe(idp.issuer);
   });
 

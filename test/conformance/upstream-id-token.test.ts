@@ -1,7 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { changed, type Json, type Misbehaviour } from '../support/fake-idp.js';
-import { upstreamSuite, BROWSER, fakeIdp, refusal, settingsOf } from '../support/upstream.js';
+import {
+  upstreamSuite,
+  BROWSER,
+  complete,
+  fakeIdp,
+  refusal,
+  settingsOf,
+} from '../support/upstream.js';
 
 const { connect, signIn } = upstreamSuite();
 
@@ -38,6 +45,24 @@ describe('the ID token (OIDC Core §3.1.3.7)', () => {
       document: changed({ id_token_signing_alg_values_supported: ['HS256', 'ES256'] }),
     };
     expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+  });
+
+  it('10.22 signed with a key that the provider rotated to a moment ago is accepted at once', async () => {
+    const idp = await fakeIdp();
+    const providers = await connect([settingsOf(idp)]);
+    const comesBack = async () => {
+      const url = await providers.begin('corp', { redirectTo: '/', browser: BROWSER });
+      return complete(providers, { url: idp.authorize(url), browser: BROWSER });
+    };
+    await comesBack();
+    await comesBack();
+    expect(idp.keySetRequests).toBe(1);
+    await idp.rotateKey();
+    expect((await comesBack()).identity.email).toBe('ada@engine.test');
+    expect(idp.keySetRequests).toBe(2);
+    await idp.rotateKey();
+    expect((await refusal(comesBack())).code).toBe('sign_in_failed'); // for the rest of five seconds
+    expect(idp.keySetRequests).toBe(2);
   });
 
   it('that is missing is refused', async () => {
@@ -117,7 +142,7 @@ describe("a provider's own fault is upstream_unavailable, never the person's", (
     const providers = await connect([settingsOf(idp)]);
     const url = idp.authorize(await providers.begin('corp', { redirectTo: '/', browser: BROWSER }));
     await idp.close();
-    const error = await refusal(providers.complete({ url, browser: BROWSER }));
+    const error = await refusal(complete(providers, { url, browser: BROWSER }));
     expect(error.code).toBe('upstream_unavailable');
   });
 });

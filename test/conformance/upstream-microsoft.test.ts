@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { changed, type FakeIdp, type Json } from '../support/fake-idp.js';
-import { upstreamSuite, fakeIdp, refusal } from '../support/upstream.js';
+import { fakeIdp, refusal, settingsOf, upstreamSuite } from '../support/upstream.js';
 
-const { signIn } = upstreamSuite();
+const { problemsOf, signIn } = upstreamSuite();
 
+const PERSONAL = '9188040d-6c67-4c5b-b112-36a304b66dad';
 const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47';
 
 /** Microsoft's multi-tenant provider, whose tokens differ from the right ones by what `wrong` says. */
@@ -45,14 +46,36 @@ describe('the "organizations" v2.0 issuer of Microsoft', () => {
       'whose issuer is the template itself',
       (origin) => ({ iss: `${origin}/{tenantid}/v2.0`, tid: '{tenantid}' }),
     ],
+    ...['organizations', 'common', 'consumers'].map((tid): [string, (origin: string) => Json] => [
+      `10.22 of the tenant "${tid}"`,
+      (origin) => ({ iss: `${origin}/${tid}/v2.0`, tid }),
+    ]),
     ['whose issuer is another host', () => ({ iss: `https://evil.test/${TENANT}/v2.0` })],
   ])('refuses a token %s', async (_what, wrong) => {
     expect((await refusal(signIn(await microsoft(wrong)))).code).toBe('sign_in_failed');
   });
 
+  it.each([PERSONAL, PERSONAL.toUpperCase()])(
+    '10.22 refuses the tenant of personal accounts (%s)',
+    async (tid) => {
+      const idp = await microsoft((origin) => ({ iss: `${origin}/${tid}/v2.0`, tid }));
+      expect((await refusal(signIn(idp))).code).toBe('sign_in_refused');
+    },
+  );
+
   it('refuses an e-mail without xms_edov, naming the optional claim to add', async () => {
     const error = await refusal(signIn(await microsoft(() => ({ xms_edov: undefined }))));
     expect(error.code).toBe('sign_in_refused');
     expect(error.detail).toContain('xms_edov');
+  });
+});
+
+describe("the issuer of Microsoft's personal accounts", () => {
+  it.each([PERSONAL, 'consumers'])('10.22 stops the start (%s)', async (tenant) => {
+    const idp = await fakeIdp();
+    const issuer = `https://login.microsoftonline.com/${tenant}/v2.0`;
+    expect(await problemsOf({ ...settingsOf(idp), issuer })).toEqual([
+      expect.stringContaining('SVC_IDP_CORP_ISSUER: the issuer of'),
+    ]);
   });
 });

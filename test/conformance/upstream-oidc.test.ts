@@ -4,6 +4,7 @@ import {
   upstreamSuite,
   BASE_URL,
   BROWSER,
+  complete,
   fakeIdp,
   refusal,
   settingsOf,
@@ -55,7 +56,7 @@ describe('the callback', () => {
     const url = await providers.begin('corp', { redirectTo: '/keys?tab=1', browser: BROWSER });
     const back = idp.authorize(url);
     back.host = 'evil.test'; // a Host header is not to be believed
-    expect(await providers.complete({ url: back, browser: BROWSER })).toEqual({
+    expect(await complete(providers, { url: back, browser: BROWSER })).toEqual({
       redirectTo: '/keys?tab=1',
       identity: {
         provider: 'corp',
@@ -100,10 +101,10 @@ describe('the callback', () => {
       { url: stateless, browser: BROWSER },
     ];
     for (const attempt of attempts) {
-      expect((await refusal(providers.complete(attempt))).code).toBe('invalid_state');
+      expect((await refusal(complete(providers, attempt))).code).toBe('invalid_state');
     }
-    await providers.complete({ url: back, browser: BROWSER });
-    const replay = providers.complete({ url: back, browser: BROWSER });
+    await complete(providers, { url: back, browser: BROWSER });
+    const replay = complete(providers, { url: back, browser: BROWSER });
     expect((await refusal(replay)).code).toBe('invalid_state');
     expect(idp.tokenRequests).toHaveLength(1);
   });
@@ -113,7 +114,7 @@ describe('the callback', () => {
     const providers = await connect([settingsOf(idp)]);
     const url = idp.authorize(await providers.begin('corp', { redirectTo: '/', browser: BROWSER }));
     const all = await Promise.allSettled(
-      Array.from({ length: 20 }, () => providers.complete({ url, browser: BROWSER })),
+      Array.from({ length: 20 }, () => complete(providers, { url, browser: BROWSER })),
     );
     expect(all.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect(idp.tokenRequests).toHaveLength(1);
@@ -124,7 +125,7 @@ describe('the callback', () => {
     const providers = await connect([settingsOf(honest), settingsOf(evil, 'evil')]);
     const toEvil = await providers.begin('evil', { redirectTo: '/', browser: BROWSER });
     const back = honest.authorize(toEvil);
-    await refusal(providers.complete({ url: back, browser: BROWSER }));
+    await refusal(complete(providers, { url: back, browser: BROWSER }));
     expect(honest.tokenRequests).toHaveLength(0);
     expect(evil.tokenRequests).toHaveLength(1);
   });
@@ -136,7 +137,7 @@ describe('the callback', () => {
     const attackers = idp.authorize(await providers.begin('corp', options));
     const victims = idp.authorize(await providers.begin('corp', options));
     victims.searchParams.set('code', attackers.searchParams.get('code') ?? '');
-    const error = await refusal(providers.complete({ url: victims, browser: BROWSER }));
+    const error = await refusal(complete(providers, { url: victims, browser: BROWSER }));
     expect(error.code).toBe('sign_in_failed');
   });
 

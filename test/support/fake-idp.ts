@@ -54,9 +54,19 @@ export interface FakeIdp {
   readonly clientSecret: string;
   misbehaviour: Misbehaviour;
   readonly tokenRequests: TokenRequest[];
+  /** How often its key set was fetched. */
+  keySetRequests: number;
+  /** Signs with a new key, the only one that is published from now on. */
+  rotateKey(): Promise<void>;
   /** Signs a person in without a browser: from the URL the browser was sent to, to the one it comes back with. */
   authorize(url: URL): URL;
   close(): Promise<void>;
+}
+
+async function newKey() {
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  const kid = randomUUID();
+  return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig', kid } };
 }
 
 /** Starts an OpenID provider that does exactly what it is told, wrong things included. */
@@ -68,8 +78,8 @@ export async function startFakeIdp(
     readonly tls?: { readonly key: string; readonly cert: string };
   } = {},
 ): Promise<FakeIdp> {
-  const [own, foreign] = await Promise.all([generateKeyPair('ES256'), generateKeyPair('ES256')]);
-  const jwk = { ...(await exportJWK(own.publicKey)), alg: 'ES256', use: 'sig', kid: 'fake' };
+  const foreign = await generateKeyPair('ES256');
+  let own = await newKey();
   // A client that hung up while we were slow is not our trouble.
   const answer: RequestListener = (req, res) => void serve(req, res).catch(() => res.destroy());
   const server = options.tls ? createHttpsServer(options.tls, answer) : createHttpServer(answer);
@@ -84,6 +94,10 @@ export async function startFakeIdp(
     clientSecret: 'the client secret: 100% + more',
     misbehaviour: options.misbehaviour ?? {},
     tokenRequests: [],
+    keySetRequests: 0,
+    async rotateKey() {
+      own = await newKey();
+    },
     authorize(url) {
       const code = randomUUID();
       codes.set(code, url.searchParams);
@@ -111,7 +125,10 @@ export async function startFakeIdp(
       const { discovery, document: rewrite } = idp.misbehaviour;
       return discovery ?? { status: 200, body: rewrite ? rewrite(document) : document };
     },
-    '/jwks': () => idp.misbehaviour.jwks ?? { status: 200, body: { keys: [jwk] } },
+    '/jwks': () => {
+      idp.keySetRequests += 1;
+      return idp.misbehaviour.jwks ?? { status: 200, body: { keys: [own.jwk] } };
+    },
     '/userinfo': () => ({ status: 200, body: idp.misbehaviour.userinfo }),
     '/token': async (form, authorization) => {
       idp.tokenRequests.push({ authorization, form: Object.fromEntries(form) });
@@ -156,7 +173,7 @@ export async function startFakeIdp(
     }
     const { privateKey } = signature === 'right' ? own : foreign;
     return new CompactSign(payload)
-      .setProtectedHeader({ alg: 'ES256', kid: 'fake' })
+      .setProtectedHeader({ alg: 'ES256', kid: own.jwk.kid })
       .sign(privateKey);
   }
 

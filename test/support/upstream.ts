@@ -84,11 +84,21 @@ export function upstreamSuite(): UpstreamSuite {
     async signIn(idp) {
       const providers = await suite.connect([settingsOf(idp)]);
       const url = await providers.begin('corp', { redirectTo: '/keys', browser: BROWSER });
-      const { identity } = await providers.complete({ url: idp.authorize(url), browser: BROWSER });
+      const callback = { url: idp.authorize(url), browser: BROWSER };
+      const { identity } = await complete(providers, callback);
       return identity;
     },
   };
   return suite;
+}
+
+/** Completes a sign-in: from the provider's redirect to the person, and to where the browser was going. */
+export async function complete(
+  providers: IdentityProviders,
+  callback: { readonly url: URL; readonly browser: string },
+): Promise<{ readonly identity: UpstreamIdentity; readonly redirectTo: string }> {
+  const returned = await providers.resume(callback);
+  return { identity: await returned.identify(), redirectTo: returned.redirectTo };
 }
 
 /** The error with which an attempt is refused. */

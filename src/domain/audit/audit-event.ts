@@ -10,6 +10,8 @@ export const AUDIT_CLASS = {
   email_changed: 'auth',
   identity_bound: 'auth',
   identity_bind_refused: 'auth',
+  upstream_login: 'auth',
+  upstream_login_refused: 'auth',
   device_approved: 'auth',
   ssh_credential: 'oauth',
   token_exchange: 'oauth',

@@ -12,6 +12,10 @@ const MICROSOFT_HOSTS = new Set([
 
 const COMMON = /\/common\/v2\.0\/?$/i;
 const ORGANIZATIONS = /\/organizations(?=\/v2\.0$)/;
+/** The tenant that every personal account belongs to: its members vouch for themselves alone. */
+const PERSONAL_ACCOUNTS = '9188040d-6c67-4c5b-b112-36a304b66dad';
+/** Names that stand for many tenants, and so for none. */
+const NO_TENANT = /^(?:common|organizations|consumers)$/i;
 const PLACEHOLDER = /(?:\{|%7B)tenantid(?:\}|%7D)/i;
 
 /** Whether Microsoft issues the tokens, who vouches for an e-mail by `xms_edov` instead of `email_verified`. */
@@ -37,8 +41,21 @@ export function normalizeTemplate(documentIssuer: string): string {
   return documentIssuer.replace(PLACEHOLDER, '{tenantid}');
 }
 
-/** Whether an ID token's `iss` is the template with its own `tid`: no tenant speaks for another. */
+/** Whether an ID token's `iss` is the template with its own `tid`, one tenant: no tenant speaks for another. */
 export function issuedByOwnTenant(template: string, iss: unknown, tid: unknown): boolean {
-  const isName = typeof tid === 'string' && /^[\w.-]+$/.test(tid);
-  return isName && iss === template.replace('{tenantid}', tid);
+  const isTenant = typeof tid === 'string' && /^[\w.-]+$/.test(tid) && !NO_TENANT.test(tid);
+  return isTenant && iss === template.replace('{tenantid}', tid);
+}
+
+/** Whether a `tid` is the tenant of Microsoft's personal accounts. */
+export function isOfPersonalAccounts(tid: unknown): boolean {
+  return typeof tid === 'string' && tid.toLowerCase() === PERSONAL_ACCOUNTS;
+}
+
+/** Whether it is the issuer of Microsoft's personal accounts. */
+export function isPersonalIssuer(issuer: string): boolean {
+  const names = new URL(issuer).pathname.toLowerCase().split('/');
+  return (
+    isMicrosoftIssuer(issuer) && (names.includes(PERSONAL_ACCOUNTS) || names.includes('consumers'))
+  );
 }

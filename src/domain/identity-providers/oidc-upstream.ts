@@ -2,8 +2,14 @@ import * as client from 'openid-client';
 import { z } from 'zod';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { issuedByOwnTenant, tenantTemplate } from './microsoft-issuer.js';
+import {
+  isMicrosoftIssuer,
+  isOfPersonalAccounts,
+  issuedByOwnTenant,
+  tenantTemplate,
+} from './microsoft-issuer.js';
 import { discoverProvider, type ProviderMetadata } from './provider-discovery.js';
+import { ProviderKeys } from './provider-keys.js';
 import { signInFailure } from './sign-in-failure.js';
 import type { UpstreamHttp } from './upstream-http.js';
 import { identityFromClaims, type Claims, type UpstreamIdentity } from './upstream-identity.js';
@@ -25,6 +31,7 @@ export class OidcUpstream implements UpstreamProvider {
     private readonly redirectUri: string,
     private readonly metadata: ProviderMetadata,
     private readonly configuration: client.Configuration,
+    private readonly keys: ProviderKeys,
   ) {
     this.slug = settings.slug;
     this.name = settings.name;
@@ -45,11 +52,13 @@ export class OidcUpstream implements UpstreamProvider {
     const configuration = await configure(settings, metadata);
     configuration[client.customFetch] = http.fetch;
     configuration.timeout = http.answerTimeout;
-    // TLS alone would do for the code flow (OpenID Connect Core 1.0 §3.1.3.7); the signature is checked all the same.
-    client.enableNonRepudiationChecks(configuration);
     // Discovery lets http pass for a loopback issuer alone.
     if (metadata.issuer.startsWith('http:')) client.allowInsecureRequests(configuration);
-    return new OidcUpstream(settings, redirectUri, metadata, configuration);
+    const keys = new ProviderKeys(
+      { uri: metadata.jwks_uri, algorithms: metadata.id_token_signing_alg_values_supported },
+      http,
+    );
+    return new OidcUpstream(settings, redirectUri, metadata, configuration, keys);
   }
 
   remember(): Remembered {
@@ -88,10 +97,18 @@ export class OidcUpstream implements UpstreamProvider {
       pkceCodeVerifier: codeVerifier,
       idTokenExpected: true,
     });
+    // TLS alone would do for the code flow (OpenID Connect Core 1.0 §3.1.3.7); the signature is checked all the same.
+    await this.keys.verify(tokens.id_token ?? '');
     const claims: Claims = tokens.claims() ?? {};
     const template = tenantTemplate(this.settings.issuer);
     if (template && !issuedByOwnTenant(template, claims['iss'], claims['tid'])) {
       throw new DomainError('sign_in_failed', 'The identity provider speaks for another tenant.');
+    }
+    if (isMicrosoftIssuer(this.settings.issuer) && isOfPersonalAccounts(claims['tid'])) {
+      throw new DomainError(
+        'sign_in_refused',
+        'Personal Microsoft accounts cannot sign in here. Use the account of your organization.',
+      );
     }
     if (claims['email'] !== undefined || !this.metadata.userinfo_endpoint) return claims;
     const more = await client.fetchUserInfo(

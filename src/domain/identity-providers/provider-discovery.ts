@@ -2,7 +2,12 @@ import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/http/loopback.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
-import { isCommonIssuer, normalizeTemplate, tenantTemplate } from './microsoft-issuer.js';
+import {
+  isCommonIssuer,
+  isPersonalIssuer,
+  normalizeTemplate,
+  tenantTemplate,
+} from './microsoft-issuer.js';
 import type { UpstreamHttp } from './upstream-http.js';
 
 /** Signatures only the provider can make: neither `none` nor an HMAC under the secret that we know too. */
@@ -11,6 +16,8 @@ const ASYMMETRIC = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
 const SECRET_METHOD = /^client_secret_(?:basic|post)$/;
 const COMMON_REFUSED =
   'the multi-tenant "common" v2.0 issuer is not supported; use the issuer of your tenant, or "organizations"';
+const PERSONAL_REFUSED =
+  'the issuer of Microsoft\'s personal accounts is not supported; use the issuer of your tenant, or "organizations"';
 
 const endpoint = z.string().refine((text) => URL.canParse(text), 'is not a URL');
 const DOCUMENT = z.object({
@@ -81,6 +88,7 @@ export async function discoverProvider(
 function issuerProblem(issuer: string): string | undefined {
   if (!isHttpsOrLoopback(issuer)) return 'must be https (http only for localhost)';
   if (isCommonIssuer(issuer)) return COMMON_REFUSED;
+  if (isPersonalIssuer(issuer)) return PERSONAL_REFUSED;
   const { search, hash, username, password } = new URL(issuer);
   return search || hash || username || password
     ? 'must have no query, fragment or credentials'

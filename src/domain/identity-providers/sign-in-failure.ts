@@ -1,5 +1,7 @@
+import { errors } from 'jose';
 import * as client from 'openid-client';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { toSingleLine } from '#platform/http/single-line.js';
 
 /** What openid-client calls an answer that arrived whole and must not be believed. */
 const NOT_BELIEVED = new Set([
@@ -17,7 +19,7 @@ const TROUBLE = new Set(['server_error', 'temporarily_unavailable']);
  * What a client is told when a sign-in fails: nothing that the provider or the browser wrote goes into the text.
  * The other side's faults (network, 5xx, our own credentials refused) are `upstream_unavailable`.
  *
- * @returns the error to throw; one that openid-client did not make comes back as it is
+ * @returns the error to throw; one that no library made comes back as it is
  */
 export function signInFailure(error: unknown): unknown {
   const cause = error;
@@ -32,6 +34,7 @@ export function signInFailure(error: unknown): unknown {
   if (error instanceof client.ClientError && NOT_BELIEVED.has(error.code ?? '')) {
     return failed('Its answer could not be verified.', cause);
   }
+  if (error instanceof errors.JOSEError) return failed('Its answer could not be verified.', cause);
   const isFault =
     error instanceof client.ClientError ||
     error instanceof client.ResponseBodyError ||
@@ -44,7 +47,51 @@ function failed(what: string, cause: unknown): DomainError {
   return new DomainError('sign_in_failed', detail, { cause });
 }
 
-function unavailable(cause: unknown): DomainError {
+/** The error for a fault of the provider or of the way to it. */
+export function unavailable(cause: unknown): DomainError {
   const detail = 'The identity provider cannot be used at the moment. Try again later.';
   return new DomainError('upstream_unavailable', detail, { cause });
+}
+
+/** The most characters of each text of a provider that the log keeps. */
+const LONGEST_TEXT = 200;
+
+/** What the log says of a failed sign-in: the texts of the provider come clean and short. */
+export interface FailureReport {
+  /** The provider's `error` and `error_description` (RFC 6749 §4.1.2.1, §5.2). */
+  readonly error?: string;
+  readonly errorDescription?: string;
+  /** Why its answer was not believed, or could not be had. */
+  readonly reason?: string;
+}
+
+/** Reports why a sign-in failed, for the log and never for a page. */
+export function reportOf(failure: unknown): FailureReport {
+  const cause = failure instanceof DomainError ? (failure.cause ?? failure) : failure;
+  if (
+    cause instanceof client.AuthorizationResponseError ||
+    cause instanceof client.ResponseBodyError
+  ) {
+    return {
+      ...textOf('error', cause.error),
+      ...textOf('errorDescription', cause.error_description),
+    };
+  }
+  if (cause instanceof client.WWWAuthenticateChallengeError) {
+    const { error, error_description: description } = cause.cause[0]?.parameters ?? {};
+    return {
+      ...textOf('error', error),
+      ...textOf('errorDescription', description),
+      ...textOf('reason', cause.message),
+    };
+  }
+  if (cause instanceof DomainError) return textOf('reason', cause.detail);
+  if (!(cause instanceof Error)) return {};
+  const below = cause.cause instanceof Error ? `: ${cause.cause.message}` : '';
+  return textOf('reason', `${cause.message}${below}`);
+}
+
+function textOf<Name extends keyof FailureReport>(name: Name, text: unknown): FailureReport {
+  const clean = typeof text === 'string' ? toSingleLine(text, LONGEST_TEXT) : null;
+  return clean === null ? {} : { [name]: clean };
 }

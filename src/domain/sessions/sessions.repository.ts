@@ -106,6 +106,13 @@ export class SessionsRepository {
     return ended.length === 1;
   }
 
+  /** Keeps a session alive until the transaction ends; false when it had ended already. The row of its user comes first. */
+  async hold(tx: EntityManager, id: string): Promise<boolean> {
+    const held = await sql<{ id: string }>(tx)`
+      SELECT id FROM sessions WHERE id = ${id} AND expires_at > now() FOR SHARE`;
+    return held.length === 1;
+  }
+
   /**
    * Ends every session of a user, and with it every grant, code and token that hangs on one; then what else the OAuth library
    * keeps of them (an interaction, its own browser session). In that order, as whoever ends a grant takes it before what hangs

@@ -40,6 +40,11 @@ export class Sessions {
     return this.repository.delete(tx, id);
   }
 
+  /** Keeps a session alive until the transaction ends, the row of its user locked before; false when it had ended. */
+  hold(tx: EntityManager, id: string): Promise<boolean> {
+    return this.repository.hold(tx, id);
+  }
+
   /** Renews `auth_time` after a step-up, and nothing else; false when the session had ended. */
   renewAuthTime(tx: EntityManager, id: string, authTime: Date): Promise<boolean> {
     return this.repository.renewAuthTime(tx, id, authTime);

@@ -8,11 +8,16 @@ import { ChangeEmail } from './change-email.service.js';
 import { domainOfEmail } from './email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
 
-/** Whom an upstream identity stands for. */
+/** The user an upstream identity stands for; `orgId` is the organization that an unknown or refused person comes to. */
 export type Person =
   | { readonly kind: 'known'; readonly user: User }
-  | { readonly kind: 'nobody yet' }
-  | { readonly kind: 'refused'; readonly reason: string; readonly user?: User };
+  | { readonly kind: 'nobody yet'; readonly orgId: string | null }
+  | {
+      readonly kind: 'refused';
+      readonly reason: string;
+      readonly user?: User;
+      readonly orgId: string | null;
+    };
 
 const DEACTIVATED = 'This account is deactivated.';
 
@@ -29,18 +34,23 @@ export class ResolvePerson {
     private readonly audit: AuditLog,
   ) {}
 
+  /** The user to whom an identity is bound. */
+  bound(tx: EntityManager, { issuer, subject }: UpstreamIdentity): Promise<User | undefined> {
+    return this.users.findByIdentity(tx, issuer, subject);
+  }
+
   /** Resolves an identity, and binds it where it stands for a member who is not bound yet. */
   async resolve(
     tx: EntityManager,
     identity: UpstreamIdentity,
     origin: AuditOrigin,
   ): Promise<Person> {
-    const bound = await this.users.findByIdentity(tx, identity.issuer, identity.subject);
+    const bound = await this.bound(tx, identity);
     if (!bound) return this.#unbound(tx, identity, origin);
     // Judged under the row's lock: a de-provisioning that was a moment faster has ended this account.
     const user = await this.users.lock(tx, bound.id);
-    if (!user) return { kind: 'refused', reason: 'This account was removed.' };
-    if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user };
+    if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
+    if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
     await this.changeEmail.followUpstream(tx, user, identity.email, origin);
     return { kind: 'known', user };
   }
@@ -52,11 +62,12 @@ export class ResolvePerson {
   ): Promise<Person> {
     const domain = domainOfEmail(identity.email);
     const organization = await this.organizations.findByDomain(tx, domain, identity);
-    if (!organization) return { kind: 'nobody yet' };
+    if (!organization) return { kind: 'nobody yet', orgId: null };
     const member = await this.users.lockMember(tx, organization.id, identity.email);
     const refused = (reason: string): Person => ({
       kind: 'refused',
       reason,
+      orgId: organization.id,
       ...(member ? { user: member } : {}),
     });
     if (!organization.acceptsProvider) {
@@ -65,12 +76,12 @@ export class ResolvePerson {
     if (!member) {
       return organization.provisioned
         ? refused('Your organization provisions its people itself: ask its administrator.')
-        : { kind: 'nobody yet' };
+        : { kind: 'nobody yet', orgId: organization.id };
     }
     if (!member.active) return refused(DEACTIVATED);
     if (!(await this.users.bindIdentity(tx, member.id, identity))) {
       // Bound by another sign-in of the same person a moment ago, or somebody else's for good.
-      const bound = await this.users.findByIdentity(tx, identity.issuer, identity.subject);
+      const bound = await this.bound(tx, identity);
       if (bound?.id === member.id) return { kind: 'known', user: bound };
       return refused('This account is bound to another sign-in.');
     }

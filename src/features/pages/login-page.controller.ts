@@ -51,6 +51,7 @@ export class LoginPageController {
         redirectTo,
         loginHint: query.login_hint,
         browser: this.cookies.ensureBrowserSecret(request, response),
+        crossSite: isCrossSite(request),
       });
       response.redirect(303, upstream.href);
       return;
@@ -69,6 +70,12 @@ export class LoginPageController {
     });
     response.type('html').send(html);
   }
+}
+
+/** Whether a page of another site sent the browser here (Fetch Metadata): `none` is the address bar or a bookmark. */
+function isCrossSite(request: Request): boolean {
+  const site = request.headers['sec-fetch-site'];
+  return site !== undefined && site !== 'same-origin' && site !== 'none';
 }
 
 /** What of certification's two forms names the login that waits, where one does. */

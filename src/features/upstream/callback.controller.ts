@@ -37,14 +37,14 @@ export class CallbackController {
       response.setHeader('Allow', 'GET');
       throw new DomainError('method_not_allowed', 'Only GET works here.');
     }
-    const { identity, redirectTo } = await this.providers.complete({
+    const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
       // Without the cookie nothing fits: a state is bound to the browser that asked for it.
       browser: this.cookies.browserSecret(request) ?? '',
     });
-    const { session, next } = await this.people.signIn(identity, origin, previous?.id);
-    this.cookies.set(response, session);
-    const query = new URLSearchParams({ redirect_to: redirectTo });
+    const { session, next } = await this.people.signIn(returned, origin, previous);
+    if (session) this.cookies.set(response, session);
+    const query = new URLSearchParams({ redirect_to: returned.redirectTo });
     response.redirect(303, `${this.#baseUrl}/${next}?${query.toString()}`);
   }
 }
