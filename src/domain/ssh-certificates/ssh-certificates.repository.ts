@@ -134,22 +134,19 @@ export class SshCertificatesRepository {
     let total = 0;
     let after = '-1';
     for (;;) {
-      const [batch] = await sql<{ revoked: number; last: string | null }>(tx)`
-        WITH batch AS MATERIALIZED (
+      // Certificates that others revoke meanwhile do not count towards the limit: a short batch is the last one.
+      const batch = await sql<{ serial: string }>(tx)`
+        UPDATE ssh_certificates
+        SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
+        WHERE serial IN (
           SELECT serial FROM ssh_certificates
           WHERE user_id = ${userId} AND revoked_at IS NULL AND serial > ${after}::bigint
-          ORDER BY serial LIMIT ${BATCH}
-        ), revoked AS (
-          UPDATE ssh_certificates c
-          SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
-          FROM batch b
-          WHERE c.serial = b.serial AND c.revoked_at IS NULL
-          RETURNING c.serial
+          ORDER BY serial LIMIT ${BATCH} FOR UPDATE
         )
-        SELECT (SELECT count(*)::int FROM revoked) AS revoked, max(serial) AS last FROM batch`;
-      total += batch?.revoked ?? 0;
-      if (!batch?.last) return total;
-      after = batch.last;
+        RETURNING serial`;
+      total += batch.length;
+      if (batch.length < BATCH) return total;
+      after = String(batch.reduce((most, { serial }) => Math.max(most, Number(serial)), 0));
     }
   }
 }
