@@ -91,7 +91,7 @@ export function reportOf(failure: unknown): FailureReport {
   return textOf('reason', `${cause.message}${below}`);
 }
 
-function textOf<Name extends keyof FailureReport>(name: Name, text: unknown): FailureReport {
+function textOf(name: keyof FailureReport, text: unknown): FailureReport {
   const clean = typeof text === 'string' ? toSingleLine(text, LONGEST_TEXT) : null;
   return clean === null ? {} : { [name]: clean };
 }
