@@ -142,7 +142,7 @@ function expectOurHeaders(answer: RawAnswer): void {
 
 const PROBLEM = 'application/problem+json; charset=utf-8';
 const PAGE = 'text/html; charset=utf-8';
-const SCIM = 'application/scim+json; charset=utf-8';
+const SCIM = 'application/scim+json';
 const OAUTH = 'application/json; charset=utf-8';
 
 describe('bodies', () => {

@@ -149,23 +149,19 @@ describe('names that mean something to JavaScript', () => {
 
   it('are unknown attributes in paths', async () => {
     for (const name of NAMES) {
-      for (const path of [
-        name,
-        `${name}.polluted`,
-        `name.${name}`,
-        `emails.${name}`,
-        `urn:x:${name}`,
-      ]) {
+      for (const path of [name, `${name}.polluted`, `name.${name}`, `emails.${name}`]) {
         for (const op of ['add', 'replace', 'remove']) {
           const answer = await tenant.send(
             'PATCH',
             `/Users/${user.id}`,
             patchOf({ op, path, value: 'x' }),
           );
-          expect([path, answer.status]).toEqual([path, 200]);
-          expect(answer.json.title).toBe('kept');
+          expectScimError(answer, 400, 'invalidPath');
         }
       }
+      const elsewhere = patchOf({ op: 'replace', path: `urn:x:${name}`, value: 'x' });
+      const ignored = await tenant.send('PATCH', `/Users/${user.id}`, elsewhere);
+      expect([name, ignored.status, ignored.json.title]).toEqual([name, 200, 'kept']);
       const chosen = patchOf({ op: 'add', path: `emails[${name} eq "x"].value`, value: 'x' });
       expectScimError(
         await tenant.send('PATCH', `/Users/${user.id}`, chosen),
@@ -287,7 +283,7 @@ describe('ids, numbers and lists where they do not belong', () => {
     ['userName', [['a']]],
     ['userName', {}],
     ['externalId', ['a']],
-    ['externalId', 42],
+    ['externalId', true],
     ['name', [['a']]],
     ['name', { givenName: ['a'] }],
     ['emails', 42],

@@ -225,9 +225,10 @@ describe('§3.5.2 the examples of PATCH', () => {
     expect(several.json).toMatchObject(value);
   });
 
-  it('§3.5.2.3 a replace whose filter matches nothing is noTarget', async () => {
+  it('§3.5.2.3 a replace of a whole value whose filter matches nothing is noTarget', async () => {
     const { id } = await newUser();
-    const operation = { op: 'replace', path: 'addresses[type eq "work"].country', value: 'US' };
+    const path = 'addresses[type eq "work"]';
+    const operation = { op: 'replace', path, value: { country: 'US' } };
     expectScimError(await patch(`/Users/${id}`, operation), 400, 'noTarget');
   });
 

@@ -40,7 +40,7 @@ export function invalidValue(path: string, problem: string): DomainError {
 }
 
 /**
- * Reads a value without parts. Booleans may be strings in any case; nothing else is coerced.
+ * Reads a value without parts. Booleans may be strings in any case, and texts may be numbers; nothing else is coerced.
  * @returns undefined for an empty one
  * @throws DomainError `invalid_value`
  */
@@ -51,12 +51,27 @@ export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleV
     if (value === undefined) throw invalidValue(path, 'must be true or false');
     return value;
   }
-  if (typeof raw !== 'string') throw invalidValue(path, 'must be a string');
-  if (raw.length > MAX_TEXT) {
+  const text = of.type === 'string' ? (textOfNumber(raw) ?? raw) : raw;
+  if (typeof text !== 'string') throw invalidValue(path, 'must be a string');
+  if (text.length > MAX_TEXT) {
     throw invalidValue(path, `must not be longer than ${MAX_TEXT} characters`);
   }
-  if (!isStorable(raw)) throw invalidValue(path, 'contains a character that cannot be stored');
-  return raw;
+  if (!isStorable(text)) throw invalidValue(path, 'contains a character that cannot be stored');
+  if (of.type === 'binary' && !isBase64(text)) throw invalidValue(path, 'must be base64');
+  return text;
+}
+
+/** The text of a number that stands where a text is meant; undefined for one that JSON may have rounded. */
+function textOfNumber(raw: unknown): string | undefined {
+  if (typeof raw !== 'number' || Math.abs(raw) > Number.MAX_SAFE_INTEGER) return undefined;
+  return String(raw);
+}
+
+/** Base64 as RFC 7643 §2.3.6 has it: the padding may be left out, and no other character may stand in it. */
+function isBase64(text: string): boolean {
+  const [, digits = '', padding = ''] = /^([A-Za-z0-9+/]+)(={0,2})$/.exec(text) ?? [];
+  if (digits === '' || digits.length % 4 === 1) return false;
+  return padding === '' || (digits.length + padding.length) % 4 === 0;
 }
 
 /** A sub-attribute a client named, and what it gave it; undefined for an empty value. */

@@ -1,5 +1,6 @@
 import { GROUP_ATTRIBUTES } from './attributes/group-schema.js';
-import { invalidValue, isEmpty, readParts } from './attribute-value.js';
+import { asciiLowerCase } from '#platform/config/ascii.js';
+import { invalidValue, isEmpty, isObject, readParts } from './attribute-value.js';
 
 const MEMBERS = GROUP_ATTRIBUTES.find(({ name }) => name === 'members');
 const MAX_ID = 512;
@@ -7,7 +8,8 @@ const MAX_ID = 512;
 /**
  * The ids in a list of members, each once: of objects their `value`, or the strings themselves. Whether there are such
  * users is for whoever loads them to say.
- * @throws DomainError `invalid_value` for one without an id: a member that was not understood is never skipped
+ * @throws DomainError `invalid_value` for one without an id, or for a group: a member that was not understood is never
+ * skipped
  */
 export function memberIds(raw: unknown): string[] {
   if (isEmpty(raw)) return [];
@@ -16,9 +18,25 @@ export function memberIds(raw: unknown): string[] {
 }
 
 function memberId(raw: unknown): string {
-  const parts = MEMBERS && !Array.isArray(raw) ? readParts(MEMBERS, raw) : [];
-  const id = parts.find(([{ name }]) => name === 'value')?.[1];
+  // An id is no text that a client may write as a number.
+  const isNumbered = isObject(raw) && Object.values(raw).some((part) => typeof part === 'number');
+  const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? readParts(MEMBERS, raw) : [];
+  const [id, type] = ['value', 'type'].map(
+    (wanted) => parts.find(([{ name }]) => name === wanted)?.[1],
+  );
+  if (typeof type === 'string' && asciiLowerCase(type) === 'group') {
+    throw invalidValue('members', 'are users: a group cannot be in a group');
+  }
   if (typeof id !== 'string') throw invalidValue('members', 'must be a list of {"value": id}');
   if (id.length > MAX_ID) throw invalidValue('members', 'has an id that is too long');
   return id;
+}
+
+/** The list of members in the value of an operation whose path is `members`; some clients write the name again around it. */
+export function listOfMembers(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value);
+  const [[name, inner] = []] = entries;
+  const isWrapped = entries.length === 1 && asciiLowerCase(name ?? '') === 'members';
+  return isWrapped && typeof inner === 'object' && inner !== null ? inner : value;
 }

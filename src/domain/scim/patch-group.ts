@@ -1,7 +1,8 @@
+import { asciiLowerCase } from '#platform/config/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, readSimple } from './attribute-value.js';
 import type { Filter } from './filter.js';
-import { memberIds } from './member-ids.js';
+import { listOfMembers, memberIds } from './member-ids.js';
 import { isAllowed } from './patch.js';
 import { changesOf, type Change, type PatchOperation } from './patch-operations.js';
 import { groupText } from './resource.js';
@@ -54,7 +55,7 @@ function newText({ op, path: { target }, value }: Change): string | undefined {
   return groupText(target.path, text);
 }
 
-function memberChanges({ op, path: { target, filter }, value }: Change): MemberChange[] {
+function memberChanges({ op, path: { target, filter }, value: raw }: Change): MemberChange[] {
   if (target.sub || (filter && op !== 'remove')) {
     throw new DomainError(
       'invalid_path',
@@ -62,6 +63,7 @@ function memberChanges({ op, path: { target, filter }, value }: Change): MemberC
     );
   }
   if (filter) return [removal(filter)];
+  const value = listOfMembers(raw);
   if (op === 'add') return listed('add', memberIds(value));
   if (op === 'replace')
     return isEmpty(value) ? [{ kind: 'clear' }] : listed('replace', memberIds(value));
@@ -77,16 +79,26 @@ function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): Mem
 
 /** Members are chosen by their id: anything else would mean to load them. */
 function removal(filter: Filter): MemberChange {
-  const ids = (filter.kind === 'or' ? filter.operands : [filter]).map(idIn);
+  const ids = (filter.kind === 'or' ? filter.operands : [filter]).flatMap(idsIn);
   const [id] = ids;
   return ids.length === 1 && id !== undefined
     ? { kind: 'removeWhere', id }
     : { kind: 'remove', ids: [...new Set(ids)] };
 }
 
-function idIn(filter: Filter): string {
-  const isById =
-    filter.kind === 'compare' && filter.operator === 'eq' && filter.target.sub?.name === 'value';
-  if (!isById) throw new DomainError('invalid_filter', 'Members are chosen by value eq "id" only.');
-  return String(filter.value);
+/** The ids that a condition chooses: `value eq "id"`, also beside `type eq "User"`, which all members are. */
+function idsIn(filter: Filter): string[] {
+  const conditions = filter.kind === 'and' ? filter.operands : [filter];
+  const values = conditions.filter((condition) => isEqual(condition, 'value'));
+  const types = conditions.filter((condition) => isEqual(condition, 'type'));
+  const [id] = values;
+  if (!id || values.length > 1 || values.length + types.length < conditions.length) {
+    throw new DomainError('invalid_filter', 'Members are chosen by value eq "id" only.');
+  }
+  const areUsers = types.every(({ value }) => asciiLowerCase(String(value)) === 'user');
+  return areUsers ? [String(id.value)] : [];
+}
+
+function isEqual(filter: Filter, sub: string): filter is Extract<Filter, { kind: 'compare' }> {
+  return filter.kind === 'compare' && filter.operator === 'eq' && filter.target.sub?.name === sub;
 }

@@ -13,13 +13,16 @@ export interface PatchOperation {
 }
 
 const MAX_OPERATIONS = 1000;
+/** The schema of the message, in lower case. */
+const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
 
 /**
- * Reads the body of a PATCH. Its keys and `op` may be in any case.
+ * Reads the body of a PATCH. Its keys and `op` may be in any case, and it need not name its schema.
  * @throws DomainError `invalid_request` for what is no PATCH or has a key twice, `invalid_path` for a path that is no
- * text, `too_many`
+ * text, `invalid_value` for an `add` without a value, `too_many`
  */
 export function readOperations(body: unknown): PatchOperation[] {
+  checkSchemas(member(body, 'schemas'));
   const operations = member(body, 'operations');
   if (!Array.isArray(operations) || operations.length === 0) {
     throw new DomainError(
@@ -33,6 +36,14 @@ export function readOperations(body: unknown): PatchOperation[] {
   return operations.map(readOperation);
 }
 
+/** @throws DomainError `invalid_request` where the schemas name another message (RFC 7644 §3.5.2) */
+function checkSchemas(schemas: unknown): void {
+  if (schemas === undefined || schemas === null) return;
+  const named: unknown[] = [schemas].flat();
+  if (named.some((urn) => typeof urn === 'string' && asciiLowerCase(urn) === PATCH_OP)) return;
+  throw new DomainError('invalid_request', 'The schemas of a PATCH must name the PatchOp message.');
+}
+
 function readOperation(raw: unknown): PatchOperation {
   const named = member(raw, 'op');
   const op = typeof named === 'string' ? asciiLowerCase(named) : undefined;
@@ -44,7 +55,9 @@ function readOperation(raw: unknown): PatchOperation {
   if (!isAbsent && typeof path !== 'string') {
     throw new DomainError('invalid_path', 'path must be a string.');
   }
-  return { op, path: isAbsent ? undefined : path, value: member(raw, 'value') };
+  const value = member(raw, 'value');
+  if (op === 'add' && value === undefined) throw invalidValue('value', 'must be there for add');
+  return { op, path: isAbsent ? undefined : path, value };
 }
 
 function member(of: unknown, name: string): unknown {
@@ -64,8 +77,9 @@ export interface Change {
 }
 
 /**
- * What an operation does, attribute by attribute. What we do not know is left out, unless it mentions `vital`.
- * @throws DomainError `invalid_value` for an attribute that an object has twice
+ * What an operation does, attribute by attribute. Within objects, what we do not know is left out, unless it mentions
+ * `vital`; so is a path under the URN of a schema that we do not have.
+ * @throws DomainError `invalid_value` for an attribute that an object has twice, `invalid_path` for a path to nothing
  */
 export function changesOf(
   operation: PatchOperation,
@@ -83,7 +97,16 @@ export function changesOf(
     );
   }
   refuseMention(path, value, vital);
-  return path.kind === 'attribute' ? [{ op, path, value, isAimed: true }] : [];
+  if (path.kind === 'attribute') return [{ op, path, value, isAimed: true }];
+  if (isForeign(path.name, resource)) return [];
+  throw new DomainError('invalid_path', 'The path names no attribute.');
+}
+
+/** Whether a name lies under the URN of a schema that is none of ours: clients write extensions to every service alike. */
+function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
+  const isOurs = ({ id }: Schema) =>
+    name.startsWith(asciiLowerCase(id)) && /^[:.]|^$/.test(name.slice(id.length));
+  return name.startsWith('urn:') && ![core, ...extensions].some(isOurs);
 }
 
 /** Of two values for one attribute in an object, nobody can say which was meant. */

@@ -142,7 +142,12 @@ function changedElements(before: readonly ComplexValue[], change: Change): Compl
   const after = before.map((element) =>
     isChosen(element) ? changeOf(isWhole ? undefined : element) : element,
   );
-  if (changed.size === 0 && !isRemoved) after.push(changeOf(newElement(filter, op)));
+  if (changed.size === 0 && !isRemoved) {
+    const made = changeOf(newElement(change));
+    // A value that no longer meets the filter is not what the brackets chose.
+    if (op === 'replace' && filter && !meets(made, filter)) throw noTarget();
+    after.push(made);
+  }
   return onePrimary(after, changed, target).filter(hasParts);
 }
 
@@ -188,17 +193,19 @@ function includes(element: ComplexValue, part: ComplexValue): boolean {
 }
 
 /**
- * The element that an `add` to brackets without a match begins with: what they say it is. A `replace` needs a match
+ * The element that begins where the brackets match none: what they say it is. Microsoft Entra replaces a part of a value
+ * that is not there yet, such as `phoneNumbers[type eq "work"].value`. A `replace` of the whole value needs a match
  * (RFC 7644 §3.5.2.3); without brackets it adds, as to any attribute that is not there.
  */
-function newElement(
-  filter: Filter | undefined,
-  op: PatchOperation['op'],
-): ComplexValue | undefined {
+function newElement({ op, path: { filter, target } }: Change): ComplexValue | undefined {
   if (!filter) return undefined;
-  const implied = op === 'add' ? impliedElement(filter) : undefined;
-  if (!implied) throw new DomainError('no_target', 'No value matches the filter in the path.');
+  const implied = op === 'add' || target.sub ? impliedElement(filter) : undefined;
+  if (!implied) throw noTarget();
   return implied;
+}
+
+function noTarget(): DomainError {
+  return new DomainError('no_target', 'No value matches the filter in the path.');
 }
 
 /** A new primary value ends that of the others (RFC 7644 §3.5.2). */

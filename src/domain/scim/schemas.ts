@@ -148,9 +148,9 @@ export function findSchema(resource: ResourceSchema, urn: string): Schema | unde
 }
 
 /**
- * The attribute a name means, in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`. URNs contain dots and
- * colons, so only the known ones are taken off. A bare name that the core schema does not have may belong to an
- * extension: Microsoft Entra says `manager`.
+ * The attribute a name means, in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and `URN.attr` as some clients
+ * write it. URNs contain dots and colons, so only the known ones are taken off. A bare name that the core schema does not
+ * have may belong to an extension: Microsoft Entra says `manager`.
  */
 export function findAttribute(
   resource: ResourceSchema,
@@ -158,7 +158,8 @@ export function findAttribute(
 ): AttributeReference | undefined {
   const lower = asciiLowerCase(name);
   for (const schema of [resource.core, ...resource.extensions]) {
-    if (!lower.startsWith(`${asciiLowerCase(schema.id)}:`)) continue;
+    const urn = asciiLowerCase(schema.id);
+    if (!lower.startsWith(`${urn}:`) && !lower.startsWith(`${urn}.`)) continue;
     return findIn(resource, schema, name.slice(schema.id.length + 1));
   }
   for (const schema of [resource.core, ...resource.extensions]) {

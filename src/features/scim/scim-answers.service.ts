@@ -106,12 +106,12 @@ function drained(response: Response): Promise<void> {
   });
 }
 
-/** `application/scim+json`, unless the client takes plain JSON alone (RFC 7644 §3.1). */
+/** `application/scim+json`, unless the client takes plain JSON alone (RFC 7644 §3.1). Neither has a charset. */
 function mediaType(request: Request): string {
   const accept = request.headers.accept ?? '*/*';
   const isPlain =
     /application\/json/i.test(accept) && !/scim\+json|\*\/\*|application\/\*/i.test(accept);
-  return `${isPlain ? 'application/json' : 'application/scim+json'}; charset=utf-8`;
+  return isPlain ? 'application/json' : 'application/scim+json';
 }
 
 /** @throws DomainError precondition_failed where `If-Match` names another version (RFC 7644 §3.14, RFC 9110 §13.1.1) */

@@ -56,6 +56,13 @@ describe('the path of a request', () => {
     ['*', '*'],
     ['http://[/', '*'],
     ['', '*'],
+    ['/scim/v2//Users?a=/scim/v2//', '/scim/v2/Users'],
+    ['/SCIM/v2//', '/SCIM/v2/'],
+    ['http://localhost:3000/scim/v2//Users', '/scim/v2/Users'],
+    ['/scim/v2///Users', '/scim/v2///Users'],
+    ['//scim/v2//Users', '//scim/v2//Users'],
+    ['/scim//v2/Users', '/scim//v2/Users'],
+    ['/v1//keys', '/v1//keys'],
   ])('of %s is %s', (url, path) => {
     expect(requestPath({ url })).toBe(path);
   });

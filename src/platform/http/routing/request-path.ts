@@ -11,7 +11,7 @@ export function targetAuthority(url: string): string | undefined {
 
 /**
  * The path of a request target, without its query, as it was written: `/a/../b` is no `/b`, and the router would not take
- * it for one. `*` for a target that has none.
+ * it for one; the base address of SCIM alone may end with two slashes. `*` for a target that has none.
  */
 export function requestPath({ url = '' }: Pick<IncomingMessage, 'url'>): string {
   const target = originForm(url);
@@ -30,9 +30,20 @@ export const withoutAuthority: EdgeStep = (request, _response, next) => {
 
 /** A target as a path and its query; `*` where it is neither that nor an address of http. */
 function originForm(url: string): string {
-  if (url.startsWith('/')) return url;
+  if (url.startsWith('/')) return withoutSecondSlash(url);
   const [origin] = ORIGIN.exec(url) ?? [];
   if (origin === undefined || !URL.canParse(url)) return '*';
   const rest = url.slice(origin.length);
-  return rest.startsWith('/') ? rest : `/${rest}`;
+  return withoutSecondSlash(rest.startsWith('/') ? rest : `/${rest}`);
+}
+
+/** Where identity providers are told a base address with a slash at its end, and put their own behind it. */
+const SCIM_BASE = /^(\/scim\/v2\/)\/(?!\/)/i;
+
+/**
+ * `/scim/v2//Users` as `/scim/v2/Users`: for the router, and for every rule that goes by the path, alike. No other slash is
+ * taken away, so a path with two of them is none of ours.
+ */
+function withoutSecondSlash(target: string): string {
+  return target.replace(SCIM_BASE, '$1');
 }

@@ -219,10 +219,19 @@ describe('replace (RFC 7644 §3.5.2.3)', () => {
     expect(patched.attributes['name']).toEqual({ givenName: 'Babs', familyName: 'Jensen' });
   });
 
-  it('of a filter that matches nothing is noTarget', () => {
-    expect(refused({ op: 'replace', path: 'emails[type eq "other"].value', value: 'x' })).toBe(
-      'no_target',
-    );
+  it('of a filter that matches nothing is noTarget, but of a part it says what to make', () => {
+    const path = 'emails[type eq "other"].value';
+    expect(patch({ op: 'replace', path, value: 'x' }).attributes['emails']).toContainEqual({
+      type: 'other',
+      value: 'x',
+    });
+    expect(
+      refused({
+        op: 'replace',
+        path: 'emails[type ne "work" and type ne "home"].value',
+        value: 'x',
+      }),
+    ).toBe('no_target');
     expect(refused({ op: 'replace', path: 'emails[type eq "other"]', value: { value: 'x' } })).toBe(
       'no_target',
     );
@@ -382,7 +391,9 @@ describe('what identity providers send', () => {
   it('unknown attributes are ignored, wrong types are not', () => {
     expect(patch({ op: 'add', path: 'urn:example:User:shoe', value: '42' })).toEqual(BABS);
     expect(patch({ op: 'add', value: { shoe: 42, 'urn:example': { enabled: 1 } } })).toEqual(BABS);
-    expect(refused({ op: 'add', path: 'title', value: 5 })).toBe('invalid_value');
+    expect(refused({ op: 'add', path: 'shoe', value: '42' })).toBe('invalid_path');
+    expect(patch({ op: 'add', path: 'title', value: 5 }).attributes['title']).toBe('5');
+    expect(refused({ op: 'add', path: 'title', value: [5] })).toBe('invalid_value');
     expect(refused({ op: 'add', path: 'emails', value: [5] })).toBe('invalid_value');
     expect(refused({ op: 'add', path: 'name', value: 'Babs' })).toBe('invalid_value');
     expect(refused({ op: 'add', path: 'emails[', value: 'x' })).toBe('invalid_filter');
@@ -407,14 +418,16 @@ describe('hostile operations', () => {
         "name": {"__proto__": {"admin": true}, "givenName": "B"}, "name.__proto__": "x",
         "emails": [{"__proto__": {"admin": true}, "value": "x@example.com"}]}`,
     ) as object;
-    const patched = patch(
-      { op: 'add', value: hostile },
-      { op: 'add', path: '__proto__', value: { admin: true } },
-      { op: 'add', path: '__proto__.admin', value: true },
-      { op: 'add', path: 'constructor.prototype.admin', value: true },
-      { op: 'add', path: 'name.__proto__', value: { admin: true } },
-      { op: 'add', path: 'emails[type eq "work"].__proto__', value: { admin: true } },
-    );
+    const patched = patch({ op: 'add', value: hostile });
+    for (const path of [
+      '__proto__',
+      '__proto__.admin',
+      'constructor.prototype.admin',
+      'name.__proto__',
+      'emails[type eq "work"].__proto__',
+    ]) {
+      expect(refused({ op: 'add', path, value: { admin: true } })).toBe('invalid_path');
+    }
     expect(({} as Record<string, unknown>)['admin']).toBeUndefined();
     expect(JSON.stringify(patched)).not.toMatch(/admin|__proto__|constructor/);
     expect(patched.attributes['name']).toEqual({ givenName: 'B', familyName: 'Jensen' });
@@ -552,7 +565,8 @@ describe('groups', () => {
     { op: 'remove', path: 'members[value eq "a"].value' },
     { op: 'remove', path: 'members[value ne "a"]' },
     { op: 'remove', path: 'members[display eq "Babs"]' },
-    { op: 'remove', path: 'members[value eq "a" and type eq "User"]' },
+    { op: 'remove', path: 'members[value eq "a" and value eq "b"]' },
+    { op: 'remove', path: 'members[type eq "User"]' },
     { op: 'remove', path: 'members[nosuch eq "a"]' },
     { op: 'remove', path: 'members[value eq "a"' },
     { op: 'replace', path: 'members[value eq "a"]', value: { value: 'b' } },

@@ -116,7 +116,7 @@ describe('the body of a user', () => {
   );
 
   it.each([
-    { userName: 5 },
+    { userName: true },
     { userName: ['b'] },
     { userName: 'b', active: 'yes' },
     { userName: 'b', active: 1 },
@@ -124,12 +124,13 @@ describe('the body of a user', () => {
     { userName: 'b', active: [] },
     { userName: 'b', ACTIVE: true, active: false },
     { userName: 'b', [USER_URN]: { userName: 'c' } },
-    { userName: 'b', title: 5 },
+    { userName: 'b', title: true },
     { userName: 'b', title: { value: 'x' } },
     { userName: 'b', name: 'Babs' },
     { userName: 'b', name: { givenName: 'a', GIVENNAME: 'b' } },
     { userName: 'b', emails: [[{ value: 'x' }]] },
-    { userName: 'b', emails: [{ value: 5 }] },
+    { userName: 'b', emails: [{ value: true }] },
+    { userName: 'b', emails: [5] },
     {
       userName: 'b',
       emails: [
