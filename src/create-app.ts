@@ -45,7 +45,8 @@ export async function createApp(
   logger: Logger,
   root: CompositionRoot,
 ): Promise<Application> {
-  const log = applicationLog(logger);
+  const addressOf = clientAddressResolver(config.http.trustedProxies);
+  const log = applicationLog(logger, addressOf);
   const app = await NestFactory.create<NestExpressApplication>(
     AppModule.compose(config, logger, root),
     {
@@ -58,7 +59,7 @@ export async function createApp(
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('query parser', 'simple');
-  app.set(CLIENT_ADDRESS, clientAddressResolver(config.http.trustedProxies));
+  app.set(CLIENT_ADDRESS, addressOf);
   app.useGlobalPipes(validationPipe);
   app.enableShutdownHooks(['SIGTERM', 'SIGINT'], { useProcessExit: true });
 

@@ -23,6 +23,7 @@ import {
   type TlsSource,
 } from '#platform/http/server/tls-material.js';
 import type { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
+import { startUpLine, type StartUpFacts } from './start-up-line.js';
 
 /** Where a composition listens, beside what its operator says. */
 export interface ListenerPlan {
@@ -75,7 +76,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   readonly #logger = new Logger('listeners');
 
   constructor(
-    @Inject(CONFIG) private readonly config: Pick<Config, 'http' | 'relyingParty'>,
+    @Inject(CONFIG) private readonly config: Pick<Config, 'relyingParty'> & StartUpFacts,
     @Inject(LISTENER_PLAN) private readonly plan: ListenerPlan,
     private readonly inFlight: RequestsInFlight,
   ) {}
@@ -174,7 +175,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   };
 
   #tellServed(port: number): void {
-    this.#logger.log(`${this.config.http.baseUrl} is served on port ${port}`);
+    this.#logger.log(startUpLine(this.config, port));
   }
 
   #tellCertificate({ leaf }: TlsMaterial): void {

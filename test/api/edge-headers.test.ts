@@ -180,10 +180,25 @@ describe('the headers of every response', () => {
     const returned = async (sent: string) =>
       (await app.client().get('/health', { headers: { 'x-fapi-interaction-id': sent } })).headers;
     expect((await returned(id)).get('x-fapi-interaction-id')).toBe(id);
-    expect((await returned('a-line-to-forge')).get('x-fapi-interaction-id')).toMatch(
-      /^[0-9a-f-]{36}$/,
-    );
   });
+
+  it.each(['A.b_C-9', 'x'.repeat(128), '6BA7B810-9DAD-41D1-80B4-00C04FD430C8'])(
+    '10.words return an interaction id as it was sent: %s',
+    async (sent) => {
+      const headers = { 'x-fapi-interaction-id': sent };
+      const answer = await app.client().get('/health', { headers });
+      expect(answer.headers.get('x-fapi-interaction-id')).toBe(sent);
+    },
+  );
+
+  it.each(['x'.repeat(129), 'a b', 'a,b', 'a"b'])(
+    '10.words replace an interaction id of other characters or more than 128: %s',
+    async (sent) => {
+      const headers = { 'x-fapi-interaction-id': sent };
+      const answer = await app.client().get('/health', { headers });
+      expect(answer.headers.get('x-fapi-interaction-id')).toMatch(/^[0-9a-f-]{36}$/);
+    },
+  );
 });
 
 describe('a request that no route takes', () => {

@@ -242,7 +242,12 @@ describe('the listeners alone', () => {
       corsOrigins: [],
     };
     const relyingParty = { id: 'keys.example.org', name: '', organizationName: '' };
-    const config = { http, relyingParty };
+    const config = {
+      http,
+      relyingParty,
+      database: { url: 'postgres://user:secret@db.example/svc', dataDir: '', maxConnections: 1 },
+      upstream: { providers: [], extraCaCerts: [] },
+    };
     const plan = { ports, hosts: [], timeouts: EDGE_TIMEOUTS };
     const listeners = new Listeners(config, plan, new RequestsInFlight());
     const unreadable = new UnreadableRequests({

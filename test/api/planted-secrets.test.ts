@@ -28,7 +28,7 @@ const PLANTED = {
   json: 'planted-json-field',
   form: 'planted-form-field',
   malformedJson: 'json-6d22', // short: of what a parser stumbles over it quotes a few characters
-  interactionId: 'planted-interaction-id',
+  interactionId: 'planted interaction id',
   head: 'planted-oversized-head',
   unreadable: 'planted-unreadable-line',
 };

@@ -6,6 +6,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import {
   AccessPolicy,
   type AccessRequirement,
+  type CallerFacts,
   type PresentedToken,
 } from '#platform/http/access/access-policy.js';
 import { AccessTokenRule, challengeOf, refusedToken } from './access-token-rule.service.js';
@@ -49,6 +50,13 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     if (!session) return nobody(requirement, 'The session is unknown or has ended.');
     assertMay(session, requirement, presented.scheme);
     return session;
+  }
+
+  override factsOf(session: LiveSession | Provisioner): CallerFacts {
+    if (!('level' in session)) return { orgId: session.orgId };
+    const { user } = session;
+    const accessToken = session.level === 'verified' ? session.accessToken : null;
+    return { userId: user?.id, orgId: user?.orgId ?? undefined, clientId: accessToken?.clientId };
   }
 
   /** @throws DomainError unauthenticated: neither a cookie nor an access token of a person provisions anybody */

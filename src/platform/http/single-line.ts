@@ -6,8 +6,13 @@ export function isSingleLine(text: string): boolean {
   return text.search(NOT_IN_A_LINE) < 0;
 }
 
+/** Replaces everything in a text that has no place in a line by spaces. */
+export function withoutControls(text: string): string {
+  return isSingleLine(text) ? text : text.replaceAll(NOT_IN_A_LINE, ' ');
+}
+
 /** A text from elsewhere as one clean line of at most so many characters; null when nothing is left. */
 export function toSingleLine(text: string, limit: number): string | null {
-  const clean = text.replaceAll(NOT_IN_A_LINE, ' ').trim();
+  const clean = withoutControls(text).trim();
   return Array.from(clean).slice(0, limit).join('') || null;
 }

@@ -4,7 +4,10 @@ import { Logger as NestPinoLogger, PinoLogger } from 'nestjs-pino';
 import type { Logger } from 'pino';
 import type { EdgeStep } from '#platform/http/edge/edge-step.js';
 import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
+import { callerOf } from '#platform/http/access/access.js';
+import type { ClientAddressResolver } from '#platform/http/client-address.js';
 import { requestPath } from '#platform/http/routing/request-path.js';
+import { routeTemplateOf } from '#platform/http/routing/route-template.js';
 import { nestPinoParams } from './pino-options.js';
 import { servedRequest } from './served-request.js';
 
@@ -34,21 +37,41 @@ export interface ApplicationLog {
 }
 
 /** Makes an application's log on the logger of the process. */
-export function applicationLog(logger: Logger): ApplicationLog {
+export function applicationLog(logger: Logger, addressOf: ClientAddressResolver): ApplicationLog {
   const params = nestPinoParams(logger);
   const root = new PinoLogger(params);
   const requestLog: EdgeStep = (request, response, next) => {
     const start = performance.now();
+    const client = addressOf(request); // which is gone with its connection
     response.once('close', () => {
       const ms = Math.round(performance.now() - start);
-      const facts = { context: HTTP_TARGET, interactionId: interactionIdOf(request), ms };
+      const facts = { ...factsOf(request, response), ms, client };
       const line = requestLine(request, response);
-      if (response.statusCode < 500) logger.info(facts, line);
-      else logger.error(facts, line);
+      if (response.statusCode >= 500) logger.error(facts, line);
+      else if (QUIET.test(request.url ?? '')) logger.debug(facts, line);
+      else logger.info(facts, line);
     });
     servedRequest.run(request, next);
   };
   return { nest: new ApplicationLogger(root, params), requestLog };
+}
+
+/** Static files and probes: there are many of them, and they say little. */
+const QUIET = /^\/(?:static\/|health(?:\/ready)?(?:$|\?))/;
+
+/** The fields of a request's line; those without a value are left out. */
+function factsOf(request: IncomingMessage, response: ServerResponse): object {
+  const { userId, orgId, clientId } = callerOf(request);
+  return {
+    context: HTTP_TARGET,
+    interactionId: interactionIdOf(request),
+    method: request.method,
+    route: routeTemplateOf(request),
+    status: response.writableFinished ? response.statusCode : 'aborted',
+    user_id: userId,
+    org_id: orgId,
+    client_id: clientId,
+  };
 }
 
 /**

@@ -5,6 +5,7 @@ import pretty from 'pino-pretty';
 import type { Config } from '#platform/config/config.js';
 import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
 import { toSingleLine } from '#platform/http/single-line.js';
+import { cleanArguments } from './clean-arguments.js';
 import { parseLogFilter } from './log-filter.js';
 import { servedRequest } from './served-request.js';
 
@@ -30,7 +31,8 @@ export function createLogger(
         const [first] = args as unknown[];
         const context = (first as { context?: unknown } | undefined)?.context;
         const target = typeof context === 'string' ? context : '';
-        if (filter.allows(level, target)) method.apply(this, args);
+        if (!filter.allows(level, target)) return;
+        method.apply(this, cleanArguments(args) as typeof args);
       },
     },
   };
@@ -103,7 +105,8 @@ function textStream(destination: 1 | 2) {
     colorize: isatty(destination),
     singleLine: true,
     sync: true,
-    ignore: 'context',
+    // The message says them already.
+    ignore: 'context,method,route,status',
     messageFormat: '{if context}{context}: {end}{msg}',
   });
 }

@@ -13,7 +13,7 @@ describe('the log of an application', () => {
     const driver = Object.assign(new Error('the driver said no'), { code: '23505' });
     const error = new QueryFailedError('SELECT $1', ['planted-parameter'], driver);
     logger.error({ err: error, context: 'errors' }, 'bare');
-    applicationLog(logger).nest.error(
+    applicationLog(logger, () => undefined).nest.error(
       { err: error },
       'Something went wrong on our side.',
       'errors',

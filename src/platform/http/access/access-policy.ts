@@ -32,6 +32,14 @@ export interface PresentedToken {
   readonly certificate: string | undefined;
 }
 
+/** The caller that a request was admitted for, as the log names it. */
+export interface CallerFacts {
+  readonly userId?: string | undefined;
+  readonly orgId?: string | undefined;
+  /** The OAuth client whose token the request presented. */
+  readonly clientId?: string | undefined;
+}
+
 /**
  * Decides who may come in: implemented where sessions are known, called by the guard.
  *
@@ -47,4 +55,7 @@ export abstract class AccessPolicy<Session = unknown> {
     presented: PresentedToken | undefined,
     requirement: AccessRequirement,
   ): Promise<Session | undefined>;
+
+  /** Names the caller of an admitted session for the log. */
+  abstract factsOf(session: Session): CallerFacts;
 }

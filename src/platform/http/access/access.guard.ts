@@ -2,7 +2,7 @@ import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { AccessPolicy } from './access-policy.js';
-import { Access, type AdmittedRequest } from './access.js';
+import { Access, noteCaller, type AdmittedRequest } from './access.js';
 import { OriginRule } from './origin-rule.service.js';
 import { presentedToken } from './presented-token.js';
 
@@ -30,7 +30,9 @@ export class AccessGuard implements CanActivate {
     this.originRule.check(request, requirement.origin);
     if (requirement.session === 'none') return true;
     const session = await this.policy.admit(presentedToken(request), requirement);
-    if (session !== undefined) request.session = session;
+    if (session === undefined) return true;
+    request.session = session;
+    noteCaller(request, this.policy.factsOf(session));
     return true;
   }
 }

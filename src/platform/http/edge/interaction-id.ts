@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { validate } from 'uuid';
 import { newUuid } from '#platform/crypto/random.js';
 import type { EdgeStep } from './edge-step.js';
 import { keepHeader } from './response-headers.js';
@@ -11,9 +10,12 @@ export const INTERACTION_ID = 'x-fapi-interaction-id';
 const ID = Symbol('interaction id');
 type Identified = IncomingMessage & { [ID]?: string };
 
+/** The ids that a client may choose: nothing in one can forge or break a log line. */
+const OWN_CHOICE = /^[A-Za-z0-9._-]{1,128}$/;
+
 /**
- * The correlation id of a request: the client's where it sent a UUID (FAPI 2.0 §5.6.1 asks for RFC 4122), a new UUIDv7
- * otherwise, so that nothing a client writes can forge or break a log line. Settled by whoever asks first.
+ * The correlation id of a request: the client's, as it was sent, where it has the characters of a token, and a new UUIDv7
+ * otherwise. It is settled at the first call.
  */
 export function interactionIdOf(request: Identified): string {
   return (request[ID] ??= sentId(request) ?? newUuid());
@@ -21,7 +23,7 @@ export function interactionIdOf(request: Identified): string {
 
 function sentId({ headers }: IncomingMessage): string | undefined {
   const sent = headers[INTERACTION_ID];
-  return typeof sent === 'string' && validate(sent) ? sent.toLowerCase() : undefined;
+  return typeof sent === 'string' && OWN_CHOICE.test(sent) ? sent : undefined;
 }
 
 /** Returns the request's correlation id to the client. */

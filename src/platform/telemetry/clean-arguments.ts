@@ -1,0 +1,44 @@
+import { isSingleLine, withoutControls } from '#platform/http/single-line.js';
+
+/** How deep an object of a log line is read: what lies deeper is left out. */
+const DEEPEST = 6;
+
+/**
+ * Cleans the arguments of a log call, in every format: no string that reaches a line, as message, key or value, holds a
+ * line break, a control character or a change of direction, so that a client cannot forge a line. Errors are left to the
+ * serializer, which cleans what it takes from them.
+ *
+ * @param args as pino takes them: an object or an error first, or the message
+ */
+export function cleanArguments(args: readonly unknown[]): unknown[] {
+  const [first] = args;
+  if (first instanceof Error && args.length === 1) {
+    // pino would take the message from the error as it is.
+    return [{ err: first }, withoutControls(first.message)];
+  }
+  return args.map((argument) => (isClean(argument, DEEPEST) ? argument : clean(argument, DEEPEST)));
+}
+
+/** Nearly every line is clean: then nothing is copied. */
+function isClean(value: unknown, depth: number): boolean {
+  if (typeof value === 'string') return isSingleLine(value);
+  if (typeof value !== 'object' || value === null || value instanceof Error) return true;
+  if (depth === 0) return false;
+  for (const key in value) {
+    if (!isSingleLine(key) || !isClean((value as Record<string, unknown>)[key], depth - 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+function clean(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return withoutControls(value);
+  if (typeof value !== 'object' || value === null || value instanceof Error) return value;
+  if (depth === 0) return '…';
+  if (Array.isArray(value)) return value.map((item) => clean(item, depth - 1));
+  const entries = Object.entries(value);
+  return Object.fromEntries(
+    entries.map(([key, item]) => [withoutControls(key), clean(item, depth - 1)]),
+  );
+}
