@@ -20,6 +20,7 @@ import { OidcModule } from './features/oidc/oidc.module.js';
 import { OrgAdminModule } from './features/org-admin/org-admin.module.js';
 import { PagesModule } from './features/pages/pages.module.js';
 import { ScimModule } from './features/scim/scim.module.js';
+import { OwnSessionsModule } from './features/sessions/sessions.module.js';
 import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
 import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
@@ -63,6 +64,7 @@ export class AppModule {
         OidcModule,
         OrgAdminModule,
         PagesModule,
+        OwnSessionsModule,
         ScimModule,
         SshCaModule,
         UpstreamModule,

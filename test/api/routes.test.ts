@@ -30,6 +30,8 @@ POST   /login/webauthn/start      authentication   32  ui    ui   optional
 POST   /login/webauthn/complete   authentication   32  ui    ui   optional
 GET    /v1/keys                   general         256  api   api  verified svc:credentials
 PATCH  /v1/keys/:id               general         256  api   api  verified svc:credentials
+GET    /v1/sessions               general         256  api   api  verified svc:credentials
+DELETE /v1/sessions/:id           general         256  api   api  verified svc:credentials
 POST   /v1/credentials/ssh        issuance          8  api   api  verified svc:credentials
 GET    /v1/credentials/ssh/ca     general           8  api   api  none
 GET    /v1/credentials/ssh/krl    general           8  api   api  none

@@ -6,6 +6,7 @@ export const AUDIT_CLASS = {
   login_failed: 'auth',
   enrollment: 'auth',
   logout: 'auth',
+  session_ended: 'auth',
   key_renamed: 'auth',
   email_changed: 'auth',
   identity_bound: 'auth',

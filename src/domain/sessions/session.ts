@@ -17,6 +17,12 @@ export function assuranceOf(userVerified: boolean): Assurance {
     : { amr: ['hwk', 'user'], acr: null };
 }
 
+/** Where a session was opened from, as far as the service saw. */
+export interface SessionOrigin {
+  readonly ip: string | undefined;
+  readonly userAgent: string | undefined;
+}
+
 /** The person a session belongs to, as of this look-up. */
 export interface SessionUser {
   readonly id: string;

@@ -5,6 +5,7 @@ import { CryptoModule } from '#platform/crypto/crypto.module.js';
 import { AccessPolicy } from '#platform/http/access/access-policy.js';
 import { AccessTokenRule } from './access-token-rule.service.js';
 import { DpopProofs } from './dpop-proofs.service.js';
+import { OwnSessionsRepository } from './own-sessions.repository.js';
 import { SessionAccessPolicy } from './session-access-policy.service.js';
 import { SessionLookUps } from './session-look-ups.service.js';
 import { SessionsRepository } from './sessions.repository.js';
@@ -24,6 +25,7 @@ import { SpentTokensRepository } from './spent-tokens.repository.js';
   providers: [
     AccessTokenRule,
     DpopProofs,
+    OwnSessionsRepository,
     Sessions,
     SessionLookUps,
     SessionsRepository,
@@ -31,6 +33,6 @@ import { SpentTokensRepository } from './spent-tokens.repository.js';
     SpentTokensRepository,
     { provide: AccessPolicy, useClass: SessionAccessPolicy },
   ],
-  exports: [AccessPolicy, Sessions, SessionsRepository, SingleUseStates],
+  exports: [AccessPolicy, OwnSessionsRepository, Sessions, SessionsRepository, SingleUseStates],
 })
 export class SessionsModule {}

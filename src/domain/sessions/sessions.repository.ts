@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { sql } from '#platform/database/sql.js';
 import { accessToken } from './access-token.js';
-import type { Assurance, LiveSession, SessionUser } from './session.js';
+import type { Assurance, LiveSession, SessionOrigin, SessionUser } from './session.js';
 
 /** What a new session row holds beside its id and token. */
 export type NewSession =
@@ -47,21 +47,24 @@ export class SessionsRepository {
   /** Adds a session that ends `hours` from now. */
   async insert(
     tx: EntityManager,
-    id: string,
-    tokenHash: Buffer,
     hours: number,
-    session: NewSession,
+    session: NewSession & {
+      readonly id: string;
+      readonly tokenHash: Buffer;
+      readonly from: SessionOrigin;
+    },
   ): Promise<Date> {
+    const { id, tokenHash, from } = session;
     const proven = session.level === 'bootstrap' ? undefined : session;
     const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
     const [row] = await sql<{ expires_at: Date }>(tx)`
       INSERT INTO sessions (id, token_hash, level, user_id, pending_identity, authenticator_id, client_id, amr, acr,
-                            auth_time, expires_at)
+                            auth_time, ip, user_agent, expires_at)
       VALUES (${id}, ${tokenHash}, ${session.level}, ${'userId' in session ? session.userId : null},
               ${pending === null ? null : JSON.stringify(pending)}, ${authenticatorId},
               ${proven?.clientId ?? null}, ${proven?.amr ?? []}, ${proven?.acr ?? null}, ${proven?.authTime ?? null},
-              now() + make_interval(hours => ${hours}))
+              ${from.ip ?? null}, ${from.userAgent ?? null}, now() + make_interval(hours => ${hours}))
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
     return row.expires_at;

@@ -4,7 +4,7 @@ import { newUuid } from '#platform/crypto/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SessionLookUps } from './session-look-ups.service.js';
-import type { LiveSession } from './session.js';
+import type { LiveSession, SessionOrigin } from './session.js';
 import { SessionsRepository, type NewSession } from './sessions.repository.js';
 
 /** A session just opened: its token is known here and to its holder, nowhere else. */
@@ -28,10 +28,11 @@ export class Sessions {
   }
 
   /** Opens a session of SVC_SESSION_HOURS, never renewed, and mints its token. */
-  async open(tx: EntityManager, session: NewSession): Promise<OpenedSession> {
+  async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
     const { token, hash } = mintOpaqueToken();
-    const expiresAt = await this.repository.insert(tx, id, hash, this.#hours, session);
+    const row = { ...session, id, tokenHash: hash, from };
+    const expiresAt = await this.repository.insert(tx, this.#hours, row);
     return { id, token, expiresAt };
   }
 

@@ -69,7 +69,7 @@ export class Enroll {
           origin,
           details: { key_id: key.id, attestation, aaguid, user_verified: userVerified },
         });
-        return { key, ...(await this.#next(tx, person.id, key.id, userVerified)) };
+        return { key, ...(await this.#next(tx, person.id, key.id, userVerified, origin)) };
       });
     } catch (error) {
       if (violatedConstraint(error) === 'authenticators_credential_id_key') {
@@ -87,18 +87,14 @@ export class Enroll {
     userId: string,
     authenticatorId: string,
     userVerified: boolean,
+    origin: AuditOrigin,
   ): Promise<Pick<Enrolled, 'session' | 'level'>> {
     if (!userVerified) {
-      const session = await this.sessions.open(tx, { level: 'bootstrap', userId });
+      const session = await this.sessions.open(tx, { level: 'bootstrap', userId }, origin);
       return { session, level: 'bootstrap' };
     }
-    const session = await this.sessions.open(tx, {
-      level: 'verified',
-      userId,
-      authenticatorId,
-      authTime: new Date(),
-      ...assuranceOf(true),
-    });
+    const proven = { userId, authenticatorId, authTime: new Date(), ...assuranceOf(true) };
+    const session = await this.sessions.open(tx, { level: 'verified', ...proven }, origin);
     return { session, level: 'verified' };
   }
 }

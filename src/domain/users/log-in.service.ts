@@ -6,7 +6,7 @@ import {
   AuthenticatorsRepository,
   type AssertingKey,
 } from '#domain/authenticators/authenticators.repository.js';
-import { AAL3, assuranceOf, type LiveSession } from '#domain/sessions/session.js';
+import { AAL3, assuranceOf } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Assertions, type PresentedAssertion } from './assertions.service.js';
@@ -42,7 +42,6 @@ export class LogIn {
    * @throws DomainError assertion_rejected (audited), account_inactive
    */
   async logIn(login: Login, origin: AuditOrigin): Promise<OpenedSession | undefined> {
-    const { session: present, clientId } = login;
     const { key, assertion } = await this.assertions.verify(login, origin);
     // A key that was enrolled as one that cannot verify its user asserts presence, whatever it says of itself.
     const userVerified = assertion.userVerified && key.userVerification;
@@ -68,7 +67,7 @@ export class LogIn {
       if (orgId !== null && email !== null) {
         await this.claimAdmin.forMember(tx, { id: user.id, orgId, email }, origin);
       }
-      const session = await this.#raise(tx, key, userVerified, present, clientId);
+      const session = await this.#raise(tx, key, userVerified, login, origin);
       const details = { key_id: key.id, user_verified: userVerified };
       await this.audit.record(tx, { type: 'login_success', ...about, details });
       return session;
@@ -88,8 +87,8 @@ export class LogIn {
     tx: EntityManager,
     key: AssertingKey,
     userVerified: boolean,
-    session: LiveSession | undefined,
-    clientId: string | undefined,
+    { session, clientId }: Login,
+    origin: AuditOrigin,
   ): Promise<OpenedSession | undefined> {
     const authTime = new Date();
     const raisesLevel = session?.level !== 'verified' || (userVerified && session.acr !== AAL3);
@@ -98,14 +97,15 @@ export class LogIn {
       throw ended();
     }
     if (session && !(await this.sessions.end(tx, session.id))) throw ended();
-    return this.sessions.open(tx, {
+    const verified = {
       level: 'verified',
       userId: key.userId,
       authenticatorId: key.id,
       authTime,
       ...assuranceOf(userVerified),
       ...(clientId === undefined ? {} : { clientId }),
-    });
+    } as const;
+    return this.sessions.open(tx, verified, origin);
   }
 }
 

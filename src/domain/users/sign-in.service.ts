@@ -152,6 +152,7 @@ export class SignIn {
       known
         ? { level: 'bootstrap', userId: known.id }
         : { level: 'bootstrap', pendingIdentity: identity },
+      origin,
     );
     const enrolled = known !== undefined && (await this.keys.hasAny(tx, known.id));
     return { kind: 'signed in', session, next: enrolled ? 'login' : 'enroll' };

@@ -40,13 +40,8 @@ export class SyntheticLogIn implements OnModuleInit {
     return this.dataSource.transaction(async (tx) => {
       const userId = await this.users.ensureOutsider(tx, { id: newUuid(), ...PERSON });
       const authTime = new Date();
-      const opened = await this.sessions.open(tx, {
-        level: 'synthetic',
-        userId,
-        authTime,
-        amr: [],
-        acr: null,
-      });
+      const session = { level: 'synthetic', userId, authTime, amr: [], acr: null } as const;
+      const opened = await this.sessions.open(tx, session, origin);
       await this.audit.record(tx, {
         type: 'login_success',
         actorId: userId,

@@ -16,6 +16,7 @@ import { LogIn } from './log-in.service.js';
 import { LogOut } from './log-out.service.js';
 import { ManageKeys } from './manage-keys.service.js';
 import { ManageMembers } from './manage-members.service.js';
+import { ManageSessions } from './manage-sessions.service.js';
 import { MakePerson } from './make-person.service.js';
 import { MembersRepository } from './members.repository.js';
 import { ResolvePerson } from './resolve-person.service.js';
@@ -48,6 +49,7 @@ import { UsersRepository } from './users.repository.js';
     LogOut,
     ManageKeys,
     ManageMembers,
+    ManageSessions,
     MakePerson,
     MembersRepository,
     ResolvePerson,
@@ -64,6 +66,7 @@ import { UsersRepository } from './users.repository.js';
     LogOut,
     ManageKeys,
     ManageMembers,
+    ManageSessions,
     SignIn,
     SyntheticLogIn,
   ],

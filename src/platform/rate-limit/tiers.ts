@@ -39,6 +39,7 @@ const ROUTES = new RouteTable<TierName | 'unlimited'>([
   ['/api/webhooks/github', 'general'],
   ['/scim/v2/*', 'general'],
   ['/v1/keys*', 'general'],
+  ['/v1/sessions*', 'general'],
   ['/v1/credentials/ssh/ca', 'general'],
   ['/v1/credentials/ssh/krl*', 'general'],
   ['/admin/*', 'general'],

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
@@ -8,6 +9,7 @@ import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH, assertTouchedWithin } from '#domain/sessions/recent-touch.js';
+import type { SessionOrigin } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -101,7 +103,7 @@ export class DeviceApprovals {
   /** Writes the grant that the device's tokens will hang on; returns the library's id of it. */
   async #grant(tx: EntityManager, holder: GrantHolder, request: DeviceRequest): Promise<string> {
     const { clientId } = request.client;
-    const ground = await this.#ground(tx, holder, clientId);
+    const ground = await this.#ground(tx, holder, clientId, request.device);
     const id = newGrantId(ground.id);
     const { scopes, resources } = request.grant;
     const now = epochSeconds(new Date());
@@ -132,7 +134,12 @@ export class DeviceApprovals {
    * What the grant hangs on: the browser's session; but our command line has one of its own, which the browser's logout
    * leaves, and the removal of the key ends.
    */
-  async #ground(tx: EntityManager, holder: GrantHolder, clientId: string): Promise<Ground> {
+  async #ground(
+    tx: EntityManager,
+    holder: GrantHolder,
+    clientId: string,
+    device: DeviceRequest['device'],
+  ): Promise<Ground> {
     if (clientId !== CLI_CLIENT_ID) return { id: holder.sessionId, expiresAt: holder.expiresAt };
     const { userId, authTime, amr, acr, authenticatorId } = holder;
     const proven = { userId, authTime, amr, acr, clientId };
@@ -141,8 +148,15 @@ export class DeviceApprovals {
       authenticatorId === null
         ? { level: 'synthetic', ...proven }
         : { level: 'verified', authenticatorId, ...proven },
+      openedFrom(device),
     );
   }
+}
+
+/** The device that gets the session, and not the browser that approves it. An address that is none was not seen. */
+function openedFrom({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
+  const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');
+  return { ip: isAddress ? ip : undefined, userAgent: userAgent.slice(0, 512) || undefined };
 }
 
 /** What the library's token endpoint expects in a code that was approved. */

@@ -1,0 +1,31 @@
+import type { OwnSession } from '#domain/sessions/own-sessions.repository.js';
+
+/** A session as `/v1/sessions` shows it. */
+export interface SessionJson {
+  readonly id: string;
+  /** The `User-Agent` of the request that opened it. */
+  readonly device: string | null;
+  readonly address: string | null;
+  /** The client that has this session for itself; null for one of a browser. */
+  readonly client: { readonly client_id: string; readonly name: string | null } | null;
+  readonly hardware_verified: boolean;
+  readonly created_at: string;
+  readonly expires_at: string;
+  /** Whether it is the session that asks. */
+  readonly current: boolean;
+}
+
+/** Renders a session; `currentId` is the session that asks. */
+export function sessionJson(session: OwnSession, currentId: string): SessionJson {
+  const { client } = session;
+  return {
+    id: session.id,
+    device: session.userAgent,
+    address: session.ip,
+    client: client && { client_id: client.id, name: client.name },
+    hardware_verified: session.verified,
+    created_at: session.createdAt.toISOString(),
+    expires_at: session.expiresAt.toISOString(),
+    current: session.id === currentId,
+  };
+}

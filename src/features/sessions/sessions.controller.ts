@@ -1,0 +1,42 @@
+import { Controller, Delete, Get, HttpCode, Param, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import { z } from 'zod';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { ManageSessions } from '#domain/users/manage-sessions.service.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
+import { ClientOrigin } from '#platform/http/client-origin.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { sessionJson, type SessionJson } from './session-json.js';
+
+/** An id that is no UUID names nothing: 404, not 400. */
+const SESSION_ID = z.object({ id: z.string() });
+
+/** `/v1/sessions`: the sessions of the user who asks. One of another user is not there: 404. */
+@Controller('v1/sessions')
+@Access({ session: 'verified', origin: 'own', scope: 'svc:credentials' })
+export class SessionsController {
+  constructor(
+    private readonly sessions: ManageSessions,
+    private readonly cookies: SessionCookies,
+  ) {}
+
+  @Get()
+  async list(@CurrentSession() session: VerifiedSession): Promise<{ sessions: SessionJson[] }> {
+    const sessions = await this.sessions.list(session.user.id);
+    return { sessions: sessions.map((own) => sessionJson(own, session.id)) };
+  }
+
+  /** Ends a session. A browser that ends its own loses the cookie too. */
+  @Delete(':id')
+  @HttpCode(204)
+  async end(
+    @CurrentSession() session: VerifiedSession,
+    @Param({ schema: SESSION_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<void> {
+    await this.sessions.end(session.user, id, origin);
+    if (id.toLowerCase() === session.id) this.cookies.clear(response);
+  }
+}

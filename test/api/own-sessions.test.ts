@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress, type Client } from '../support/client.js';
+import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
+import { postForm } from '../support/oauth-flow.js';
+import { idOf } from '../support/org-api.js';
+import { count, rows } from '../support/rows.js';
+
+interface SessionJson {
+  readonly id: string;
+  readonly device: string | null;
+  readonly address: string | null;
+  readonly client: { readonly client_id: string; readonly name: string | null } | null;
+  readonly hardware_verified: boolean;
+  readonly created_at: string;
+  readonly expires_at: string;
+  readonly current: boolean;
+}
+
+const LAPTOP = { 'user-agent': 'Laptop/1.0' };
+const PHONE = { 'user-agent': 'Phone/2.0' };
+
+let app: TestApp;
+let oauth: OauthRows;
+beforeAll(async () => {
+  app = await startTestApp();
+  oauth = new OauthRows(app.dataSource);
+});
+afterAll(() => app.close());
+
+const listed = async (browser: Client): Promise<SessionJson[]> => {
+  const answer = await browser.get('/v1/sessions', { address: newAddress() });
+  expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+  return answer.json.sessions as SessionJson[];
+};
+const end = (browser: Client, id: string) =>
+  browser.send('DELETE', `/v1/sessions/${id}`, { address: newAddress() });
+const isIn = async (browser: Client) =>
+  (await browser.get('/v1/keys', { address: newAddress() })).status === 200;
+const endings = (id: string) =>
+  rows<{ actor_id: string; details: Record<string, unknown> }>(
+    app.dataSource,
+    `SELECT actor_id, details FROM audit_events
+     WHERE type = 'session_ended' AND class = 'auth' AND details ->> 'session_id' = $1`,
+    [id],
+  );
+
+let people = 0;
+
+/** A person who is logged in on a laptop and on a phone, each with an address of its own. */
+async function onTwoDevices() {
+  people += 1;
+  const email = `ada-${people}@sessions.example`;
+  const { client: laptop, key } = await app.enrolled(email);
+  const phone = app.client();
+  const logIn = async (browser: Client, headers: Record<string, string>) => {
+    const { state, publicKey } = (await browser.post('/login/webauthn/start', {})).json;
+    const credential = key.get(publicKey, app.baseUrl);
+    const answer = await browser.post(
+      '/login/webauthn/complete',
+      { state, credential },
+      { headers },
+    );
+    expect(answer.status).toBe(200);
+  };
+  await laptop.post('/logout');
+  await logIn(laptop, LAPTOP);
+  await logIn(phone, PHONE);
+  const id = await idOf(app, email);
+  const [row] = await rows<{ id: string }>(
+    app.dataSource,
+    'SELECT id FROM authenticators WHERE user_id = $1',
+    [id],
+  );
+  const person: PersonRow = { id, email, orgId: null, keyId: row?.id ?? '' };
+  return { laptop, phone, person };
+}
+
+describe('GET /v1/sessions', () => {
+  it('10.10 tells the sessions of oneself: where each was opened, until when, and which one asks', async () => {
+    const { laptop, phone } = await onTwoDevices();
+    const sessions = await listed(laptop);
+    expect(sessions).toEqual([
+      {
+        id: expect.any(String),
+        device: PHONE['user-agent'],
+        address: phone.address,
+        client: null,
+        hardware_verified: true,
+        created_at: expect.stringMatching(/Z$/),
+        expires_at: expect.stringMatching(/Z$/),
+        current: false,
+      },
+      expect.objectContaining({
+        device: LAPTOP['user-agent'],
+        address: laptop.address,
+        current: true,
+      }),
+    ]);
+    expect((await listed(phone)).map(({ current }) => current)).toEqual([true, false]);
+  });
+
+  it('10.10 has none of another person, and none that is over', async () => {
+    const { laptop, phone, person } = await onTwoDevices();
+    await onTwoDevices();
+    await rows(
+      app.dataSource,
+      `UPDATE sessions SET expires_at = now() WHERE user_id = $1 AND user_agent = $2`,
+      [person.id, PHONE['user-agent']],
+    );
+    expect((await listed(laptop)).map(({ device }) => device)).toEqual([LAPTOP['user-agent']]);
+    expect((await phone.get('/v1/sessions')).status).toBe(401);
+  });
+
+  it('10.10 tells the address and the program of a device that was approved, and the client it is of', async () => {
+    const { laptop } = await onTwoDevices();
+    const address = newAddress();
+    const { json: codes } = await postForm(
+      app,
+      '/oauth/device',
+      { client_id: 'svc-cli', scope: 'openid svc:credentials' },
+      { 'user-agent': 'svc/0.5', 'x-forwarded-for': address },
+    );
+    const approved = await laptop.post('/device/approve', { user_code: codes.user_code });
+    expect(approved.status).toBe(200);
+    const [newest] = await listed(laptop);
+    expect(newest).toMatchObject({
+      device: 'svc/0.5',
+      address,
+      client: { client_id: 'svc-cli', name: expect.any(String) },
+      current: false,
+    });
+  });
+
+  it('10.10 is for a hardware-verified session, or a token with svc:credentials', async () => {
+    const browser = app.client();
+    await browser.signIn('new@sessions.example');
+    expect((await browser.get('/v1/sessions')).status).toBe(403);
+    expect((await app.client().get('/v1/sessions')).status).toBe(401);
+    const { person } = await onTwoDevices();
+    const ask = async (scope: string) => {
+      const token = await oauth.token(person, { payload: { scope } });
+      const headers = { authorization: `Bearer ${token}` };
+      return (await app.client().get('/v1/sessions', { headers })).status;
+    };
+    expect(await ask('openid svc:credentials')).toBe(200);
+    expect(await ask('openid svc:applications')).toBe(403);
+  });
+});
+
+describe('DELETE /v1/sessions/{id}', () => {
+  it('10.10 ends another session of oneself at once, on record, and leaves the one that asks', async () => {
+    const { laptop, phone, person } = await onTwoDevices();
+    const [other] = await listed(laptop);
+    const answer = await end(laptop, other?.id ?? '');
+    expect([answer.status, answer.text, answer.headers.get('set-cookie')]).toEqual([204, '', null]);
+    expect([await isIn(phone), await isIn(laptop)]).toEqual([false, true]);
+    expect(await endings(other?.id ?? '')).toEqual([
+      {
+        actor_id: person.id,
+        details: {
+          session_id: other?.id,
+          opened_from: { ip: phone.address, user_agent: PHONE['user-agent'] },
+        },
+      },
+    ]);
+  });
+
+  it('10.10 ends the grants and tokens of the session, also those of svc-cli', async () => {
+    const { laptop, person } = await onTwoDevices();
+    const session = await oauth.session(person, { clientId: 'svc-cli' });
+    const token = await oauth.token(person, { session });
+    const headers = { authorization: `Bearer ${token}` };
+    expect((await app.client().get('/v1/keys', { headers })).status).toBe(200);
+    expect((await end(laptop, session.id)).status).toBe(204);
+    expect((await app.client().get('/v1/keys', { headers })).status).toBe(401);
+    expect(await count(app.dataSource, 'oauth_grants WHERE session_id = $1', [session.id])).toBe(0);
+    expect(await endings(session.id)).toEqual([
+      expect.objectContaining({ details: expect.objectContaining({ client_id: 'svc-cli' }) }),
+    ]);
+  });
+
+  it('10.10 takes the cookie of a browser that ends its own', async () => {
+    const { laptop } = await onTwoDevices();
+    const own = (await listed(laptop)).find(({ current }) => current);
+    const answer = await end(laptop, own?.id.toUpperCase() ?? '');
+    expect(answer.status).toBe(204);
+    expect(answer.headers.get('set-cookie')).toMatch(/^svc_session=;.*Max-Age=0/);
+    expect(await isIn(laptop)).toBe(false);
+  });
+
+  it('10.10 knows no session of another person, and nothing happens to it', async () => {
+    const { laptop } = await onTwoDevices();
+    const eve = await onTwoDevices();
+    const sessions = await listed(laptop);
+    for (const id of [...sessions.map((session) => session.id), randomUUID(), 'mine']) {
+      const answer = await end(eve.laptop, id);
+      expect([answer.status, answer.json.code]).toEqual([404, 'not_found']);
+    }
+    expect(await listed(laptop)).toEqual(sessions);
+  });
+
+  it('10.10 ends a session once, of 20 requests at once', async () => {
+    const { laptop } = await onTwoDevices();
+    const [other] = await listed(laptop);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => end(laptop, other?.id ?? '')),
+    );
+    const statuses = answers.map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([204, ...Array.from({ length: 19 }, () => 404)]);
+    expect(await endings(other?.id ?? '')).toHaveLength(1);
+  });
+
+  it('10.10 is a write of our own pages: not of another origin', async () => {
+    const { laptop } = await onTwoDevices();
+    const [other] = await listed(laptop);
+    const headers = { origin: 'https://evil.example' };
+    const answer = await laptop.send('DELETE', `/v1/sessions/${other?.id}`, { headers });
+    expect([answer.status, answer.json.code]).toEqual([403, 'invalid_origin']);
+  });
+});
