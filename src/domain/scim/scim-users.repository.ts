@@ -55,8 +55,8 @@ export class ScimUsersRepository {
     tx: EntityManager,
     { orgId, tokenId, origin }: ScimActor,
     user: ScimUserState & { readonly active: boolean },
+    id: string = newUuid(),
   ): Promise<ScimUser> {
-    const id = newUuid();
     const details = {
       operation: 'create',
       resource_type: 'User',

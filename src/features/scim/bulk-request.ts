@@ -53,13 +53,25 @@ function readOperation(raw: unknown): BulkOperation {
     const value = fields.get(name);
     return typeof value === 'string' ? value : undefined;
   };
+  const bulkId = fields.get('bulkid');
+  const method = text('method')?.toUpperCase() ?? '';
   return {
-    method: text('method')?.toUpperCase() ?? '',
-    bulkId: text('bulkid'),
+    method,
+    bulkId: typeof bulkId === 'number' ? String(bulkId) : text('bulkid'),
     path: text('path') ?? '',
     version: fields.get('version'),
-    data: fields.get('data'),
+    data: dataOf(method, fields.get('data')),
   };
+}
+
+/** The data of an operation. The examples of RFC 7644 §3.7.3 have a list there: of one resource, or of what a PATCH does. */
+function dataOf(method: string, data: unknown): unknown {
+  if (!Array.isArray(data)) return data;
+  const isPatch = data.every(
+    (each) => isObject(each) && Object.keys(each).some((name) => asciiLowerCase(name) === 'op'),
+  );
+  if (method === 'PATCH' && isPatch) return { Operations: data };
+  return data.length === 1 ? (data as unknown[])[0] : data;
 }
 
 /**

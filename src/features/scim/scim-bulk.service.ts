@@ -1,9 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
+import { newUuid } from '#platform/crypto/random.js';
 import { asDomainError } from '#platform/errors/as-domain-error.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { logError } from '#platform/errors/error-log.js';
 import { scimJson } from '#platform/errors/scim-json.js';
+import { firstOfCircle, madeAs, withoutOwnId, type References } from './bulk-order.js';
 import {
   readBulkRequest,
   referencesOf,
@@ -28,9 +30,39 @@ export interface BulkOutcome {
 
 type Made = { readonly id: string; readonly version: string } | undefined;
 
+/** What has become of a bulk request so far. */
+interface Progress {
+  readonly caller: ScimActor;
+  readonly references: References;
+  /** Those that make something and have no bulkId of their own. */
+  readonly nameless: ReadonlySet<BulkOperation>;
+  readonly outcomes: Map<BulkOperation, BulkOutcome>;
+  errors: number;
+  /** What was made, by its bulkId. */
+  readonly ids: Map<string, string>;
+  /** The ids that users will have who are made after others that refer to them. */
+  readonly promised: Map<string, string>;
+  /** The ids of users who were made before those whom they refer to. */
+  readonly early: Map<BulkOperation, string>;
+}
+
+function progressOf(caller: ScimActor, operations: readonly BulkOperation[]): Progress {
+  return {
+    caller,
+    references: new Map(operations.map((operation) => [operation, referencesOf(operation)])),
+    nameless: withoutOwnId(operations),
+    outcomes: new Map(),
+    errors: 0,
+    ids: new Map(),
+    promised: new Map(),
+    early: new Map(),
+  };
+}
+
 /**
  * Runs the operations of a bulk request one after the other, each as a request of its own would be: what one of them does
- * stays done, whatever becomes of those behind it. One that refers to what a later one makes waits for it.
+ * stays done, whatever becomes of those behind it. One that refers to what a later one makes waits for it. Of users who are
+ * each other's managers, the first is made with the id that the next one will have (RFC 7644 §3.7.1).
  */
 @Injectable()
 export class ScimBulk {
@@ -43,49 +75,74 @@ export class ScimBulk {
   /** @returns in the order of the request; what failOnErrors left alone is not there */
   async run(caller: ScimActor, body: unknown): Promise<BulkOutcome[]> {
     const { operations, failOnErrors } = readBulkRequest(body);
-    const references = new Map(operations.map((operation) => [operation, referencesOf(operation)]));
-    const outcomes = new Map<BulkOperation, BulkOutcome>();
-    const ids = new Map<string, string>();
-    let errors = 0;
-    let queue = operations;
-    while (queue.length > 0 && errors < failOnErrors) {
-      const pending = new Set(queue.map(({ bulkId }) => bulkId));
-      const deferred: BulkOperation[] = [];
-      for (const operation of queue) {
-        if (errors >= failOnErrors) break;
-        const missing = (references.get(operation) ?? []).filter((id) => !ids.has(id));
-        if (missing.some((id) => pending.has(id) && id !== operation.bulkId)) {
-          deferred.push(operation);
-          continue;
-        }
-        const outcome =
-          missing.length > 0
-            ? refused(operation, unresolved())
-            : await this.#try(caller, resolved(operation, ids), ids);
-        outcomes.set(operation, outcome);
-        if (outcome.response !== undefined) errors += 1;
-        pending.delete(operation.bulkId);
-      }
-      if (deferred.length === queue.length) {
-        // They wait for each other, and would for ever.
+    const progress = progressOf(caller, operations);
+    const { outcomes, early, references } = progress;
+    let queue: readonly BulkOperation[] = operations;
+    let first: BulkOperation | undefined;
+    while (queue.length > 0 && progress.errors < failOnErrors) {
+      const deferred = await this.#pass(progress, queue, failOnErrors, first);
+      const isStuck = deferred.length === queue.length;
+      first = isStuck ? firstOfCircle(deferred, references) : undefined;
+      if (isStuck && !first) {
+        // They wait for each other, and none can be the first.
         for (const operation of deferred) outcomes.set(operation, refused(operation, unresolved()));
         break;
       }
       queue = deferred;
     }
+    for (const [operation, id] of early) await this.#complete(progress, operation, id);
     return operations.flatMap((operation) => outcomes.get(operation) ?? []);
   }
 
+  /**
+   * Goes through a queue once.
+   *
+   * @param first is run although it waits for others
+   * @returns those that wait for what others make
+   */
+  async #pass(
+    progress: Progress,
+    queue: readonly BulkOperation[],
+    failOnErrors: number,
+    first: BulkOperation | undefined,
+  ): Promise<BulkOperation[]> {
+    const { outcomes, ids, references, nameless } = progress;
+    const pending = new Set(queue.filter((one) => !nameless.has(one)).map(madeAs));
+    const deferred: BulkOperation[] = [];
+    for (const operation of queue) {
+      if (progress.errors >= failOnErrors) break;
+      const missing = (references.get(operation) ?? []).filter((id) => !ids.has(id));
+      const waits = missing.some((id) => pending.has(id));
+      if (waits && operation !== first) {
+        deferred.push(operation);
+        continue;
+      }
+      let outcome: BulkOutcome;
+      if (nameless.has(operation)) outcome = refused(operation, noOwnId());
+      else if (missing.length > 0 && !waits) outcome = refused(operation, unresolved());
+      else outcome = await this.#try(progress, operation, missing);
+      outcomes.set(operation, outcome);
+      if (outcome.response !== undefined) progress.errors += 1;
+      if (!nameless.has(operation)) pending.delete(madeAs(operation));
+    }
+    return deferred;
+  }
+
+  /** @param missing what the operation refers to, and is made later */
   async #try(
-    caller: ScimActor,
-    operation: BulkOperation,
-    ids: Map<string, string>,
+    { caller, ids, promised, early }: Progress,
+    unread: BulkOperation,
+    missing: readonly string[],
   ): Promise<BulkOutcome> {
+    for (const id of missing) promised.set(id, promised.get(id) ?? newUuid());
+    const operation = resolved(unread, new Map([...promised, ...ids]));
     const { method, bulkId, path } = operation;
     try {
       const [type, id] = targetOf(operation);
-      const made = await this.#run(caller, operation, type, id);
-      if (made && bulkId !== undefined && method === 'POST') ids.set(bulkId, made.id);
+      const own = madeAs(operation);
+      const made = await this.#run(caller, operation, type, id, promised.get(own ?? ''));
+      if (made && own !== undefined) ids.set(own, made.id);
+      if (made && missing.length > 0) early.set(unread, made.id);
       return {
         method,
         ...(bulkId === undefined ? {} : { bulkId }),
@@ -94,10 +151,27 @@ export class ScimBulk {
         status: STATUS[method] ?? '200',
       };
     } catch (thrown) {
-      const error = asDomainError(thrown);
-      if (error.status >= 500) logError(error);
       const location = method === 'POST' ? undefined : this.answers.base + path;
-      return refused(operation, error, location);
+      return failed(operation, thrown, location);
+    }
+  }
+
+  /** Looks again at a user who was made before their manager: where there is none in the end, the reference goes. */
+  async #complete(
+    { caller, ids, outcomes, references }: Progress,
+    operation: BulkOperation,
+    id: string,
+  ): Promise<void> {
+    const outcome = outcomes.get(operation);
+    if (!outcome) return;
+    try {
+      const isWhole = (references.get(operation) ?? []).every((one) => ids.has(one));
+      const user = isWhole
+        ? await this.users.find(caller, id, true)
+        : await this.users.patch(caller, id, { Operations: [{ op: 'remove', path: 'manager' }] });
+      outcomes.set(operation, { ...outcome, version: entityTag(user) });
+    } catch (thrown) {
+      outcomes.set(operation, failed(operation, thrown, outcome.location));
     }
   }
 
@@ -107,11 +181,13 @@ export class ScimBulk {
     operation: BulkOperation,
     type: ResourceKind,
     id: string | undefined,
+    ownId: string | undefined,
   ): Promise<Made> {
     const { method, data } = operation;
     const version = versionOf(operation);
     const service = type === 'Users' ? this.users : this.groups;
-    if (id === undefined) return service.create(caller, data);
+    if (id === undefined && type === 'Users') return this.users.create(caller, data, ownId);
+    if (id === undefined) return this.groups.create(caller, data);
     if (method === 'PUT') return service.replace(caller, id, data, version);
     if (method === 'PATCH') return service.patch(caller, id, data, version);
     await service.remove(caller, id, version);
@@ -149,6 +225,16 @@ function refused(
     status: String(error.status),
     response: JSON.parse(scimJson(error).content),
   };
+}
+
+function failed(operation: BulkOperation, thrown: unknown, location?: string): BulkOutcome {
+  const error = asDomainError(thrown);
+  if (error.status >= 500) logError(error);
+  return refused(operation, error, location);
+}
+
+function noOwnId(): DomainError {
+  return new DomainError('invalid_value', 'A POST needs a bulkId that no other POST has.');
 }
 
 function unresolved(): DomainError {

@@ -29,9 +29,12 @@ export class ScimUsers {
     private readonly searches: ScimSearches,
   ) {}
 
-  /** @throws DomainError invalid_request, invalid_value, uniqueness */
-  async create(actor: ScimActor, body: unknown): Promise<ScimUser> {
-    return this.users.insert(this.manager, actor, nextUser(readUser(body, 'create')));
+  /**
+   * @param id which they are to have, where others were told it already
+   * @throws DomainError invalid_request, invalid_value, uniqueness
+   */
+  async create(actor: ScimActor, body: unknown, id?: string): Promise<ScimUser> {
+    return this.users.insert(this.manager, actor, nextUser(readUser(body, 'create')), id);
   }
 
   /** @throws DomainError not_found */

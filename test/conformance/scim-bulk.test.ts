@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import type { Answer } from '../support/client.js';
+import { addTenant, type ScimTenant } from '../support/scim.js';
+import {
+  actsOf,
+  ENTERPRISE,
+  expectScimError,
+  found,
+  memberIdsOf,
+  shown,
+} from '../support/scim-requests.js';
+
+let app: TestApp;
+let tenant: ScimTenant;
+beforeAll(async () => {
+  app = await startTestApp();
+  tenant = await addTenant(app);
+});
+afterAll(() => app.close());
+
+const { address, newUser, newGroup } = actsOf(() => tenant);
+
+const BULK = 'urn:ietf:params:scim:api:messages:2.0:BulkRequest';
+const bulk = (operations: readonly object[], more: object = {}) =>
+  tenant.send('POST', '/Bulk', { schemas: [BULK], Operations: operations, ...more });
+const statusesOf = ({ json }: Answer) =>
+  (json.Operations as { status: string }[]).map(({ status }) => status);
+const idsOf = ({ json }: Answer) =>
+  (json.Operations as { location: string }[]).map(({ location }) => location.split('/').at(-1));
+const post = (bulkId: unknown, data: object = {}) => ({
+  method: 'POST',
+  path: '/Users',
+  bulkId,
+  data: { userName: address(), ...data },
+});
+/** A user whose manager is what another operation makes. */
+const report = (bulkId: string, manager: string) =>
+  post(bulkId, { [ENTERPRISE]: { manager: { value: `bulkId:${manager}` } } });
+const managerOf = async (id: string | undefined) =>
+  (await shown(tenant, 'Users', id ?? ''))[ENTERPRISE]?.manager?.value as string | undefined;
+
+describe('10.19 references that go in a circle (RFC 7644 §3.7.1)', () => {
+  it('10.19 makes two users who are each other’s managers, and what refers to them', async () => {
+    const displayName = randomUUID();
+    const members = [{ value: 'bulkId:a' }, { value: 'bulkId:b' }];
+    const answer = await bulk([
+      { method: 'POST', path: '/Groups', bulkId: 'g', data: { displayName, members } },
+      report('c', 'b'),
+      report('a', 'b'),
+      report('b', 'a'),
+    ]);
+    expect(statusesOf(answer)).toEqual(['201', '201', '201', '201']);
+    const [g, c, a, b] = idsOf(answer);
+    expect(await Promise.all([a, b, c].map(managerOf))).toEqual([b, a, b]);
+    expect(memberIdsOf(await shown(tenant, 'Groups', g ?? ''))).toEqual([a, b].toSorted());
+  });
+
+  it('10.19 makes a user who is their own manager, and a longer circle', async () => {
+    const alone = await bulk([report('a', 'a')]);
+    expect(statusesOf(alone)).toEqual(['201']);
+    expect(await managerOf(idsOf(alone)[0])).toBe(idsOf(alone)[0]);
+    const names = Array.from({ length: 20 }, (_, n) => String(n));
+    const many = await bulk(names.map((name, n) => report(name, String((n + 7) % 20))));
+    expect(new Set(statusesOf(many))).toEqual(new Set(['201']));
+    const ids = idsOf(many);
+    const managers = await Promise.all(ids.map(managerOf));
+    expect(managers).toEqual(ids.map((_, n) => ids[(n + 7) % 20]));
+  });
+
+  it('10.19 tells the version that each of them has in the end', async () => {
+    const { json } = await bulk([report('a', 'b'), report('b', 'a')]);
+    for (const { location, version } of json.Operations as Record<string, string>[]) {
+      const answer = await tenant.send('GET', `/Users/${location?.split('/').at(-1)}`);
+      expect(answer.headers.get('etag')).toBe(version);
+    }
+  });
+
+  it('10.19 takes the reference away where the other was not made', async () => {
+    const taken = await newUser();
+    const refused = {
+      ...report('b', 'a'),
+      data: { userName: taken.userName, [ENTERPRISE]: { manager: { value: 'bulkId:a' } } },
+    };
+    const answer = await bulk([report('a', 'b'), refused]);
+    expect(statusesOf(answer)).toEqual(['201', '409']);
+    const [a] = idsOf({ ...answer, json: { Operations: [answer.json.Operations[0]] } });
+    expect(await managerOf(a)).toBeUndefined();
+  });
+
+  it('10.19 still refuses groups in groups', async () => {
+    const group = (bulkId: string, value: string) => ({
+      method: 'POST',
+      path: '/Groups',
+      bulkId,
+      data: { displayName: randomUUID(), members: [{ value: `bulkId:${value}` }] },
+    });
+    expect(statusesOf(await bulk([group('a', 'b'), group('b', 'a')]))).toEqual(['400', '400']);
+  });
+});
+
+describe('10.19 the bulkId of a POST', () => {
+  it('10.19 is there, and its own: anything else is 400', async () => {
+    const first = address();
+    const answer = await bulk([
+      post('a', { userName: first }),
+      post('a'),
+      post(undefined),
+      post(''),
+      post(null),
+      post({}),
+      post(7),
+      { method: 'DELETE', path: '/Users/bulkId:a' },
+      { method: 'DELETE', path: '/Users/bulkId:7' },
+    ]);
+    const statuses = ['201', '400', '400', '400', '400', '400', '201', '204', '204'];
+    expect(statusesOf(answer)).toEqual(statuses);
+    expect(answer.json.Operations[1].response.scimType).toBe('invalidValue');
+    expect(await found(tenant, 'Users', `userName eq "${first}"`)).toEqual([]);
+  });
+
+  it('10.19 counts for failOnErrors', async () => {
+    const answer = await bulk([post(undefined), post('b')], { failOnErrors: 1 });
+    expect(statusesOf(answer)).toEqual(['400']);
+  });
+});
+
+describe('10.19 data as a list (RFC 7644 §3.7.3)', () => {
+  it('10.19 is what a PATCH does, or the one resource', async () => {
+    const user = await newUser({ nickName: 'gone' });
+    const group = await newGroup();
+    const userName = address();
+    const answer = await bulk([
+      { method: 'POST', path: '/Users', bulkId: 'a', data: [{ userName }] },
+      {
+        method: 'PATCH',
+        path: `/Users/${user.id}`,
+        data: [
+          { op: 'remove', path: 'nickName' },
+          { Op: 'add', path: 'manager', value: 'bulkId:a' },
+          { op: 'replace', path: 'active', value: 'False' },
+        ],
+      },
+      {
+        method: 'PATCH',
+        path: `/Groups/${group.id}`,
+        data: [{ Operations: [{ op: 'add', path: 'members', value: [{ value: 'bulkId:a' }] }] }],
+      },
+      { method: 'PUT', path: '/Users/bulkId:a', data: [{ userName, title: 'x' }] },
+    ]);
+    expect(statusesOf(answer)).toEqual(['201', '200', '200', '200']);
+    const [made] = await found(tenant, 'Users', `userName eq "${userName}"`);
+    expect(made).toMatchObject({ title: 'x', groups: [{ value: group.id }] });
+    const patched = await shown(tenant, 'Users', user.id);
+    expect(patched).not.toHaveProperty('nickName');
+    expect([patched.active, await managerOf(user.id)]).toEqual([false, made?.id]);
+  });
+
+  it('10.19 is 400 where it is no such list', async () => {
+    const user = await newUser();
+    const lists = [[], [{ title: 'x' }], [1], [{ op: 'replace', path: 'title' }, {}]];
+    const answer = await bulk([
+      ...lists.map((data) => ({ method: 'PATCH', path: `/Users/${user.id}`, data })),
+      { ...post('a'), data: [{ userName: address() }, { userName: address() }] },
+    ]);
+    expect(new Set(statusesOf(answer))).toEqual(new Set(['400']));
+    expectScimError(
+      await tenant.send('POST', '/Users', [{ userName: address() }]),
+      400,
+      'invalidSyntax',
+    );
+  });
+});
