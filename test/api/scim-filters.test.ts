@@ -17,7 +17,6 @@ const PEOPLE_PER_TENANT = 40;
 
 const FIELDS: FilterFields = {
   resource: USER_SCHEMA,
-  indexed: new Set(),
   columns: {
     id: { kind: 'uuid', expression: 'u.id' },
     userName: { kind: 'text', expression: 'u.user_name' },

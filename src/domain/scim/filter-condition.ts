@@ -30,8 +30,6 @@ export interface FilterFields {
   readonly resource: ResourceSchema;
   /** By the path of the attribute: `userName`, `meta.created`, `members`. */
   readonly columns: Readonly<Record<string, Field>>;
-  /** The paths of those whose value an index finds within an organization. */
-  readonly indexed: ReadonlySet<string>;
   /** The `jsonb` of all other attributes, in canonical case, an extension's under its URN. */
   readonly attributes?: string;
   /**

@@ -7,7 +7,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { FilterFields } from './filter-condition.js';
 import { GROUP_SCHEMA } from './schemas.js';
 import type { ScimActor } from './scim-actor.js';
-import { isCostly, searchTable, type ScimPage, type ScimSearch } from './scim-search.repository.js';
+import { isOfOne, searchTable, type ScimPage, type ScimSearch } from './scim-search.repository.js';
 
 /** A group as SCIM keeps it. Its members are apart: there may be 100,000. */
 export interface ScimGroup {
@@ -58,8 +58,11 @@ const FIELDS: FilterFields = {
       fields: { value: { kind: 'uuid', expression: 'gm.user_id' } },
     },
   },
-  indexed: new Set(['id', 'displayName', 'externalId']),
 };
+/** What no two groups of an organization have, and what few of them have. */
+const UNIQUE: ReadonlySet<string> = new Set(['id', 'displayName']);
+const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
+const SHOWN = 'g.id, g.display_name, g.external_id, g.version, g.created_at, g.updated_at';
 
 /** Groups of an organization and who is in them. */
 @Injectable()
@@ -248,9 +251,9 @@ export class ScimGroupsRepository {
     return rows.map((row) => ({ userId: row.user_id, display: row.display }));
   }
 
-  /** Whether a search reads all groups of the organization. */
-  isCostly(search: ScimSearch): boolean {
-    return isCostly(search, FIELDS);
+  /** Whether a search finds one group at most, by a unique key. */
+  isOfOne(search: ScimSearch): boolean {
+    return isOfOne(search, { unique: UNIQUE });
   }
 
   /** One page of the groups that a search finds. */
@@ -260,8 +263,11 @@ export class ScimGroupsRepository {
       id: 'g.id',
       orgId: 'g.org_id',
       fields: FIELDS,
+      unique: UNIQUE,
+      keys: KEYS,
+      columns: SHOWN,
       show: `
-        SELECT g.id, g.display_name, g.external_id, g.version, g.created_at, g.updated_at, listed.sort_value
+        SELECT ${SHOWN}, listed.sort_value
         FROM listed JOIN groups g ON g.id = listed.id AND g.org_id = $1 ORDER BY listed.place`,
       read: scimGroup,
     });

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
-import { composedSql, sql } from '#platform/database/sql.js';
+import { composedSql } from '#platform/database/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
 import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';
 import type { Filter } from './filter.js';
@@ -36,32 +36,45 @@ export interface SearchedTable<Row, Resource> {
   readonly id: string;
   readonly orgId: string;
   readonly fields: FilterFields;
+  /** The paths of what no two resources of an organization have in common; each has a unique index. */
+  readonly unique: ReadonlySet<string>;
+  /** The paths of what few resources have in common; an index finds those. */
+  readonly keys: ReadonlySet<string>;
   /** The statement that reads what is `listed (id, sort_value, place)`, by the places; `$1` is the organization. */
   readonly show: string;
+  /** The columns of the same statement, read from the table itself. */
+  readonly columns: string;
   readonly read: (row: Row) => Resource;
 }
 
-/** Whether a search reads all there is of an organization: it has an order of its own, or a filter without an index. */
-export function isCostly({ filter, sort }: ScimSearch, { indexed }: FilterFields): boolean {
-  return sort !== undefined || (filter !== undefined && !isLookUp(filter, indexed));
+/** Whether a search finds one resource at most, by a key that a unique index has. */
+export function isOfOne(
+  { filter }: ScimSearch,
+  { unique }: Pick<SearchedTable<unknown, unknown>, 'unique'>,
+): boolean {
+  return filter !== undefined && isLookUp(filter, unique);
 }
 
-/** Whether whatever a filter finds equals a value in one of some attributes, given by their paths. */
-export function isLookUp(filter: Filter, paths: ReadonlySet<string>): boolean {
+/** Whether everything that a filter finds equals a value in one of some attributes, given by their paths. */
+function isLookUp(filter: Filter, paths: ReadonlySet<string>): boolean {
   if (filter.kind === 'and') return filter.operands.some((operand) => isLookUp(operand, paths));
+  if (filter.kind === 'element') return isLookUp(filter.where, paths);
   return filter.kind === 'compare' && filter.operator === 'eq' && paths.has(filter.target.path);
 }
 
-/** Bounds the time of each further statement of a transaction; none is compiled, which takes longer than it saves. */
-export async function limitStatements(tx: EntityManager, milliseconds: number): Promise<void> {
-  await sql(
-    tx,
-  )`SELECT set_config('statement_timeout', ${String(milliseconds)}, true), set_config('jit', 'off', true)`;
+/** A condition on the rows of a table, with what is bound for it. */
+interface Within {
+  readonly text: string;
+  readonly values: readonly unknown[];
 }
 
 /**
  * Searches a table within one organization. A page costs one statement, and another one where it cannot tell by itself how
  * many there are in all. The order is stable: by id, which follows the time of creation, after whatever else is asked for.
+ *
+ * No plan depends on what the planner believes of the data. A search by a unique key has neither order nor limit; one by another
+ * key is found whole before it is ordered; and a plain list names its organization as a range, for which one index alone has the
+ * order.
  *
  * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search, or of another organization
  */
@@ -74,50 +87,97 @@ export async function searchTable<Row extends Position, Resource>(
   const matches: Condition = search.filter
     ? conditionOf(search.filter, table.fields, 2)
     : { text: 'true', values: [] };
-  const within = `${table.orgId} = $1 AND (${matches.text})`;
-  const values: unknown[] = [orgId, ...matches.values];
-  const bind = (value: unknown) => `$${values.push(value)}`;
-
-  const sort = search.sort && sortExpression(search.sort.target, table.fields);
-  const descending = search.sort?.descending ?? false;
-  let after = 'true';
-  let offset = '';
-  if (search.page.kind === 'index') offset = `OFFSET ${bind(search.page.startIndex - 1)}`;
-  else if (search.page.cursor !== '') {
-    const position = readCursor(search.page.cursor, fingerprintOf(orgId, search, table.fields));
-    after = afterPosition(position, { sort, descending, id: table.id, bind });
-  }
-  const direction = descending ? 'DESC NULLS FIRST' : 'ASC NULLS LAST';
-  const orderOf = (value: string, id: string) => (sort ? `${value} ${direction}, ${id}` : id);
+  const within: Within = {
+    text: `${table.orgId} = $1 AND (${matches.text})`,
+    values: [orgId, ...matches.values],
+  };
+  if (isOfOne(search, table)) return findOne(tx, orgId, search, table, within);
   // Which resources are on the page, and only then what they are: nothing is put together for those that OFFSET skips.
-  const found =
-    search.count === 0
-      ? []
-      : await composedSql<Row>(
-          tx,
-          `WITH page AS MATERIALIZED (
-             SELECT ${table.id} AS id, ${sort?.expression ?? 'NULL'} AS sort_value FROM ${table.from}
-             WHERE ${within} AND ${after} ORDER BY ${orderOf(sort?.expression ?? '', table.id)}
-             LIMIT ${bind(search.count + 1)} ${offset}
-           ), listed AS (
-             SELECT id, sort_value, row_number() OVER (ORDER BY ${orderOf('sort_value', 'id')}) AS place FROM page
-           )
-           ${table.show}`,
-          values,
-        );
+  const found = search.count === 0 ? [] : await findPage(tx, orgId, search, table, within);
   const rows = found.slice(0, search.count);
   const last = rows.at(-1);
   const goesOn = found.length > search.count;
   return {
     totalResults:
       (goesOn ? undefined : totalAtEnd(search, rows.length)) ??
-      (await countOf(tx, table.from, within, [orgId, ...matches.values])),
+      (await countOf(tx, table.from, within)),
     resources: rows.map(table.read),
     nextCursor:
       search.page.kind === 'cursor' && goesOn && last
         ? writeCursor(last, fingerprintOf(orgId, search, table.fields))
         : undefined,
   };
+}
+
+/** The one resource with a unique key, whatever page and order are asked for. */
+async function findOne<Row extends Position, Resource>(
+  tx: EntityManager,
+  orgId: string,
+  search: ScimSearch,
+  table: SearchedTable<Row, Resource>,
+  within: Within,
+): Promise<ScimPage<Resource>> {
+  const { page } = search;
+  if (search.sort) sortExpression(search.sort.target, table.fields); // refuses what has no order
+  const after =
+    page.kind === 'cursor' && page.cursor !== ''
+      ? readCursor(page.cursor, fingerprintOf(orgId, search, table.fields))
+      : undefined;
+  const rows = await composedSql<Row>(
+    tx,
+    `SELECT ${table.columns}, NULL::text AS sort_value FROM ${table.from} WHERE ${within.text}`,
+    within.values,
+  );
+  const isBefore = page.kind === 'index' ? page.startIndex > 1 : after !== undefined;
+  const isShown = search.count > 0 && !isBefore;
+  return {
+    totalResults: rows.length,
+    resources: isShown ? rows.map(table.read) : [],
+    nextCursor: undefined,
+  };
+}
+
+/** The resources of a page, and the first one of the next page where there is one. */
+function findPage<Row extends Position>(
+  tx: EntityManager,
+  orgId: string,
+  search: ScimSearch,
+  table: SearchedTable<Row, unknown>,
+  within: Within,
+): Promise<Row[]> {
+  const { filter, page } = search;
+  const values: unknown[] = [...within.values];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const sort = search.sort && sortExpression(search.sort.target, table.fields);
+  const descending = search.sort?.descending ?? false;
+  const direction = descending ? 'DESC NULLS FIRST' : 'ASC NULLS LAST';
+  const order = sort ? `sort_value ${direction}, id` : 'org_id, id';
+  const isPlain = filter === undefined && sort === undefined;
+  const condition = isPlain ? `${table.orgId} BETWEEN $1 AND $1` : within.text;
+  let after = 'true';
+  let offset = '';
+  if (page.kind === 'index') offset = `OFFSET ${bind(page.startIndex - 1)}`;
+  else if (page.cursor !== '') {
+    const position = readCursor(page.cursor, fingerprintOf(orgId, search, table.fields));
+    after = isPlain
+      ? `(org_id, id) > ($1, ${bind(position.id)}::uuid)`
+      : afterPosition(position, { sort, descending, bind });
+  }
+  // What a key finds is found before it is ordered: else the planner may take the order for the shorter way.
+  const isFoundFirst = filter !== undefined && isLookUp(filter, table.keys);
+  return composedSql<Row>(
+    tx,
+    `WITH found AS ${isFoundFirst ? '' : 'NOT '}MATERIALIZED (
+       SELECT ${table.orgId} AS org_id, ${table.id} AS id, ${sort?.expression ?? 'NULL::text'} AS sort_value
+       FROM ${table.from} WHERE ${condition}
+     ), page AS MATERIALIZED (
+       SELECT org_id, id, sort_value FROM found WHERE ${after} ORDER BY ${order} LIMIT ${bind(search.count + 1)} ${offset}
+     ), listed AS (
+       SELECT id, sort_value, row_number() OVER (ORDER BY ${order}) AS place FROM page
+     )
+     ${table.show}`,
+    values,
+  );
 }
 
 /** How many there are in all, as far as the last page tells. */
@@ -128,46 +188,36 @@ function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefi
   return isFirst || (found > 0 && page.kind === 'index') ? before + found : undefined;
 }
 
-async function countOf(
-  tx: EntityManager,
-  from: string,
-  within: string,
-  values: readonly unknown[],
-): Promise<number> {
-  const [row] = await composedSql<{ n: string }>(
-    tx,
-    `SELECT count(*) AS n FROM ${from} WHERE ${within}`,
-    values,
-  );
+async function countOf(tx: EntityManager, from: string, { text, values }: Within): Promise<number> {
+  const counting = `SELECT count(*) AS n FROM ${from} WHERE ${text}`;
+  const [row] = await composedSql<{ n: string }>(tx, counting, values);
   return Number(row?.n);
 }
 
 interface Order {
   readonly sort: Sort | undefined;
   readonly descending: boolean;
-  readonly id: string;
   readonly bind: (value: unknown) => string;
 }
 
-/** What comes after a position: whoever is deleted or added in between, nobody else is skipped or comes twice. */
-function afterPosition(position: Position, { sort: by, descending, id, bind }: Order): string {
-  const later = `${id} > ${bind(position.id)}::uuid`;
-  if (by === undefined) return later;
-  const { expression: sort, isRequired } = by;
+/** What comes after a position: whichever resources are deleted or added in between, no other is skipped or comes twice. */
+function afterPosition(position: Position, { sort, descending, bind }: Order): string {
+  const later = `id > ${bind(position.id)}::uuid`;
+  if (sort === undefined) return later;
   if (position.sort_value === null) {
     return descending
-      ? `(${sort} IS NOT NULL OR (${sort} IS NULL AND ${later}))`
-      : `(${sort} IS NULL AND ${later})`;
+      ? `(sort_value IS NOT NULL OR (sort_value IS NULL AND ${later}))`
+      : `(sort_value IS NULL AND ${later})`;
   }
   const value = `${bind(position.sort_value)}::text COLLATE "C"`;
-  if (isRequired) {
+  if (sort.isRequired) {
     // An index begins at the value: nobody reads what was on the pages before.
     const [beyond, from] = descending ? ['<', '<='] : ['>', '>='];
-    return `(${sort} ${from} ${value} AND (${sort} ${beyond} ${value} OR ${later}))`;
+    return `(sort_value ${from} ${value} AND (sort_value ${beyond} ${value} OR ${later}))`;
   }
   return descending
-    ? `(${sort} < ${value} OR (${sort} = ${value} AND ${later}))`
-    : `(${sort} > ${value} OR (${sort} = ${value} AND ${later}) OR ${sort} IS NULL)`;
+    ? `(sort_value < ${value} OR (sort_value = ${value} AND ${later}))`
+    : `(sort_value > ${value} OR (sort_value = ${value} AND ${later}) OR sort_value IS NULL)`;
 }
 
 /** Which search a cursor is of: of whose resources, of what type, by which filter and in which order. */

@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, EntityManager } from 'typeorm';
+import { DataSource, type EntityManager } from 'typeorm';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
+import { TenantWork } from '#platform/database/tenant-work.js';
 import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ScimActor } from './scim-actor.js';
@@ -28,7 +29,7 @@ const MOST_TRIES = 3;
 export class ScimUserChanges {
   constructor(
     private readonly dataSource: DataSource,
-    private readonly manager: EntityManager,
+    private readonly work: TenantWork,
     private readonly users: ScimUsersRepository,
     private readonly sessions: SessionsRepository,
     private readonly certificates: SshCertificatesRepository,
@@ -40,13 +41,22 @@ export class ScimUserChanges {
    *
    * @throws DomainError not_found, uniqueness, and whatever `compute` throws
    */
-  async change(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
+  change(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
+    return this.work.bounded(actor.orgId, (manager) => this.#change(manager, actor, id, compute));
+  }
+
+  async #change(
+    manager: EntityManager,
+    actor: ScimActor,
+    id: string,
+    compute: ComputeUser,
+  ): Promise<ScimUser> {
     for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-      const current = await this.users.find(this.manager, actor.orgId, id, false);
+      const current = await this.users.find(manager, actor.orgId, id, false);
       if (!current) throw noUser();
       const next = compute(current);
       if (next.active !== current.active || next.email !== current.email) break;
-      const changed = await this.users.update(this.manager, actor, current, next, true);
+      const changed = await this.users.update(manager, actor, current, next, true);
       if (changed) return changed;
     }
     return this.#changeUnderLock(actor, id, compute);
@@ -59,7 +69,7 @@ export class ScimUserChanges {
    * @throws DomainError not_found, and whatever `judge` throws
    */
   async remove(actor: ScimActor, id: string, judge: (current: ScimUser) => void): Promise<void> {
-    await transactAnew(this.dataSource, async (tx) => {
+    const remove = async (tx: EntityManager) => {
       const current = await this.users.lock(tx, actor.orgId, id);
       if (!current) throw noUser();
       judge(current);
@@ -69,7 +79,8 @@ export class ScimUserChanges {
         revokedBy: 'scim',
         audit: auditOf(actor, 'delete', id, { email: current.email }),
       });
-    });
+    };
+    await this.work.bounded(actor.orgId, () => transactAnew(this.dataSource, remove));
   }
 
   /** A change of e-mail ends what was issued under the old one; one of `active` is a de-provisioning, or its end. */

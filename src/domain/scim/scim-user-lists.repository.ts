@@ -3,13 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { fixedSql } from '#platform/database/sql.js';
 import type { FilterFields } from './filter-condition.js';
 import { ENTERPRISE_URN, USER_SCHEMA } from './schemas.js';
-import {
-  isCostly,
-  isLookUp,
-  searchTable,
-  type ScimPage,
-  type ScimSearch,
-} from './scim-search.repository.js';
+import { isOfOne, searchTable, type ScimPage, type ScimSearch } from './scim-search.repository.js';
 import {
   ATTRIBUTES,
   GROUPS,
@@ -56,14 +50,6 @@ function textsOf({ withAttributes, withRelations }: UserParts): {
 const LISTED =
   'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
 
-/** Reads the one who is `listed`: it is soon planned, since identity providers ask for one all the time. */
-function showUser(parts: UserParts): string {
-  const { attributes, groups } = textsOf(parts);
-  return `
-    SELECT ${WHO}, ${attributes} AS attributes, ${groups} AS groups, listed.sort_value
-    FROM listed JOIN users u ON u.id = listed.id AND u.org_id = $1`;
-}
-
 /**
  * Reads those who are `listed`, in their places, until there is {@link MOST_TEXT} of them: the first one whole, however long,
  * and of those behind them no more than who they are.
@@ -91,8 +77,9 @@ function showUsers(parts: UserParts): string {
     ORDER BY place`;
 }
 
-/** What no two users of an organization have. */
+/** What no two users of an organization have, and what few of them have. */
 const UNIQUE: ReadonlySet<string> = new Set(['id', 'userName']);
+const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
 
 /** The values of e-mails, in ASCII lower case, as `users_email_values` has them. */
 const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
@@ -117,7 +104,6 @@ const FIELDS: FilterFields = {
       },
     },
   },
-  indexed: new Set(['id', 'userName', 'externalId']),
   attributes: `(${ATTRIBUTES})`,
   narrowing: {
     'emails.value': (value) =>
@@ -128,21 +114,23 @@ const FIELDS: FilterFields = {
 /** Users as lists of them are read: those of one organization, some at a time. */
 @Injectable()
 export class ScimUserListsRepository {
-  /** Whether a search reads all users of the organization. */
-  isCostly(search: ScimSearch): boolean {
-    return isCostly(search, FIELDS);
+  /** Whether a search finds one user at most, by a unique key. */
+  isOfOne(search: ScimSearch): boolean {
+    return isOfOne(search, { unique: UNIQUE });
   }
 
   /** One page of the users that a search finds; where it is large, only the beginning is read. */
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ListedUser>> {
-    const { filter } = search;
-    const isOfOne = filter !== undefined && isLookUp(filter, UNIQUE);
+    const { attributes, groups } = textsOf(search);
     return searchTable<ListedRow, ListedUser>(tx, orgId, search, {
       from: 'users u',
       id: 'u.id',
       orgId: 'u.org_id',
       fields: FIELDS,
-      show: isOfOne ? showUser(search) : showUsers(search),
+      unique: UNIQUE,
+      keys: KEYS,
+      show: showUsers(search),
+      columns: `${WHO}, ${attributes} AS attributes, ${groups} AS groups`,
       read: (row) => listedUser(row, search),
     });
   }

@@ -5,7 +5,6 @@ import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates
 import { UsersModule } from '#domain/users/users.module.js';
 import { ScimGroupChanges } from './scim-group-changes.service.js';
 import { ScimGroupsRepository } from './scim-groups.repository.js';
-import { ScimSearches } from './scim-searches.service.js';
 import { ScimUserChanges } from './scim-user-changes.service.js';
 import { ScimUserListsRepository } from './scim-user-lists.repository.js';
 import { ScimUsersRepository } from './scim-users.repository.js';
@@ -19,7 +18,6 @@ import { ScimUsersRepository } from './scim-users.repository.js';
   providers: [
     ScimGroupChanges,
     ScimGroupsRepository,
-    ScimSearches,
     ScimUserChanges,
     ScimUserListsRepository,
     ScimUsersRepository,
@@ -27,7 +25,6 @@ import { ScimUsersRepository } from './scim-users.repository.js';
   exports: [
     ScimGroupChanges,
     ScimGroupsRepository,
-    ScimSearches,
     ScimUserChanges,
     ScimUserListsRepository,
     ScimUsersRepository,

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
 import type { Response } from 'express';
 import type { Projection } from '#domain/scim/projection.js';
 import {
@@ -7,7 +6,9 @@ import {
   type ScimGroup,
   type ScimMember,
 } from '#domain/scim/scim-groups.repository.js';
+import type { ScimActor } from '#domain/scim/scim-actor.js';
 import type { ScimPage } from '#domain/scim/scim-search.repository.js';
+import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenant-work.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from './scim-query.js';
 import { entityTag, groupHead, locationOf, memberJson } from './scim-resources.js';
@@ -23,13 +24,14 @@ const MOST_SHOWN = 200;
 export class GroupAnswers {
   constructor(
     private readonly answers: ScimAnswers,
-    private readonly manager: EntityManager,
+    private readonly work: TenantWork,
     private readonly groups: ScimGroupsRepository,
   ) {}
 
   /** One group; 304 where the client has this version. */
   async one(
     response: Response,
+    caller: ScimActor,
     status: number,
     group: ScimGroup,
     projection: Projection,
@@ -38,23 +40,30 @@ export class GroupAnswers {
     if (status === 201) {
       response.setHeader('Location', locationOf(this.answers.base, 'Groups', group.id));
     }
-    await this.answers.stream(response, status, this.#texts([group], projection));
+    await this.answers.stream(response, status, this.#texts(caller, [group], projection));
   }
 
   /** After a PATCH: the group, unless it is large and nothing in particular was asked for (RFC 7644 §3.5.2). */
-  async patched(response: Response, group: ScimGroup, projection: Projection): Promise<void> {
-    if (
-      projection.isDefault &&
-      !(await this.groups.hasAtMost(this.manager, group.id, MOST_SHOWN))
-    ) {
+  async patched(
+    response: Response,
+    caller: ScimActor,
+    group: ScimGroup,
+    projection: Projection,
+  ): Promise<void> {
+    if (projection.isDefault && (await this.#isLarge(caller, group))) {
       response.setHeader('ETag', entityTag(group));
       response.status(204).end();
-    } else await this.one(response, 200, group, projection);
+    } else await this.one(response, caller, 200, group, projection);
+  }
+
+  async #isLarge({ orgId }: ScimActor, { id }: ScimGroup): Promise<boolean> {
+    return !(await this.work.bounded(orgId, (tx) => this.groups.hasAtMost(tx, id, MOST_SHOWN)));
   }
 
   /** A page of them. @param before resources of another type that come first, and how many they were */
   async list(
     response: Response,
+    caller: ScimActor,
     { totalResults, resources, nextCursor }: ScimPage<ScimGroup>,
     query: ScimQuery,
     before?: AsyncGenerator<string, number>,
@@ -64,11 +73,13 @@ export class GroupAnswers {
       startIndex: query.search.page.kind === 'index' ? query.startIndex : undefined,
       nextCursor,
     });
-    await this.answers.stream(response, 200, this.#listTexts(head, resources, query, before));
+    const texts = this.#listTexts(head, caller, resources, query, before);
+    await this.answers.stream(response, 200, texts);
   }
 
   async *#listTexts(
     head: string,
+    caller: ScimActor,
     groups: readonly ScimGroup[],
     { projection }: ScimQuery,
     before?: AsyncGenerator<string, number>,
@@ -76,33 +87,34 @@ export class GroupAnswers {
     yield head;
     const others = before ? yield* before : 0;
     if (others > 0 && groups.length > 0) yield ',';
-    yield* this.#texts(groups, projection);
+    yield* this.#texts(caller, groups, projection);
     yield this.answers.listTail(others + groups.length);
   }
 
   /** Groups with commas between them, piece by piece. */
   async *#texts(
+    caller: ScimActor,
     groups: readonly ScimGroup[],
     projection: Projection,
   ): AsyncGenerator<string, void> {
     const withMembers = projection.needsMembers;
     for (const [index, group] of groups.entries()) {
       yield `${index === 0 ? '' : ','}${groupHead(group, projection, this.answers.base)}`;
-      if (withMembers) yield* this.#membersOf(group);
+      if (withMembers) yield* this.#membersOf(caller, group);
       yield '}';
     }
   }
 
   /** `,"members":[…]`, or nothing where there are none. */
-  async *#membersOf({ id }: ScimGroup): AsyncGenerator<string, void> {
+  async *#membersOf({ orgId }: ScimActor, { id }: ScimGroup): AsyncGenerator<string, void> {
     let last: ScimMember | undefined;
     let isFirst = true;
     do {
-      const batch: readonly ScimMember[] = await this.groups.members(
-        this.manager,
-        id,
-        last?.userId,
-        BATCH,
+      const after = last?.userId;
+      const batch: readonly ScimMember[] = await this.work.costly(
+        orgId,
+        (tx) => this.groups.members(tx, id, after, BATCH),
+        PATIENCE_OF_A_BEGUN_ANSWER,
       );
       if (batch.length > 0)
         yield (isFirst ? ',"members":[' : ',') + batch.map(memberJson).join(',');

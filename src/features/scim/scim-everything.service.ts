@@ -39,6 +39,6 @@ export class ScimEverything {
       totalResults: users.totalResults + groups.totalResults,
     };
     const texts = this.userAnswers.texts(caller, users.resources, ofUsers);
-    await this.groupAnswers.list(response, page, ofGroups, texts);
+    await this.groupAnswers.list(response, caller, page, ofGroups, texts);
   }
 }

@@ -40,7 +40,13 @@ export class ScimGroupsController {
     @Res() response: Response,
   ): Promise<void> {
     const projection = readProjection(query, GROUP_SCHEMA);
-    await this.answers.one(response, 201, await this.groups.create(caller, body), projection);
+    await this.answers.one(
+      response,
+      caller,
+      201,
+      await this.groups.create(caller, body),
+      projection,
+    );
   }
 
   @Get()
@@ -50,7 +56,8 @@ export class ScimGroupsController {
     @Res() response: Response,
   ): Promise<void> {
     const query = readQuery(fields, GROUP_SCHEMA);
-    await this.answers.list(response, await this.groups.search(caller, query.search), query);
+    const page = await this.groups.search(caller, query.search);
+    await this.answers.list(response, caller, page, query);
   }
 
   /** RFC 7644 §3.4.3: the same, asked for in a body. */
@@ -71,7 +78,7 @@ export class ScimGroupsController {
     @Res() response: Response,
   ): Promise<void> {
     const projection = readProjection(query, GROUP_SCHEMA);
-    await this.answers.one(response, 200, await this.groups.find(caller, id), projection);
+    await this.answers.one(response, caller, 200, await this.groups.find(caller, id), projection);
   }
 
   @Put(':id')
@@ -85,7 +92,7 @@ export class ScimGroupsController {
   ): Promise<void> {
     const projection = readProjection(query, GROUP_SCHEMA);
     const group = await this.groups.replace(caller, id, body, ifMatch);
-    await this.answers.one(response, 200, group, projection);
+    await this.answers.one(response, caller, 200, group, projection);
   }
 
   /** 204 where the group is large and nothing in particular was asked for. */
@@ -100,7 +107,7 @@ export class ScimGroupsController {
   ): Promise<void> {
     const projection = readProjection(query, GROUP_SCHEMA);
     const group = await this.groups.patch(caller, id, body, ifMatch);
-    await this.answers.patched(response, group, projection);
+    await this.answers.patched(response, caller, group, projection);
   }
 
   @Delete(':id')

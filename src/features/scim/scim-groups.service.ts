@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { patchGroup } from '#domain/scim/patch-group.js';
 import { readOperations } from '#domain/scim/patch-operations.js';
 import { readGroup } from '#domain/scim/resource.js';
@@ -7,8 +7,8 @@ import type { ScimActor } from '#domain/scim/scim-actor.js';
 import { ScimGroupChanges, noGroup } from '#domain/scim/scim-group-changes.service.js';
 import { ScimGroupsRepository, type ScimGroup } from '#domain/scim/scim-groups.repository.js';
 import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
-import { ScimSearches } from '#domain/scim/scim-searches.service.js';
 import { isUuid } from '#domain/scim/resource-id.js';
+import { TenantWork } from '#platform/database/tenant-work.js';
 import { checkIfMatch } from './scim-answers.service.js';
 import { entityTag } from './scim-resources.js';
 
@@ -16,10 +16,9 @@ import { entityTag } from './scim-resources.js';
 @Injectable()
 export class ScimGroups {
   constructor(
-    private readonly manager: EntityManager,
+    private readonly work: TenantWork,
     private readonly groups: ScimGroupsRepository,
     private readonly changes: ScimGroupChanges,
-    private readonly searches: ScimSearches,
   ) {}
 
   /** @throws DomainError invalid_request, invalid_value, uniqueness */
@@ -34,15 +33,17 @@ export class ScimGroups {
 
   /** @throws DomainError not_found */
   async find({ orgId }: ScimActor, id: string): Promise<ScimGroup> {
-    const group = isUuid(id) && (await this.groups.find(this.manager, orgId, id));
+    if (!isUuid(id)) throw noGroup();
+    const group = await this.work.bounded(orgId, (tx) => this.groups.find(tx, orgId, id));
     if (!group) throw noGroup();
     return group;
   }
 
   search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ScimGroup>> {
-    return this.searches.run(orgId, this.groups.isCostly(search), (tx) =>
-      this.groups.search(tx, orgId, search),
-    );
+    const found = (tx: EntityManager) => this.groups.search(tx, orgId, search);
+    return this.groups.isOfOne(search)
+      ? this.work.bounded(orgId, found)
+      : this.work.costly(orgId, found);
   }
 
   /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */

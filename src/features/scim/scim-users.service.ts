@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { patchUser } from '#domain/scim/patch.js';
 import { readOperations } from '#domain/scim/patch-operations.js';
 import { readUser } from '#domain/scim/resource.js';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
 import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
-import { ScimSearches } from '#domain/scim/scim-searches.service.js';
 import { ScimUserChanges, noUser } from '#domain/scim/scim-user-changes.service.js';
 import type { ScimUser } from '#domain/scim/scim-user.js';
 import {
@@ -15,6 +14,7 @@ import {
 import { ScimUsersRepository } from '#domain/scim/scim-users.repository.js';
 import { nextUser, storedUser } from '#domain/scim/user-state.js';
 import { isUuid } from '#domain/scim/resource-id.js';
+import { TenantWork } from '#platform/database/tenant-work.js';
 import { checkIfMatch } from './scim-answers.service.js';
 import { entityTag } from './scim-resources.js';
 
@@ -22,11 +22,10 @@ import { entityTag } from './scim-resources.js';
 @Injectable()
 export class ScimUsers {
   constructor(
-    private readonly manager: EntityManager,
+    private readonly work: TenantWork,
     private readonly users: ScimUsersRepository,
     private readonly lists: ScimUserListsRepository,
     private readonly changes: ScimUserChanges,
-    private readonly searches: ScimSearches,
   ) {}
 
   /**
@@ -34,20 +33,23 @@ export class ScimUsers {
    * @throws DomainError invalid_request, invalid_value, uniqueness
    */
   async create(actor: ScimActor, body: unknown, id?: string): Promise<ScimUser> {
-    return this.users.insert(this.manager, actor, nextUser(readUser(body, 'create')), id);
+    const user = nextUser(readUser(body, 'create'));
+    return this.work.bounded(actor.orgId, (tx) => this.users.insert(tx, actor, user, id));
   }
 
   /** @throws DomainError not_found */
   async find({ orgId }: ScimActor, id: string, withGroups: boolean): Promise<ScimUser> {
-    const user = isUuid(id) && (await this.users.find(this.manager, orgId, id, withGroups));
+    if (!isUuid(id)) throw noUser();
+    const user = await this.work.bounded(orgId, (tx) => this.users.find(tx, orgId, id, withGroups));
     if (!user) throw noUser();
     return user;
   }
 
   search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ListedUser>> {
-    return this.searches.run(orgId, this.lists.isCostly(search), (tx) =>
-      this.lists.search(tx, orgId, search),
-    );
+    const found = (tx: EntityManager) => this.lists.search(tx, orgId, search);
+    return this.lists.isOfOne(search)
+      ? this.work.bounded(orgId, found)
+      : this.work.costly(orgId, found);
   }
 
   /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { Response } from 'express';
-import { EntityManager } from 'typeorm';
 import type { Projection } from '#domain/scim/projection.js';
 import type { ScimPage } from '#domain/scim/scim-search.repository.js';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
@@ -10,6 +9,7 @@ import {
   ScimUserListsRepository,
   type ListedUser,
 } from '#domain/scim/scim-user-lists.repository.js';
+import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenant-work.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from './scim-query.js';
 import { entityTag, locationOf, userJson } from './scim-resources.js';
@@ -19,7 +19,7 @@ import { entityTag, locationOf, userJson } from './scim-resources.js';
 export class UserAnswers {
   constructor(
     private readonly answers: ScimAnswers,
-    private readonly manager: EntityManager,
+    private readonly work: TenantWork,
     private readonly lists: ScimUserListsRepository,
   ) {}
 
@@ -75,7 +75,12 @@ export class UserAnswers {
       if (left.length === 0) return count;
       // What is read without being sent, because it is too much, is no more than what is sent.
       const most = Math.min(MOST_AT_ONCE, 2 * Math.max(users.length, 1));
-      found = await this.lists.read(this.manager, orgId, left.slice(0, most), query.search);
+      const next = left.slice(0, most);
+      found = await this.work.costly(
+        orgId,
+        (tx) => this.lists.read(tx, orgId, next, query.search),
+        PATIENCE_OF_A_BEGUN_ANSWER,
+      );
       left = left.slice(most);
     }
   }

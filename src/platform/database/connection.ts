@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import { Client, Pool, type PoolClient, type PoolConfig } from 'pg';
+import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { DataSource } from 'typeorm';
 
 /** Where the database is: a `postgres://` URL, or the embedded server's Unix socket. */
@@ -19,6 +19,10 @@ export const TIMEOUTS = {
 
 type Timeouts = Readonly<Record<keyof typeof TIMEOUTS, number>>;
 
+/** Prepares a new connection before it serves; the pool waits for it. */
+type Prepare = (client: ClientBase) => Promise<unknown>;
+type PoolSettings = Omit<PoolConfig, 'onConnect'> & { readonly onConnect?: Prepare };
+
 /**
  * Opens the pool that serves requests.
  *
@@ -29,12 +33,32 @@ export async function openPool(
   log: Logger,
   maxConnections: number,
   timeouts: Timeouts = TIMEOUTS,
+  onConnect?: Prepare,
 ): Promise<DataSource> {
-  const dataSource = await connect(address, log, { ...timeouts, max: maxConnections });
+  const settings = onConnect ? { ...timeouts, onConnect } : timeouts;
+  const dataSource = await connect(address, log, { ...settings, max: maxConnections });
   const pool = poolOf(dataSource);
   if (!pool) throw new TypeError('The driver has no pool of the pg that this project locks');
   pool.on('release', (_error, client) => discardUnlessIdle(client));
   return dataSource;
+}
+
+/**
+ * Opens the pool of the costly work. Its limits are set by statements and not by the start of the connection, since PgBouncer
+ * passes no start-up parameters on. A statement uses one process of the database and is not compiled, which takes longer than it
+ * saves.
+ *
+ * @param statementTimeout in milliseconds
+ * @throws the fault of the driver when the database cannot be reached
+ */
+export async function openCostlyPool(
+  address: DatabaseAddress,
+  log: Logger,
+  maxConnections: number,
+  statementTimeout: number,
+): Promise<DataSource> {
+  const limits = `SET statement_timeout = ${statementTimeout}; SET jit = off; SET max_parallel_workers_per_gather = 0`;
+  return openPool(address, log, maxConnections, TIMEOUTS, (client) => client.query(limits));
 }
 
 /** Opens one connection that may wait as long as a migration takes. */
@@ -46,7 +70,7 @@ export function openMigrationConnection(
   return connect(address, log, { connectionTimeoutMillis, max: 1 });
 }
 
-function connect(address: DatabaseAddress, log: Logger, pool: PoolConfig): Promise<DataSource> {
+function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Promise<DataSource> {
   const dataSource: DataSource = new DataSource({
     type: 'postgres',
     synchronize: false,

@@ -3,6 +3,7 @@ import { DataSource, EntityManager } from 'typeorm';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { Composition } from './composition.js';
 import { Database, openDatabase } from './open-database.js';
+import { TenantWork } from './tenant-work.js';
 
 /**
  * The database, for everyone: TypeORM's `DataSource` and `EntityManager`, connected to SVC_DATABASE_URL or to the
@@ -36,8 +37,13 @@ export class DatabaseModule implements OnApplicationShutdown {
           inject: [DataSource],
           useFactory: (dataSource: DataSource) => dataSource.manager,
         },
+        {
+          provide: TenantWork,
+          inject: [Database],
+          useFactory: (database: Database) => database.tenantWork,
+        },
       ],
-      exports: [DataSource, EntityManager],
+      exports: [DataSource, EntityManager, TenantWork],
     };
   }
 

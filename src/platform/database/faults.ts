@@ -60,9 +60,26 @@ export function isLostRace(error: unknown): boolean {
   return state === '40P01' || state === '40001' || isStalePlan(error);
 }
 
-/** Whether a statement took longer than it may (or an operator ended it). */
-export function isTimedOut(error: unknown): boolean {
-  return sqlStateOf(error) === '57014';
+/** How long statements took that failed, in milliseconds, by what the driver reported. */
+const durations = new WeakMap<object, number>();
+
+/** Keeps how long a statement took that failed: {@link isTimedOut} needs it. */
+export function noteDuration(error: unknown, milliseconds: number): void {
+  const fault = reportedBy(error);
+  if (fault instanceof Error) durations.set(fault, milliseconds);
+}
+
+/**
+ * Whether a statement was ended by its time limit. PostgreSQL reports that as it reports a statement that an operator cancelled
+ * (57014), and tells the two apart by a text in the language of the server alone. But the limit ends no statement before its
+ * time, and the server's clock starts after ours.
+ *
+ * @param limit in milliseconds
+ */
+export function isTimedOut(error: unknown, limit: number): boolean {
+  const fault = reportedBy(error);
+  if (sqlStateOf(fault) !== '57014' || !(fault instanceof Error)) return false;
+  return (durations.get(fault) ?? 0) >= limit;
 }
 
 /** Whether a value has a character that PostgreSQL keeps no text with: U+0000, or half of a surrogate pair. */

@@ -3,11 +3,17 @@ import type { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
 import type { Config } from '#platform/config/config.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
-import { openMigrationConnection, openPool, type DatabaseAddress } from './connection.js';
+import {
+  openCostlyPool,
+  openMigrationConnection,
+  openPool,
+  type DatabaseAddress,
+} from './connection.js';
 import { startEmbeddedPostgres } from './embedded-postgres.js';
 import { isDatabaseAway, reasonOf } from './faults.js';
 import { migrate } from './migrations.js';
 import { sql } from './sql.js';
+import { COSTLY_STATEMENT, sharesOf, TenantWork } from './tenant-work.js';
 
 /** How long a start waits for a database that is not there yet, and how often it asks, in milliseconds. */
 const PATIENCE = 30_000;
@@ -17,17 +23,24 @@ const RETRY_EVERY = 1_000;
 export class Database {
   constructor(
     readonly dataSource: DataSource,
+    /** The work of tenants, whose costly part has a pool of its own. */
+    readonly tenantWork: TenantWork,
+    private readonly costly: DataSource,
     private readonly stopServer: () => Promise<void>,
   ) {}
 
-  /** Closes the pool, then stops the embedded server if this process runs one. */
+  /** Closes the pools, then stops the embedded server if this process runs one. */
   async close(): Promise<void> {
     try {
-      if (this.dataSource.isInitialized) await this.dataSource.destroy();
+      await Promise.all([this.dataSource, this.costly].map((pool) => closed(pool)));
     } finally {
       await this.stopServer();
     }
   }
+}
+
+async function closed(pool: DataSource): Promise<void> {
+  if (pool.isInitialized) await pool.destroy();
 }
 
 /**
@@ -43,8 +56,11 @@ export async function openDatabase(
   const server = await locateServer(config, log);
   try {
     await prepare(server.address, composition, log);
-    const dataSource = await openPool(server.address, log, config.maxConnections);
-    return new Database(dataSource, () => server.stop());
+    const shares = sharesOf(config.maxConnections);
+    const dataSource = await openPool(server.address, log, shares.main);
+    const costly = await openCostlyPool(server.address, log, shares.costly, COSTLY_STATEMENT);
+    const tenantWork = new TenantWork(dataSource, costly, shares);
+    return new Database(dataSource, tenantWork, costly, () => server.stop());
   } catch (error) {
     await server.stop();
     throw error;

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { EntityManager, QueryRunner } from 'typeorm';
-import { isStalePlan } from './faults.js';
+import { isStalePlan, noteDuration } from './faults.js';
 
 /** One statement: its text with `$n` in place of the values, and what it is prepared as, once per connection. */
 interface Statement {
@@ -75,8 +75,7 @@ export async function composedSql<Row extends object>(
 ): Promise<Row[]> {
   const runner = tx.queryRunner ?? tx.dataSource.createQueryRunner();
   try {
-    const result = await runner.query(text, [...values], true);
-    return result.records as Row[];
+    return await timed<Row>(runner, text, [...values]);
   } finally {
     if (runner !== tx.queryRunner) await runner.release();
   }
@@ -141,6 +140,18 @@ async function execute<Row>(
 ): Promise<Row[]> {
   // TypeORM hands its first argument to pg as it is, and pg takes a named statement there; the types know strings only.
   const named = { name: `${digest}${generation}`, text } as unknown as string;
-  const result = await runner.query(named, values, true);
-  return result.records as Row[];
+  return timed<Row>(runner, named, values);
+}
+
+/** Runs a statement, and notes how long it took if it fails: without the wait for a connection. */
+async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
+  await runner.connect();
+  const start = performance.now();
+  try {
+    const result = await runner.query(text, values, true);
+    return result.records as Row[];
+  } catch (error) {
+    noteDuration(error, performance.now() - start);
+    throw error;
+  }
 }

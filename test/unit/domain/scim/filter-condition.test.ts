@@ -5,7 +5,6 @@ import { ENTERPRISE_URN, GROUP_SCHEMA, USER_SCHEMA } from '#domain/scim/schemas.
 
 const USERS: FilterFields = {
   resource: USER_SCHEMA,
-  indexed: new Set(),
   columns: {
     id: { kind: 'uuid', expression: 'u.id' },
     userName: { kind: 'text', expression: 'u.user_name' },
@@ -15,7 +14,6 @@ const USERS: FilterFields = {
 };
 const GROUPS: FilterFields = {
   resource: GROUP_SCHEMA,
-  indexed: new Set(),
   columns: {
     members: {
       kind: 'relation',

@@ -1,19 +1,19 @@
 import { expect, it } from 'vitest';
-import { Turns } from '#domain/scim/turns.js';
+import { Semaphore } from '#platform/database/semaphore.js';
 
 const LONG = 60_000;
 
 it('serves as many as there are places, and then who waits in the order of coming', async () => {
-  const turns = new Turns(2);
-  const first = await turns.take(LONG);
-  const second = await turns.take(LONG);
+  const semaphore = new Semaphore(2);
+  const first = await semaphore.take(LONG);
+  const second = await semaphore.take(LONG);
   const served: number[] = [];
   const waiting = [3, 4].map(async (who) => {
-    const giveBack = await turns.take(LONG);
+    const giveBack = await semaphore.take(LONG);
     served.push(who);
     return giveBack;
   });
-  expect(await turns.take(0)).toBeUndefined();
+  expect(await semaphore.take(0)).toBeUndefined();
   expect(served).toEqual([]);
   second?.();
   const third = await waiting[0];
@@ -21,8 +21,8 @@ it('serves as many as there are places, and then who waits in the order of comin
   first?.();
   const fourth = await waiting[1];
   expect(served).toEqual([3, 4]);
-  expect(turns.isIdle).toBe(false);
+  expect(semaphore.isIdle).toBe(false);
   third?.();
   fourth?.();
-  expect(turns.isIdle).toBe(true);
+  expect(semaphore.isIdle).toBe(true);
 });

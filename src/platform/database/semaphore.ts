@@ -1,18 +1,18 @@
-/** Places that few may have at a time. Who waits is served in the order of coming. */
-export class Turns {
+/** A counting semaphore: so many holders at a time. Waiting callers are served in the order of their calls. */
+export class Semaphore {
   readonly #waiting = new Set<() => void>();
   #free: number;
 
-  constructor(readonly places: number) {
-    this.#free = places;
+  constructor(readonly permits: number) {
+    this.#free = permits;
   }
 
-  /** Whether nobody has a place, and nobody waits for one. */
+  /** Whether no permit is taken, and no caller waits for one. */
   get isIdle(): boolean {
-    return this.#free === this.places;
+    return this.#free === this.permits;
   }
 
-  /** @returns what gives the place back, to be called once; undefined when none was free in time */
+  /** @returns the function that gives the permit back, to be called once; undefined when none was free in time */
   take(milliseconds: number): Promise<(() => void) | undefined> {
     const giveBack = () => this.#giveBack();
     if (this.#free > 0) {

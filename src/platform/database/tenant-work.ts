@@ -1,0 +1,101 @@
+import type { DataSource, EntityManager } from 'typeorm';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isTimedOut } from './faults.js';
+import { TenantShares } from './tenant-shares.js';
+
+/** How long a piece of work waits for its share, in milliseconds. */
+const PATIENCE = 10_000;
+
+/** How long the next part of an answer that has begun waits: as long as a request may take, which ends it before. */
+export const PATIENCE_OF_A_BEGUN_ANSWER = 30_000;
+
+/** How long a statement of costly work may take, in milliseconds. */
+export const COSTLY_STATEMENT = 3_000;
+
+/** Pieces of work that one tenant has under way at once in a process. */
+const OF_ONE = { costly: 2, bounded: 4 } as const;
+
+/** How the connections of a process are divided. */
+export interface ConnectionShares {
+  /** The pool for everything else, above all for authentication. */
+  readonly main: number;
+  /** Those of the main pool that tenants may use at once for their bounded work. */
+  readonly bounded: number;
+  /** The pool of the costly work. */
+  readonly costly: number;
+}
+
+/**
+ * Divides the connections of a process: a fifth for costly work, and of the others half for the bounded work of tenants. So
+ * authentication always has at least half of the main pool. Each share has at least one.
+ */
+export function sharesOf(maxConnections: number): ConnectionShares {
+  const costly = Math.max(1, Math.floor(maxConnections / 5));
+  const main = Math.max(1, maxConnections - costly);
+  return { main, bounded: Math.max(1, Math.floor(main / 2)), costly };
+}
+
+/**
+ * The one place where work is done whose cost grows with the data of a tenant, or that may wait for other work of the same
+ * tenant: what its identity provider and its admins ask for. Whatever one tenant asks for, authentication and the other
+ * tenants have connections.
+ *
+ * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own, whose statements end after
+ *   {@link COSTLY_STATEMENT} milliseconds and use one process of the database each.
+ * - *bounded* work finds or changes some rows by their keys, on the connections of the main pool, of which it never takes more
+ *   than half.
+ */
+export class TenantWork {
+  readonly #costly: TenantShares;
+  readonly #bounded: TenantShares;
+
+  /**
+   * @param main the pool of everything else
+   * @param pool the pool of the costly work, as large as its share
+   */
+  constructor(
+    private readonly main: DataSource,
+    private readonly pool: DataSource,
+    { costly, bounded }: ConnectionShares,
+  ) {
+    this.#costly = new TenantShares(costly, Math.min(OF_ONE.costly, costly));
+    this.#bounded = new TenantShares(bounded, Math.min(OF_ONE.bounded, bounded));
+  }
+
+  /**
+   * Reads what may be much. The work holds a connection while it runs, so it never waits for a client.
+   *
+   * @param patience how long it waits for its share, in milliseconds
+   * @throws DomainError too_many when a statement takes too long; rate_limited or unavailable when its share does not come
+   */
+  async costly<Found>(
+    tenant: string,
+    work: (tx: EntityManager) => Promise<Found>,
+    patience: number = PATIENCE,
+  ): Promise<Found> {
+    const leave = await this.#costly.take(tenant, patience);
+    try {
+      return await work(this.pool.manager);
+    } catch (error) {
+      if (!isTimedOut(error, COSTLY_STATEMENT)) throw error;
+      const detail = 'The request asks for too much. Ask for less at a time.';
+      throw new DomainError('too_many', detail, { cause: error });
+    } finally {
+      leave();
+    }
+  }
+
+  /**
+   * Finds or changes some rows. The work may open transactions of its own, one at a time.
+   *
+   * @throws DomainError rate_limited or unavailable when its share does not come
+   */
+  async bounded<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
+    const leave = await this.#bounded.take(tenant, PATIENCE);
+    try {
+      return await work(this.main.manager);
+    } finally {
+      leave();
+    }
+  }
+}
