@@ -7,6 +7,7 @@ import { Body, Controller, Get, HttpCode, Module, Post, Res } from '@nestjs/comm
 import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { sharesOf } from '../../src/platform/database/tenant-work.js';
 import { Public } from '../../src/platform/http/access/access.js';
 import { BodyType } from '../../src/platform/http/body/body-type.js';
 import { RequestsInFlight } from '../../src/platform/http/server/requests-in-flight.service.js';
@@ -611,7 +612,7 @@ describe('the deadline', () => {
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
       return (await holder.query(locks, [], true)).records.length;
     };
-    const others = app.config.database.maxConnections - 1;
+    const others = sharesOf(app.config.database.maxConnections).main - 1;
     const asked = Array.from({ length: others }, () =>
       exchange(headOf(app.baseUrl, 'GET /v1/hang/database')),
     );

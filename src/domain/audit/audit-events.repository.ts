@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { MAX } from 'uuid';
-import { sql } from '#platform/database/sql.js';
+import { fixedSql } from '#platform/database/sql.js';
 
 /** A place in the order of audit events: an event, by its time to the microsecond and its id. */
 export interface AuditPlace {
@@ -51,30 +50,29 @@ interface Row {
   at: string;
 }
 
-/** The audit log, read: of one organization, and nobody else's. */
+/** The columns of an event, as {@link Row} has them. */
+const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
+  e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
+const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC';
+
+/** Which part of the log is read. */
+export interface AuditPage {
+  readonly after: AuditPlace | undefined;
+  readonly limit: number;
+}
+
+/** The audit log, read: of one organization, and no other's. */
 @Injectable()
 export class AuditEventsRepository {
   /** The events of an organization that fit, the newest first, from after a place. */
   async list(
     tx: EntityManager,
     orgId: string,
-    { type, userId, email, from, to }: AuditFilter,
-    { after, limit }: { readonly after: AuditPlace | undefined; readonly limit: number },
+    filter: AuditFilter,
+    page: AuditPage,
   ): Promise<AuditRow[]> {
-    const rows = await sql<Row>(tx)`
-      SELECT e.id, e.type, e.class, e.actor_id, e.subject_id, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
-             e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at
-      FROM audit_events e
-      WHERE e.org_id = ${orgId}
-        AND (e.created_at, e.id) < (${after?.at ?? 'infinity'}::timestamptz, ${after?.id ?? MAX}::uuid)
-        AND e.created_at >= coalesce(${from ?? null}::timestamptz, '-infinity')
-        AND e.created_at < coalesce(${to ?? null}::timestamptz, 'infinity')
-        AND (${type ?? null}::text IS NULL OR e.type = ${type ?? null})
-        AND (${userId ?? null}::uuid IS NULL OR ${userId ?? null} IN (e.actor_id, e.subject_id))
-        AND (${email ?? null}::text IS NULL OR e.details ->> 'email' = ${email ?? null}
-             OR EXISTS (SELECT 1 FROM users u
-                        WHERE u.org_id = e.org_id AND u.email = ${email ?? null} AND u.id IN (e.actor_id, e.subject_id)))
-      ORDER BY e.created_at DESC, e.id DESC LIMIT ${limit}`;
+    const { text, values } = auditSearch(orgId, filter, page);
+    const rows = await fixedSql<Row>(tx, text, values);
     return rows.map((row) => ({
       id: row.id,
       type: row.type,
@@ -89,4 +87,62 @@ export class AuditEventsRepository {
       place: { at: row.at, id: row.id },
     }));
   }
+}
+
+/**
+ * The statement of a search. Each place where a user or an address may stand is a search of its own, by an index that begins with
+ * it and has the order; of each as many events are read as the page may need. The text depends on which filters are there, never on
+ * their values.
+ */
+function auditSearch(
+  orgId: string,
+  { type, userId, email, from, to }: AuditFilter,
+  { after, limit }: AuditPage,
+): { readonly text: string; readonly values: readonly unknown[] } {
+  const values: unknown[] = [orgId, limit];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const conditions: string[] = [];
+  if (after) {
+    conditions.push(
+      `(e.created_at, e.id) < (${bind(after.at)}::timestamptz, ${bind(after.id)}::uuid)`,
+    );
+  }
+  if (from) conditions.push(`e.created_at >= ${bind(from)}::timestamptz`);
+  if (to) conditions.push(`e.created_at < ${bind(to)}::timestamptz`);
+  if (type !== undefined) conditions.push(`e.type = ${bind(type)}`);
+  const byUser = userId === undefined ? undefined : `${bind(userId)}::uuid`;
+  let places = byUser === undefined ? [OF_ORGANIZATION] : placesOfUser(byUser);
+  if (email !== undefined) {
+    const address = bind(email);
+    if (byUser !== undefined) conditions.push(`${byUser} IN (e.actor_id, e.subject_id)`);
+    const user = `(SELECT u.id FROM users u WHERE u.org_id = $1 AND u.email = ${address})`;
+    places = [
+      ...placesOfUser(user),
+      `${OF_ORGANIZATION} AND e.details ? 'email' AND e.details ->> 'email' = ${address}`,
+    ];
+  }
+  const searches = places.map(
+    (place) =>
+      `(SELECT ${COLUMNS} FROM audit_events e WHERE ${[place, ...conditions].join(' AND ')} ${NEWEST_FIRST} LIMIT $2)`,
+  );
+  const [only, ...others] = searches;
+  const text =
+    only !== undefined && others.length === 0
+      ? only
+      : `SELECT DISTINCT ON (created_at, id) * FROM (${searches.join(' UNION ALL ')}) found ${NEWEST_FIRST} LIMIT $2`;
+  return { text, values };
+}
+
+const OF_ORGANIZATION = 'e.org_id = $1';
+
+/**
+ * Where a user stands in an event. The organization is compared in a way that no index serves: else the planner could read the
+ * whole log of the organization in its order, in the hope that the user comes soon.
+ */
+function placesOfUser(user: string): string[] {
+  const ofOrganization = 'e.org_id IS NOT DISTINCT FROM $1';
+  return [
+    `e.subject_id = ${user} AND ${ofOrganization}`,
+    `e.actor_id = ${user} AND e.actor_id IS DISTINCT FROM e.subject_id AND ${ofOrganization}`,
+  ];
 }

@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { TenantWork } from '#platform/database/tenant-work.js';
-import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue } from './attribute-value.js';
 import type { MemberChange } from './patch-group.js';
@@ -25,14 +24,13 @@ export interface NextGroup extends ScimGroupState {
 @Injectable()
 export class ScimGroupChanges {
   constructor(
-    private readonly dataSource: DataSource,
     private readonly work: TenantWork,
     private readonly groups: ScimGroupsRepository,
   ) {}
 
   /** @throws DomainError uniqueness; invalid_value for a member who is nobody in the organization */
   create(actor: ScimActor, { members, ...group }: NextGroup): Promise<ScimGroup> {
-    return this.#transact(actor, async (tx) => {
+    return this.work.transact(actor.orgId, async (tx) => {
       const made = await this.groups.insert(tx, actor, group);
       await this.#apply(tx, actor.orgId, made.id, members);
       return made;
@@ -48,7 +46,7 @@ export class ScimGroupChanges {
     id: string,
     compute: (current: ScimGroup) => NextGroup,
   ): Promise<ScimGroup> {
-    return this.#transact(actor, async (tx) => {
+    return this.work.transact(actor.orgId, async (tx) => {
       const current = await this.groups.lock(tx, actor.orgId, id);
       if (!current) throw noGroup();
       const { members, ...group } = compute(current);
@@ -59,19 +57,12 @@ export class ScimGroupChanges {
 
   /** @throws DomainError not_found, and whatever `judge` throws */
   async remove(actor: ScimActor, id: string, judge: (current: ScimGroup) => void): Promise<void> {
-    await this.#transact(actor, async (tx) => {
+    await this.work.transact(actor.orgId, async (tx) => {
       const current = await this.groups.lock(tx, actor.orgId, id);
       if (!current) throw noGroup();
       judge(current);
       await this.groups.remove(tx, actor, current);
     });
-  }
-
-  #transact<Done>(
-    { orgId }: ScimActor,
-    change: (tx: EntityManager) => Promise<Done>,
-  ): Promise<Done> {
-    return this.work.bounded(orgId, () => transactAnew(this.dataSource, change));
   }
 
   async #apply(

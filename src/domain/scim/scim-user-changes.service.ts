@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
 import { TenantWork } from '#platform/database/tenant-work.js';
-import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ScimActor } from './scim-actor.js';
 import type { ScimUser } from './scim-user.js';
@@ -28,7 +27,6 @@ const MOST_TRIES = 3;
 @Injectable()
 export class ScimUserChanges {
   constructor(
-    private readonly dataSource: DataSource,
     private readonly work: TenantWork,
     private readonly users: ScimUsersRepository,
     private readonly sessions: SessionsRepository,
@@ -41,25 +39,29 @@ export class ScimUserChanges {
    *
    * @throws DomainError not_found, uniqueness, and whatever `compute` throws
    */
-  change(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
-    return this.work.bounded(actor.orgId, (manager) => this.#change(manager, actor, id, compute));
+  async change(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
+    const changed = await this.work.bounded(actor.orgId, (manager) =>
+      this.#changeAttributes(manager, actor, id, compute),
+    );
+    return changed ?? this.#changeUnderLock(actor, id, compute);
   }
 
-  async #change(
+  /** Undefined where more than attributes changes, or where others change the same user too often. */
+  async #changeAttributes(
     manager: EntityManager,
     actor: ScimActor,
     id: string,
     compute: ComputeUser,
-  ): Promise<ScimUser> {
+  ): Promise<ScimUser | undefined> {
     for (let tries = 0; tries < MOST_TRIES; tries += 1) {
       const current = await this.users.find(manager, actor.orgId, id, false);
       if (!current) throw noUser();
       const next = compute(current);
-      if (next.active !== current.active || next.email !== current.email) break;
+      if (next.active !== current.active || next.email !== current.email) return undefined;
       const changed = await this.users.update(manager, actor, current, next, true);
       if (changed) return changed;
     }
-    return this.#changeUnderLock(actor, id, compute);
+    return undefined;
   }
 
   /**
@@ -69,7 +71,7 @@ export class ScimUserChanges {
    * @throws DomainError not_found, and whatever `judge` throws
    */
   async remove(actor: ScimActor, id: string, judge: (current: ScimUser) => void): Promise<void> {
-    const remove = async (tx: EntityManager) => {
+    await this.work.transact(actor.orgId, async (tx) => {
       const current = await this.users.lock(tx, actor.orgId, id);
       if (!current) throw noUser();
       judge(current);
@@ -79,13 +81,12 @@ export class ScimUserChanges {
         revokedBy: 'scim',
         audit: auditOf(actor, 'delete', id, { email: current.email }),
       });
-    };
-    await this.work.bounded(actor.orgId, () => transactAnew(this.dataSource, remove));
+    });
   }
 
   /** A change of e-mail ends what was issued under the old one; one of `active` is a de-provisioning, or its end. */
   #changeUnderLock(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
-    return transactAnew(this.dataSource, async (tx) => {
+    return this.work.transact(actor.orgId, async (tx) => {
       const current = await this.users.lock(tx, actor.orgId, id);
       if (!current) throw noUser();
       const next = compute(current);

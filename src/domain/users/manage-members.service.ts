@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { validate as isUuid } from 'uuid';
 import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { transactAnew } from '#platform/database/transact-anew.js';
+import { TenantWork } from '#platform/database/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ActingAdmin, type Admin } from './acting-admin.service.js';
 import { Deprovision, type DeprovisionAudit, type Deprovisioning } from './deprovision.service.js';
@@ -33,7 +33,7 @@ export interface MemberPage {
 @Injectable()
 export class ManageMembers {
   constructor(
-    private readonly dataSource: DataSource,
+    private readonly work: TenantWork,
     private readonly admins: ActingAdmin,
     private readonly members: MembersRepository,
     private readonly organizations: OrganizationsRepository,
@@ -44,7 +44,7 @@ export class ManageMembers {
   /** A page of the members, in the order in which they came. */
   async list({ orgId }: Admin, after: string, limit: number): Promise<MemberPage> {
     const page = { after, limit: limit + 1 };
-    const found = await this.members.list(this.dataSource.manager, orgId, page);
+    const found = await this.work.costly(orgId, (tx) => this.members.list(tx, orgId, page));
     const members = found.slice(0, limit);
     return { members, next: found.length > limit ? (members.at(-1)?.id ?? null) : null };
   }
@@ -91,7 +91,7 @@ export class ManageMembers {
 
   /** Removes a member. @throws DomainError admin_required, not_found, own_account, last_admin */
   async remove(act: MemberAct): Promise<void> {
-    await transactAnew(this.dataSource, async (tx) => {
+    await this.work.transact(act.admin.orgId, async (tx) => {
       const member = await this.#lock(tx, act, true);
       const reason = 'removed by an admin';
       await this.deprovision.remove(tx, endOf(act, member, 'admin_remove_user', reason));
@@ -116,7 +116,7 @@ export class ManageMembers {
     takesAdmin: boolean,
     change: (tx: EntityManager, member: Member) => Promise<void>,
   ): Promise<Member> {
-    return transactAnew(this.dataSource, async (tx) => {
+    return this.work.transact(act.admin.orgId, async (tx) => {
       const member = await this.#lock(tx, act, takesAdmin);
       await change(tx, member);
       return this.#find(tx, act.admin.orgId, member.id);

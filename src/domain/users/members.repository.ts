@@ -30,7 +30,10 @@ interface Row {
 /** The people of one organization, and which of them are its admins. */
 @Injectable()
 export class MembersRepository {
-  /** The members of an organization in the order of their ids, from after one of them. */
+  /**
+   * The members of an organization in the order of their ids, from after one of them. The organization is named as a range, for
+   * which one index alone has the order.
+   */
   async list(
     tx: EntityManager,
     orgId: string,
@@ -40,8 +43,8 @@ export class MembersRepository {
       SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at,
              (SELECT count(*)::int FROM authenticators k WHERE k.user_id = u.id) AS keys
       FROM users u
-      WHERE u.org_id = ${orgId} AND u.id > ${after}
-      ORDER BY u.id LIMIT ${limit}`;
+      WHERE u.org_id BETWEEN ${orgId} AND ${orgId} AND (u.org_id, u.id) > (${orgId}::uuid, ${after}::uuid)
+      ORDER BY u.org_id, u.id LIMIT ${limit}`;
     return rows.map(member);
   }
 

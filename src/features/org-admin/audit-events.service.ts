@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import type { EntityManager } from 'typeorm';
 import { AuditEventsRepository, type AuditRow } from '#domain/audit/audit-events.repository.js';
 import { ActingAdmin, type Admin } from '#domain/users/acting-admin.service.js';
+import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenant-work.js';
 import { writeCursor } from './audit-cursor.js';
 import { USUAL_PAGE, type AuditQuery } from './audit-events.schemas.js';
 
@@ -18,7 +19,7 @@ export interface AuditPage {
 @Injectable()
 export class AuditEvents {
   constructor(
-    private readonly manager: EntityManager,
+    private readonly work: TenantWork,
     private readonly admins: ActingAdmin,
     private readonly events: AuditEventsRepository,
   ) {}
@@ -29,7 +30,7 @@ export class AuditEvents {
     { filter, after, limit = USUAL_PAGE }: AuditQuery,
   ): Promise<AuditPage> {
     const page = { after, limit: limit + 1 };
-    const found = await this.events.list(this.manager, orgId, filter, page);
+    const found = await this.work.costly(orgId, (tx) => this.events.list(tx, orgId, filter, page));
     const events = found.slice(0, limit);
     const last = events.at(-1);
     return { events, next: found.length > limit && last ? writeCursor(last.place) : null };
@@ -57,14 +58,22 @@ export class AuditEvents {
       left -= batch.length;
       const last = batch.at(-1);
       if (!last || batch.length < BATCH || left <= 0) return;
-      batch = await this.#batch(admin, { ...query, after: last.place, limit: left });
+      const next = { ...query, after: last.place, limit: left };
+      batch = await this.#batch(admin, next, PATIENCE_OF_A_BEGUN_ANSWER);
     }
   }
 
   /** @throws DomainError admin_required: each batch asks anew whether its reader is an admin */
-  async #batch(admin: Admin, { filter, after, limit }: AuditQuery): Promise<AuditRow[]> {
-    const size = Math.min(BATCH, limit ?? BATCH);
-    await this.admins.check(this.manager, admin);
-    return this.events.list(this.manager, admin.orgId, filter, { after, limit: size });
+  #batch(
+    admin: Admin,
+    { filter, after, limit }: AuditQuery,
+    patience?: number,
+  ): Promise<AuditRow[]> {
+    const page = { after, limit: Math.min(BATCH, limit ?? BATCH) };
+    const read = async (tx: EntityManager) => {
+      await this.admins.check(tx, admin);
+      return this.events.list(tx, admin.orgId, filter, page);
+    };
+    return this.work.costly(admin.orgId, read, patience);
   }
 }

@@ -2,6 +2,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isTimedOut } from './faults.js';
 import { TenantShares } from './tenant-shares.js';
+import { transactAnew } from './transact-anew.js';
 
 /** How long a piece of work waits for its share, in milliseconds. */
 const PATIENCE = 10_000;
@@ -12,7 +13,7 @@ export const PATIENCE_OF_A_BEGUN_ANSWER = 30_000;
 /** How long a statement of costly work may take, in milliseconds. */
 export const COSTLY_STATEMENT = 3_000;
 
-/** Pieces of work that one tenant has under way at once in a process. */
+/** Pieces of work that one tenant has under way at once in a process; fewer where the share is small. */
 const OF_ONE = { costly: 2, bounded: 4 } as const;
 
 /** How the connections of a process are divided. */
@@ -58,8 +59,8 @@ export class TenantWork {
     private readonly pool: DataSource,
     { costly, bounded }: ConnectionShares,
   ) {
-    this.#costly = new TenantShares(costly, Math.min(OF_ONE.costly, costly));
-    this.#bounded = new TenantShares(bounded, Math.min(OF_ONE.bounded, bounded));
+    this.#costly = new TenantShares(costly, ofOneTenant(OF_ONE.costly, costly));
+    this.#bounded = new TenantShares(bounded, ofOneTenant(OF_ONE.bounded, bounded));
   }
 
   /**
@@ -86,7 +87,7 @@ export class TenantWork {
   }
 
   /**
-   * Finds or changes some rows. The work may open transactions of its own, one at a time.
+   * Finds or changes some rows.
    *
    * @throws DomainError rate_limited or unavailable when its share does not come
    */
@@ -98,4 +99,14 @@ export class TenantWork {
       leave();
     }
   }
+
+  /** The same in a transaction, which is run again when it loses a race ({@link transactAnew}). */
+  transact<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
+    return this.bounded(tenant, () => transactAnew(this.main, work));
+  }
+}
+
+/** One tenant leaves another one something of a share, unless the share is one connection. */
+function ofOneTenant(most: number, share: number): number {
+  return Math.max(1, Math.min(most, share - 1));
 }

@@ -9,6 +9,7 @@ import {
   type ApplicationManager,
 } from '#domain/grants/applications.repository.js';
 import { ActingAdmin } from '#domain/users/acting-admin.service.js';
+import { TenantWork } from '#platform/database/tenant-work.js';
 import { transactAnew } from '#platform/database/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
@@ -29,6 +30,7 @@ export interface Act {
 export class ManagedApplications {
   constructor(
     private readonly dataSource: DataSource,
+    private readonly work: TenantWork,
     private readonly admins: ActingAdmin,
     private readonly applications: ApplicationsRepository,
     private readonly audit: AuditLog,
@@ -39,8 +41,9 @@ export class ManagedApplications {
     manager: ApplicationManager,
     after: string,
   ): Promise<{ readonly applications: readonly Application[]; readonly next: string | null }> {
-    const tx = this.dataSource.manager;
-    const found = await this.applications.list(tx, manager, { after, limit: PAGE_SIZE + 1 });
+    const page = { after, limit: PAGE_SIZE + 1 };
+    const read = (tx: EntityManager) => this.applications.list(tx, manager, page);
+    const found = await this.work.costly(manager.orgId ?? manager.userId, read);
     const applications = found.slice(0, PAGE_SIZE);
     const hasMore = found.length > PAGE_SIZE;
     return { applications, next: hasMore ? (applications.at(-1)?.id ?? null) : null };

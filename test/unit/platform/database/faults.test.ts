@@ -4,6 +4,8 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { describe, expect, it } from 'vitest';
 import {
   isDatabaseAway,
+  isTimedOut,
+  noteDuration,
   reasonOf,
   sqlStateOf,
   violatedConstraint,
@@ -89,5 +91,29 @@ describe('what PostgreSQL reported', () => {
   it('has a reason even where Node gives a code and no message', () => {
     const several = Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' });
     expect(reasonOf(several)).toBe('ECONNREFUSED');
+  });
+});
+
+describe('10.9 a statement that the server ended', () => {
+  const ended = (code: string, after?: number) => {
+    const error = reported(code);
+    if (after !== undefined) noteDuration(error, after);
+    return error;
+  };
+
+  it('is timed out when it took as long as it may, whatever the language of the server', () => {
+    expect(isTimedOut(ended('57014', 3000), 3000)).toBe(true);
+    expect(isTimedOut(ended('57014', 3050.5), 3000)).toBe(true);
+  });
+
+  it('was cancelled when it did not, and the database is away then', () => {
+    expect(isTimedOut(ended('57014', 2999), 3000)).toBe(false);
+    expect(isTimedOut(ended('57014'), 3000)).toBe(false);
+    expect(isDatabaseAway(ended('57014', 10))).toBe(true);
+  });
+
+  it('is neither for any other reason', () => {
+    expect(isTimedOut(ended('55P03', 5000), 3000)).toBe(false);
+    expect(isTimedOut(new Error('canceling statement due to statement timeout'), 0)).toBe(false);
   });
 });

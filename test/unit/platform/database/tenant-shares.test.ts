@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { TenantShares } from '#platform/database/tenant-shares.js';
+import { sharesOf } from '#platform/database/tenant-work.js';
+
+const LONG = 60_000;
+
+describe('the shares of tenants', () => {
+  it('10.2 refuse a tenant whose own work is in the way, and another one when all is taken', async () => {
+    const shares = new TenantShares(2, 1);
+    const leave = await shares.take('a', LONG);
+    await expect(shares.take('a', 0)).rejects.toMatchObject({ code: 'rate_limited' });
+    const leaveToo = await shares.take('b', LONG);
+    await expect(shares.take('c', 0)).rejects.toMatchObject({ code: 'unavailable' });
+    leaveToo();
+    (await shares.take('c', 0))();
+    leave();
+    (await shares.take('a', 0))();
+  });
+
+  it('10.2 let a newcomer in before the long queue of another tenant', async () => {
+    const shares = new TenantShares(1, 1);
+    const order: string[] = [];
+    const work = async (tenant: string) => {
+      const leave = await shares.take(tenant, LONG);
+      order.push(tenant);
+      await Promise.resolve();
+      leave();
+    };
+    const queue = ['a', 'a', 'a', 'a'].map(work);
+    await Promise.all([...queue, work('b')]);
+    expect(order.indexOf('b')).toBeLessThan(2);
+  });
+
+  it('10.2 give back what a refused tenant held', async () => {
+    const shares = new TenantShares(1, 1);
+    const leave = await shares.take('a', LONG);
+    await expect(shares.take('b', 0)).rejects.toMatchObject({ code: 'unavailable' });
+    leave();
+    (await shares.take('b', 0))();
+    (await shares.take('b', 0))();
+  });
+});
+
+it.each([1, 2, 3, 5, 10, 25, 1000])(
+  '10.2 of %i connections at least half of the main pool are never those of tenants',
+  (most) => {
+    const { main, bounded, costly } = sharesOf(most);
+    expect(Math.min(main, bounded, costly)).toBeGreaterThan(0);
+    expect(bounded).toBeLessThanOrEqual(Math.max(1, main / 2));
+    expect(main + costly).toBeLessThanOrEqual(Math.max(2, most));
+  },
+);
