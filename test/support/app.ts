@@ -67,7 +67,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const baseUrl = `http://localhost:${port}`;
   const idp = await startDemoIdentityProvider({
     ...TEST_CLIENT,
-    redirectUri: `${baseUrl}/oauth/callback`,
+    redirectUri: `${options.environment?.['SVC_BASE_URL'] ?? baseUrl}/oauth/callback`,
     ...(options.claims ? { claims: options.claims } : {}),
   });
   const { config } = loadConfig({

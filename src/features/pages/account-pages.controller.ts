@@ -10,7 +10,6 @@ import { ManageKeys } from '#domain/users/manage-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
-import { SESSION_COOKIE, readCookieValues } from '#platform/http/cookies.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { Views } from '#platform/http/views.service.js';
@@ -86,7 +85,7 @@ export class AccountPagesController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    for (const token of readCookieValues(request, SESSION_COOKIE)) {
+    for (const token of this.cookies.everyToken(request)) {
       await this.leaving.logOut(token, origin);
     }
     this.cookies.clear(response);

@@ -1,9 +1,6 @@
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { Request, Response } from 'express';
 
-/** The name of the session cookie: it holds the first-party access token. */
-export const SESSION_COOKIE = 'svc_session';
-
 /** The value of a cookie of the request; undefined when absent, or sent twice with different values. */
 export function readCookie(request: Request, name: string): string | undefined {
   const values = readCookieValues(request, name);

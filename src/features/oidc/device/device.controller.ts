@@ -5,7 +5,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { Access } from '#platform/http/access/access.js';
 import { BodyType } from '#platform/http/body/body-type.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
-import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { Views } from '#platform/http/views.service.js';
 import { Holders } from '#oidc/sessions/holders.service.js';
 import { DeviceApprovals } from './device-approvals.service.js';
@@ -31,6 +31,7 @@ export class DeviceController {
     private readonly holders: Holders,
     private readonly requests: DeviceRequests,
     private readonly approvals: DeviceApprovals,
+    private readonly cookies: SessionCookies,
     private readonly views: Views,
   ) {
     this.#isCertification = config.certification.token !== undefined;
@@ -69,7 +70,7 @@ export class DeviceController {
     @ClientOrigin() origin: AuditOrigin,
     @Req() request: Request,
   ) {
-    const token = readCookie(request, SESSION_COOKIE);
+    const token = this.cookies.token(request);
     await this.approvals.approve(token, decision.user_code, origin);
     return { status: 'approved' };
   }
@@ -78,7 +79,7 @@ export class DeviceController {
   @Post('deny')
   @HttpCode(200)
   async deny(@Body({ schema: DEVICE_DECISION }) decision: DeviceDecision, @Req() request: Request) {
-    await this.approvals.deny(readCookie(request, SESSION_COOKIE), decision.user_code);
+    await this.approvals.deny(this.cookies.token(request), decision.user_code);
     return { status: 'denied' };
   }
 

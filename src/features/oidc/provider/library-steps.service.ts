@@ -3,7 +3,6 @@ import type { KoaContextWithOIDC } from 'oidc-provider';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { LogOut } from '#domain/users/log-out.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { SESSION_COOKIE, readCookieValues } from '#platform/http/cookies.js';
 import { originOf } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
@@ -125,7 +124,7 @@ export class LibrarySteps implements OnModuleInit {
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);
     if (ctx.oidc.params?.['logout']) {
-      for (const token of readCookieValues(request, SESSION_COOKIE)) {
+      for (const token of this.cookies.everyToken(request)) {
         await this.leaving.logOut(token, originOf(request));
       }
       this.cookies.clear(responseOf(ctx));

@@ -2,13 +2,16 @@ import { Injectable } from '@nestjs/common';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { clientAddressOf } from '#platform/http/client-origin.js';
 import { Views } from '#platform/http/views.service.js';
-import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { requestOf } from './exchange.js';
 
 /** Our pages in place of the library's: no inline script, nothing from elsewhere. */
 @Injectable()
 export class PageSources {
-  constructor(private readonly views: Views) {}
+  constructor(
+    private readonly views: Views,
+    private readonly cookies: SessionCookies,
+  ) {}
 
   /**
    * Asks whether to log out (RP-Initiated Logout §2), whoever has a session here, of whatever kind: the library knows only
@@ -21,7 +24,7 @@ export class PageSources {
       clientName: ctx.oidc.client?.clientName ?? null,
       isLoggedIn:
         ctx.oidc.session?.accountId !== undefined ||
-        readCookie(requestOf(ctx), SESSION_COOKIE) !== undefined,
+        this.cookies.token(requestOf(ctx)) !== undefined,
     });
   };
 

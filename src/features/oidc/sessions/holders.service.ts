@@ -7,7 +7,7 @@ import { GatheredStatements } from '#domain/grants/gathered-statements.service.j
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
-import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { exchangeOf, requestOf } from '#oidc/provider/exchange.js';
 
 /** Who a request is about: looked up live, once a request. */
@@ -17,13 +17,14 @@ export class Holders {
     private readonly manager: EntityManager,
     private readonly statements: GatheredStatements,
     private readonly grants: GrantsRepository,
+    private readonly cookies: SessionCookies,
   ) {}
 
   /** The person whose browser asks: logged in with a key, and not merely signed in upstream. */
   async ofBrowser(ctx: Pick<KoaContextWithOIDC, 'req'>): Promise<GrantHolder | undefined> {
     const exchange = exchangeOf(ctx);
     if (exchange.holder === undefined) {
-      const token = readCookie(requestOf(ctx), SESSION_COOKIE);
+      const token = this.cookies.token(requestOf(ctx));
       const found = token
         ? await this.statements.findHolderOfBrowser(hashOpaqueToken(token))
         : undefined;

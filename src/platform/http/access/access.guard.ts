@@ -1,6 +1,7 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { AccessPolicy } from './access-policy.js';
 import { Access, noteCaller, type AdmittedRequest } from './access.js';
 import { OriginRule } from './origin-rule.service.js';
@@ -16,6 +17,7 @@ export class AccessGuard implements CanActivate {
     private readonly reflector: Reflector,
     private readonly policy: AccessPolicy,
     private readonly originRule: OriginRule,
+    private readonly cookies: SessionCookies,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -29,7 +31,10 @@ export class AccessGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<AdmittedRequest>();
     this.originRule.check(request, requirement.origin);
     if (requirement.session === 'none') return true;
-    const session = await this.policy.admit(presentedToken(request), requirement);
+    const session = await this.policy.admit(
+      presentedToken(request, this.cookies.token(request)),
+      requirement,
+    );
     if (session === undefined) return true;
     request.session = session;
     noteCaller(request, this.policy.factsOf(session));

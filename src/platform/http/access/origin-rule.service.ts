@@ -2,8 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import type { AccessRequirement } from './access-policy.js';
-import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -16,7 +16,10 @@ export class OriginRule {
   readonly #own: string;
   readonly #ui: ReadonlySet<string>;
 
-  constructor(@Inject(CONFIG) config: Config) {
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly cookies: SessionCookies,
+  ) {
     this.#own = config.http.baseUrl;
     this.#ui = new Set([config.http.baseUrl, ...config.http.corsOrigins]);
   }
@@ -26,7 +29,7 @@ export class OriginRule {
     if (rule === 'any' || SAFE_METHODS.has(request.method)) return;
     const { origin, authorization } = request.headers;
     // Without the cookie nothing of a browser's is at stake; the pages' own calls come from our pages even so.
-    const hasCookie = readCookie(request, SESSION_COOKIE) !== undefined;
+    const hasCookie = this.cookies.token(request) !== undefined;
     const isBrowsers = hasCookie || (rule === 'ui' && authorization === undefined);
     if (rule !== 'strict' && !isBrowsers) return;
     const allowed =

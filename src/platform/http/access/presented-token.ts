@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import type { Request } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { clientCertificateOf } from '#platform/http/client-certificate.js';
-import { SESSION_COOKIE, readCookie } from '#platform/http/cookies.js';
 import { requestPath } from '#platform/http/routing/request-path.js';
 import type { PresentedToken } from './access-policy.js';
 
@@ -10,9 +9,13 @@ import type { PresentedToken } from './access-policy.js';
  * The access token of a request: of the Authorization header (RFC 6750 §2.1, RFC 9449 §7.1), else of the session
  * cookie. A header always wins, so that a client with a token of its own is never judged by a cookie.
  *
+ * @param cookie the token of the session cookie, if there is one
  * @throws DomainError unauthenticated for an Authorization header that carries neither scheme
  */
-export function presentedToken(request: Request): PresentedToken | undefined {
+export function presentedToken(
+  request: Request,
+  cookie: string | undefined,
+): PresentedToken | undefined {
   const header = request.headers.authorization;
   if (header !== undefined) {
     const match = /^(bearer|dpop) +([\w.~+/-]+=*)$/i.exec(header);
@@ -25,7 +28,6 @@ export function presentedToken(request: Request): PresentedToken | undefined {
     }
     return present(request, scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer', token);
   }
-  const cookie = readCookie(request, SESSION_COOKIE);
   return cookie === undefined || cookie === '' ? undefined : present(request, 'cookie', cookie);
 }
 
