@@ -16,6 +16,10 @@ const PLANTED = 'planted-value';
 
 const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 
+const NOT_MEANT =
+  'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST ' +
+  'names the host of SVC_BASE_URL';
+
 /** What is set over a working configuration, and the one line that must come of it. */
 const FATAL: readonly (readonly [environment: Record<string, string>, line: string])[] = [
   [{ SVC_JWT_SECRET: '' }, 'SVC_JWT_SECRET: is required'],
@@ -130,6 +134,26 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   [{ SVC_DEVICE_POLL_INTERVAL: '61' }, 'SVC_DEVICE_POLL_INTERVAL: must be between 1 and 60'],
   [{ SVC_RP_NAME: PLANTED.repeat(5) }, 'SVC_RP_NAME: must have 64 characters at most'],
   [{ SVC_ORG_NAME: PLANTED.repeat(5) }, 'SVC_ORG_NAME: must have 64 characters at most'],
+  [
+    { SVC_ALLOWED_DOMAIN: PLANTED },
+    'SVC_ALLOWED_DOMAIN: is not a variable of this service; did you mean SVC_ALLOWED_DOMAINS?',
+  ],
+  [
+    { SVC_IDP_DEMO_NAMES: PLANTED },
+    'SVC_IDP_DEMO_NAMES: is not a variable of an identity provider; did you mean SVC_IDP_DEMO_NAME?',
+  ],
+  [
+    { SVC_BASE_URL: 'https://login.example', SVC_CERTIFICATION_TEST_TOKEN: PLANTED.repeat(5) },
+    NOT_MEANT,
+  ],
+  [
+    {
+      SVC_BASE_URL: 'https://login.example',
+      SVC_CERTIFICATION_TEST_TOKEN: PLANTED.repeat(5),
+      SVC_CERTIFICATION_HOST: 'other.example',
+    },
+    NOT_MEANT,
+  ],
 ];
 
 /** What this version cannot keep the promise of. */
@@ -140,6 +164,7 @@ const UNSUPPORTED = [
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
   'SVC_S3_CONFIG_BUCKET',
+  'SVC_SSH_REQUIRE_SK',
 ];
 
 /** Values that are wrong for nearly everything; each variable that knows a wrong value refuses one of them. */
@@ -259,6 +284,9 @@ describe('the start', () => {
       SVC_JWT_SECRET: 'abcd'.repeat(10),
       SVC_IDPS: '',
       SVC_CERTIFICATION_TEST_TOKEN: 'a token that only the conformance suite knows',
+      SVC_CERTIFICATION_HOST: 'Login.example.com',
+      SVC_IDP_CORP_CLIENT_ID: 'x',
+      SVC_SERVICE_HOST: '10.0.0.1',
       SVC_AWS_AUDIENCE: 'x',
       SVC_OIDC_SIGNING_KEY: '',
       SVC_OIDC_RSA_SIGNING_KEY: '',
@@ -280,11 +308,23 @@ describe('the start', () => {
       'config: SVC_JWT_SECRET: has fewer than 8 distinct bytes',
       expect.stringMatching(/^config: SVC_TRUSTED_PROXIES: is empty/),
       'config: SVC_MTLS_PORT: has no effect without SVC_TLS_CERT and SVC_TLS_KEY',
+      ...['DEMO_TYPE', 'DEMO_ISSUER', 'DEMO_CLIENT_ID', 'DEMO_CLIENT_SECRET', 'CORP_CLIENT_ID'].map(
+        (name) => `config: SVC_IDP_${name}: belongs to no provider that SVC_IDPS lists`,
+      ),
       expect.stringMatching(/^token-signing: SVC_OIDC_SIGNING_KEY: is not set;/),
       expect.stringMatching(/^token-signing: SVC_OIDC_RSA_SIGNING_KEY: is not set;/),
       expect.stringMatching(/^security: Certification test mode is on/),
     ]);
     expect(server.output()).not.toContain('a token that only');
+  });
+
+  it('10.28 names SVC_DATABASE_URL where the database refuses the connection', async () => {
+    const url = new URL(database.url.replace('postgres://', 'http://').replace('@/', '@x/'));
+    const { status, output } = await outcome({
+      SVC_DATABASE_URL: `postgres://${url.username}@/no_such_database${url.search}`,
+    });
+    expect(status).toBe(1);
+    expect(output).toMatch(/^SVC_DATABASE_URL: the database cannot be reached: .*no_such_database/);
   });
 
   it('fails on a port that is taken, and names it', async () => {

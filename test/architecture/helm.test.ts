@@ -25,6 +25,7 @@ const NOT_TO_BE_SET = new Set([
   'SVC_DATA_DIR', // a pod has no disk
   'SVC_SSH_CA_KEY_PATH',
   'SVC_CERTIFICATION_TEST_TOKEN', // never for production
+  'SVC_CERTIFICATION_HOST',
   'OTEL_EXPORTER_OTLP_PROTOCOL', // has one value
 ]);
 

@@ -199,6 +199,7 @@ export const ENVIRONMENT = z.object({
   SVC_BOOTSTRAP_ADMINS: lowerCasedSet.optional(), // unset: whoever comes first
   SVC_ALLOWED_AAGUIDS: aaguidPolicy.default({ kind: 'any' }),
   SVC_CERTIFICATION_TEST_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
+  SVC_CERTIFICATION_HOST: z.string().toLowerCase().optional(), // unset: that mode starts on loopback alone
   SVC_SESSION_HOURS: wholeNumber(1, 24).default(8),
 
   SVC_CLEANUP_INTERVAL: wholeNumber(0, 86_400).default(900), // seconds; 0: never

@@ -11,6 +11,7 @@ import {
   type Settings,
 } from './environment.js';
 import { tlsProblems, tlsSource, tlsWarnings, withTlsOrigin } from './tls-settings.js';
+import { unknownNames, type KnownNames } from './unknown-variables.js';
 
 /** Everything that is wrong with a configuration: one line each, naming the variable, never its value. */
 export class ConfigProblems extends Error {
@@ -35,10 +36,28 @@ const NOT_BUILT_YET = [
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
   'SVC_S3_CONFIG_BUCKET',
+  'SVC_SSH_REQUIRE_SK',
 ];
 
-/** Settings of features that do not exist yet: without effect, and said so. A trailing `_` stands for what follows. */
-const WITHOUT_EFFECT_YET = ['SVC_AWS_AUDIENCE', 'SVC_GITHUB_', 'SVC_S3_CONFIG_'];
+/** Settings of features that do not exist yet: they have no effect, which the start says. */
+const WITHOUT_EFFECT_YET = [
+  'SVC_AWS_AUDIENCE',
+  'SVC_GITHUB_API_URL',
+  'SVC_GITHUB_WEB_URL',
+  'SVC_GITHUB_APP_ID',
+  'SVC_GITHUB_APP_KEY',
+  'SVC_GITHUB_APP_NAME',
+  'SVC_GITHUB_APP_CLIENT_ID',
+  'SVC_GITHUB_APP_CLIENT_SECRET',
+  'SVC_GITHUB_WEBHOOK_SECRET',
+  'SVC_S3_CONFIG_KEY',
+  'SVC_S3_CONFIG_REGION',
+  'SVC_S3_CONFIG_ENDPOINT',
+  'SVC_S3_CONFIG_POLL_INTERVAL',
+];
+
+/** The variables of SAML providers, which this version refuses as a whole. */
+const OF_SAML_PROVIDERS = ['METADATA_URL', 'SP_ENTITY_ID', 'EMAIL_ATTRIBUTE', 'DOMAIN_ATTRIBUTE'];
 
 /**
  * Turns an environment into the one frozen configuration.
@@ -56,6 +75,9 @@ export function loadConfig(raw: Environment): LoadedConfig {
   const providers = loadProviders(environment, problems);
   problems.push(...providerProblems(environment));
   problems.push(...originProblems(environment), ...tlsProblems(environment));
+  problems.push(...certificationProblems(environment));
+  const unknown = unknownNames(environment, knownNames(environment));
+  problems.push(...unknown.problems);
   if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
 
   const settings = parsed.data;
@@ -106,7 +128,8 @@ export function loadConfig(raw: Environment): LoadedConfig {
     metrics: { bearerToken: settings.SVC_METRICS_BEARER_TOKEN },
     tracing: tracingSettings(settings),
   };
-  return { config: deepFreeze(config), warnings: warningsOf(environment, config) };
+  const warnings = [...warningsOf(environment, config), ...unknown.warnings];
+  return { config: deepFreeze(config), warnings };
 }
 
 const DATABASE_ENVIRONMENT = ENVIRONMENT.pick({
@@ -145,7 +168,7 @@ function loadProviders(environment: Environment, problems: string[]): OidcProvid
   const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
   if (!slugs.success) return []; // already said
   return slugs.data.flatMap((slug) => {
-    const prefix = `SVC_IDP_${slug.replaceAll('-', '_').toUpperCase()}_`;
+    const prefix = `SVC_IDP_${nameOfSlug(slug)}_`;
     const own = Object.fromEntries(
       Object.keys(PROVIDER_ENVIRONMENT.shape).map((key) => [key, environment[prefix + key]]),
     );
@@ -199,9 +222,9 @@ function originProblems(environment: Environment): string[] {
 }
 
 function warningsOf(environment: Environment, config: Config): string[] {
-  const warnings = Object.keys(environment)
-    .filter((name) => !NOT_BUILT_YET.includes(name) && hasNoEffectYet(name))
-    .map((name) => `${name}: has no effect in this version`);
+  const warnings = WITHOUT_EFFECT_YET.filter((name) => environment[name] !== undefined).map(
+    (name) => `${name}: has no effect in this version`,
+  );
   if (new Set(Buffer.from(config.secrets.root)).size < 8) {
     warnings.push('SVC_JWT_SECRET: has fewer than 8 distinct bytes');
   }
@@ -217,14 +240,48 @@ function warningsOf(environment: Environment, config: Config): string[] {
       'SVC_RP_ID: is not the host of SVC_BASE_URL; every page under that domain can ask for touches of the same keys',
     );
   }
+  if (
+    environment['SVC_CERTIFICATION_HOST'] !== undefined &&
+    environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined
+  ) {
+    warnings.push('SVC_CERTIFICATION_HOST: has no effect without SVC_CERTIFICATION_TEST_TOKEN');
+  }
   warnings.push(...tlsWarnings(environment));
   return warnings;
 }
 
-function hasNoEffectYet(name: string): boolean {
-  return WITHOUT_EFFECT_YET.some((known) =>
-    known.endsWith('_') ? name.startsWith(known) : name === known,
-  );
+/** Every name that an operator may set, in this version or a later one, and that of the command's folder. */
+function knownNames(environment: Environment): KnownNames {
+  const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
+  return {
+    variables: [
+      ...Object.keys(ENVIRONMENT.shape),
+      ...NOT_BUILT_YET,
+      ...WITHOUT_EFFECT_YET,
+      'SVC_HOME',
+    ],
+    ofProviders: [...Object.keys(PROVIDER_ENVIRONMENT.shape), ...OF_SAML_PROVIDERS],
+    slugs: slugs.success ? slugs.data.map(nameOfSlug) : [],
+  };
+}
+
+/** Names a provider as its variables do: `corp-saml` is `CORP_SAML`. */
+function nameOfSlug(slug: string): string {
+  return slug.replaceAll('-', '_').toUpperCase();
+}
+
+/** Certification test mode bypasses logins: on a public host it starts only where a second variable names that host. */
+function certificationProblems(environment: Environment): string[] {
+  if (environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined) return [];
+  const baseUrl = ENVIRONMENT.shape.SVC_BASE_URL.safeParse(environment['SVC_BASE_URL']);
+  if (!baseUrl.success) return []; // already said
+  const { hostname } = new URL(baseUrl.data);
+  const meant = environment['SVC_CERTIFICATION_HOST']?.toLowerCase();
+  if (isLoopbackHost(hostname) || hostname === meant) return [];
+  return [
+    'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST ' +
+      'names the host of SVC_BASE_URL',
+  ];
 }
 
 function problemLines(error: z.ZodError, prefix = ''): string[] {

@@ -104,11 +104,19 @@ async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<
     try {
       return await openMigrationConnection(address, log);
     } catch (error) {
-      if (!isDatabaseAway(error) || Date.now() >= deadline) throw error;
+      if (!isDatabaseAway(error) || Date.now() >= deadline) throw unreachable(address, error);
       log.warn(`The database cannot be reached yet (${reasonOf(error)}): trying again`);
       await delay(RETRY_EVERY);
     }
   }
+}
+
+/** The error of a start that cannot connect: it names the variable that says where to. */
+function unreachable(address: DatabaseAddress, cause: unknown): unknown {
+  if (!('connectionString' in address)) return cause;
+  return new Error(`SVC_DATABASE_URL: the database cannot be reached: ${reasonOf(cause)}`, {
+    cause,
+  });
 }
 
 async function checkVersion(dataSource: DataSource): Promise<void> {

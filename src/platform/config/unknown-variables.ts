@@ -1,0 +1,114 @@
+import type { Environment } from './environment.js';
+
+/** The names that a configuration may have. */
+export interface KnownNames {
+  /** Whole names. */
+  readonly variables: readonly string[];
+  /** The names behind `SVC_IDP_<SLUG>_`. */
+  readonly ofProviders: readonly string[];
+  /** The slugs of SVC_IDPS, as names have them: `CORP_SAML`. */
+  readonly slugs: readonly string[];
+}
+
+/** The names that are no setting of this service: fatal where a mistyped one is likely, otherwise a warning. */
+export interface UnknownNames {
+  readonly problems: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** The most letters that a mistyped name differs by. */
+const MISTYPED = 2;
+
+const PROVIDER = 'SVC_IDP_';
+
+/**
+ * Finds the `SVC_` variables that mean nothing. One within two letters of a known name is fatal: `SVC_ALLOWED_DOMAIN`
+ * would open enrollment to everyone.
+ */
+export function unknownNames(environment: Environment, known: KnownNames): UnknownNames {
+  const problems: string[] = [];
+  const warnings: string[] = [];
+  for (const [name, value = ''] of Object.entries(environment)) {
+    if (!name.startsWith('SVC_') || known.variables.includes(name)) continue;
+    if (isOfKubernetes(name, value)) continue;
+    const found = name.startsWith(PROVIDER) ? unknownOfProvider(name, known) : unknown(name, known);
+    if (found === undefined) continue;
+    (found.isFatal ? problems : warnings).push(`${name}: ${found.text}`);
+  }
+  return { problems, warnings };
+}
+
+interface Finding {
+  readonly isFatal: boolean;
+  readonly text: string;
+}
+
+function unknown(name: string, { variables }: KnownNames): Finding {
+  const { nearest, distance } = nearestOf(name, variables);
+  const suggestion = distance <= name.length / 2 ? `; did you mean ${nearest}?` : '';
+  return {
+    isFatal: distance <= MISTYPED,
+    text: `is not a variable of this service${suggestion}`,
+  };
+}
+
+/** Compares by the suffix alone: slugs are the operator's own, and may resemble each other. */
+function unknownOfProvider(name: string, known: KnownNames): Finding | undefined {
+  const { ofProviders, slugs } = known;
+  const prefix = slugs
+    .map((slug) => `${PROVIDER}${slug}_`)
+    .filter((candidate) => name.startsWith(candidate))
+    .toSorted((a, b) => b.length - a.length)[0];
+  const suffix = prefix === undefined ? undefined : name.slice(prefix.length);
+  if (suffix !== undefined && ofProviders.includes(suffix)) return undefined;
+  if (ofProviders.some((candidate) => name.endsWith(`_${candidate}`))) {
+    return { isFatal: false, text: 'belongs to no provider that SVC_IDPS lists' };
+  }
+  if (suffix === undefined || prefix === undefined) {
+    return { isFatal: false, text: 'is not a variable of an identity provider' };
+  }
+  const { nearest, distance } = nearestOf(suffix, ofProviders);
+  return {
+    isFatal: distance <= MISTYPED,
+    text: `is not a variable of an identity provider; did you mean ${prefix}${nearest}?`,
+  };
+}
+
+/**
+ * Tells the variables that Kubernetes injects for a Service whose name begins with `svc`: SVC_SERVICE_HOST,
+ * SVC_PORT_443_TCP_ADDR and the like.
+ */
+function isOfKubernetes(name: string, value: string): boolean {
+  if (/_PORT_\d+_(?:TCP|UDP|SCTP)_(?:PROTO|PORT|ADDR)$/.test(name)) return true;
+  if (name.endsWith('_SERVICE_HOST')) return /^[\da-f.:]+$/i.test(value);
+  if (/_SERVICE_PORT(?:_[A-Z0-9_]+)?$/.test(name)) return /^\d+$/.test(value);
+  const isPort = /_PORT(?:_\d+_(?:TCP|UDP|SCTP))?$/.test(name);
+  return isPort && /^(?:tcp|udp|sctp):\/\//.test(value);
+}
+
+function nearestOf(name: string, candidates: readonly string[]) {
+  let nearest = '';
+  let distance = Infinity;
+  for (const candidate of candidates) {
+    const away = editDistance(name, candidate);
+    if (away < distance) [nearest, distance] = [candidate, away];
+  }
+  return { nearest, distance };
+}
+
+/** Counts the letters to insert, delete, replace or swap with their neighbour (optimal string alignment). */
+export function editDistance(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  const at = (i: number, j: number) => rows[i]?.[j] ?? Infinity;
+  for (let i = 1; i <= a.length; i += 1) {
+    const row = [i];
+    rows.push(row);
+    for (let j = 1; j <= b.length; j += 1) {
+      const replaced = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swapped = isSwapped ? at(i - 2, j - 2) + 1 : Infinity;
+      row.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, swapped));
+    }
+  }
+  return at(a.length, b.length);
+}
