@@ -4,10 +4,12 @@ import { ArtifactsRepository } from './artifacts.repository.js';
 import { IssuedTokensRepository } from './issued-tokens.repository.js';
 import { ClientSecretsRepository } from './client-secrets.repository.js';
 import { ClientsRepository } from './clients.repository.js';
+import { ConsentsRepository } from './consents.repository.js';
 import { DeviceCodesRepository } from './device-codes.repository.js';
 import { GatheredStatements } from './gathered-statements.service.js';
 import { GrantsRepository } from './grants.repository.js';
 import { ReplaysRepository } from './replays.repository.js';
+import { SelfRegistrationsRepository } from './self-registrations.repository.js';
 
 /**
  * What people allow OAuth clients, and all that is issued of it: rows that hang on one another, so that the end of a session,
@@ -23,10 +25,12 @@ import { ReplaysRepository } from './replays.repository.js';
     IssuedTokensRepository,
     ClientSecretsRepository,
     ClientsRepository,
+    ConsentsRepository,
     DeviceCodesRepository,
     GatheredStatements,
     GrantsRepository,
     ReplaysRepository,
+    SelfRegistrationsRepository,
   ],
   exports: [
     ApplicationsRepository,
@@ -34,9 +38,11 @@ import { ReplaysRepository } from './replays.repository.js';
     IssuedTokensRepository,
     ClientSecretsRepository,
     ClientsRepository,
+    ConsentsRepository,
     DeviceCodesRepository,
     GatheredStatements,
     GrantsRepository,
+    SelfRegistrationsRepository,
   ],
 })
 export class GrantsModule {}

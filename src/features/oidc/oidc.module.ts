@@ -32,6 +32,7 @@ import { routeLibraryNotices } from './provider/library-notices.js';
 import { OidcProvider } from './provider/oidc-provider.service.js';
 import { OidcPendingLogins } from './sessions/pending-logins.service.js';
 import { PageSources } from './provider/page-sources.service.js';
+import { SelfRegistrations } from './clients/self-registrations.service.js';
 import { RequestObjects } from './clients/request-objects.service.js';
 import { SessionBridge } from './sessions/session-bridge.service.js';
 import { TokenPolicies } from './tokens/token-policies.service.js';
@@ -41,6 +42,7 @@ import { Fido2LogIn } from './grants/fido2-log-in.service.js';
 import { SubjectTokens } from './grants/subject-tokens.service.js';
 import { TokenExchange } from './grants/token-exchange.service.js';
 import { TokenIssuer } from './grants/token-issuer.service.js';
+import { WithheldErrors } from './provider/withheld-errors.service.js';
 import { AuthorizationController } from './routes/authorization.controller.js';
 import { DiscoveryController } from './routes/discovery.controller.js';
 import { Fido2Controller } from './routes/fido2.controller.js';
@@ -98,11 +100,13 @@ import { TokenController } from './routes/token.controller.js';
     OidcProvider,
     PageSources,
     RequestObjects,
+    SelfRegistrations,
     SessionBridge,
     SubjectTokens,
     TokenExchange,
     TokenIssuer,
     TokenPolicies,
+    WithheldErrors,
     { provide: PendingLogins, useClass: OidcPendingLogins },
   ],
   exports: [Interactions, OidcProvider, PendingLogins],

@@ -11,4 +11,6 @@ export const ADVISORY_LOCKS = {
   sshAuthority: 7_301_003,
   /** Held by the replica that deletes expired rows; the others leave it to that one. */
   cleanUp: 7_301_004,
+  /** Held by the transaction that registers a client for itself, so that its limits are counted exactly. */
+  selfRegistration: 7_301_601,
 } as const;

@@ -731,7 +731,11 @@ describe('what is refused', () => {
     ['an owner of their choice', { ...WEB, owner_id: NOBODYS }, /owner_id/],
     ['no redirect_uris', { name: 'n', type: 'web' }, /redirect_uris/],
     ['http', web('http://client.example/cb'), /^redirect_uris: must be https/],
-    ['http to loopback for web', web('http://localhost/cb'), /^redirect_uris: must be https/],
+    [
+      'http to loopback for web in the FAPI profile',
+      { ...KEYED, profile: 'fapi2', jwks: { keys: [{}] }, redirect_uris: ['http://localhost/cb'] },
+      /^redirect_uris: must be https in the FAPI profile/,
+    ],
     ['a fragment', web('https://client.example/cb#x'), /fragment/],
     ['an empty fragment', web('https://client.example/cb#'), /fragment/],
     ['a wildcard', web('https://*.client.example/cb'), /wildcard/],

@@ -97,7 +97,9 @@ describe('a client that registers itself, and a victim who agrees', () => {
     'openid svc:applications',
     'openid svc:anything',
   ])('is refused or not given the scope %s', async (scope) => {
-    const outcome = await stolenToken(scope);
+    const outcome = await stolenToken(scope).catch((error: Error) => error.message);
+    // Before the victim has consented to the client it is told nothing: the error is a page of ours.
+    if (outcome.includes('answered 400')) return;
     if (outcome === 'invalid_scope') return;
     const { json } = await postForm(app, '/oauth/introspect', { token: outcome, ...credentials() });
     expect(json).toMatchObject({ active: true, scope: 'openid' });
@@ -223,11 +225,7 @@ describe('a client that registers itself, and a victim who agrees', () => {
     }
     const denied = await browser.post(`${page}/deny`, {});
     const back = await browser.get(denied.json.redirect_to as string);
-    const url = new URL(back.headers.get('location') ?? '');
-    expect([parameterOf(url, 'error'), url.searchParams.has('code')]).toEqual([
-      'access_denied',
-      false,
-    ]);
+    expect([back.status, back.headers.get('location')]).toEqual([400, null]);
   });
 });
 

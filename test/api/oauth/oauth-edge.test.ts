@@ -183,7 +183,8 @@ describe('the edge around the OAuth endpoints', () => {
     });
     expect(answer.status).toBe(400);
     expect(answer.headers.get('content-type')).toContain('text/html');
-    expect(answer.text).toContain('client is invalid');
+    expect(answer.text).toContain('<code>invalid_client</code>');
+    expect(answer.text).not.toContain('client is invalid');
     for (const header of SECURITY_HEADERS) expect(answer.headers.has(header)).toBe(true);
     for (const name of ['allow-origin', 'allow-credentials', 'expose-headers']) {
       expect(answer.headers.get(`access-control-${name}`)).toBeNull();

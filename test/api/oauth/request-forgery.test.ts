@@ -161,7 +161,7 @@ describe('addresses that clients choose', () => {
     });
     const answer = await secure.get(secure.baseUrl, `/oauth/authorize?${query.toString()}`);
     expect([answer.status, answer.headers['location']]).toEqual([400, undefined]);
-    expect(answer.text).toContain('could not parse Request Object');
+    expect(answer.text).toContain('invalid_request_object');
     expect(connections).toBe(0);
   });
 
@@ -303,7 +303,7 @@ describe('a request object by reference, where loopback may be fetched', () => {
     async (path) => {
       paths.length = 0;
       const outcome = await ask(path);
-      expect(String(outcome)).toContain('could not parse Request Object');
+      expect(String(outcome)).toContain('invalid_request_object');
       expect(paths).toEqual([path]);
     },
   );

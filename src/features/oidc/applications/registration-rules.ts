@@ -1,8 +1,6 @@
 import { TYPES, type ApplicationType, type Registration } from './registration.js';
+import { redirectUriProblem } from '#oidc/clients/redirect-uri-rule.js';
 import { parseDn } from '#oidc/mutual-tls/subject-dn.js';
-
-/** A host that only this very machine answers to (RFC 8252 §7.3). */
-const LOOPBACKS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /**
  * What is wrong with a registration, in a sentence for whoever wrote it: what our own types of application say, beside what the
@@ -27,7 +25,8 @@ export function problemOf(registration: Registration): string | undefined {
 }
 
 function addressProblem(registration: Registration): string | undefined {
-  const { type, grant_types: grants, redirect_uris: redirects } = registration;
+  const { type, profile, grant_types: grants, redirect_uris: redirects } = registration;
+  const kind = { isNative: TYPES[type].isNative, isFapi: profile === 'fapi2' };
   const lists = {
     redirect_uris: redirects,
     post_logout_redirect_uris: registration.post_logout_redirect_uris,
@@ -37,29 +36,11 @@ function addressProblem(registration: Registration): string | undefined {
       return `${name}: without authorization_code nobody is sent back`;
     }
     for (const uri of uris) {
-      const problem = redirectProblem(uri, type);
+      const problem = redirectUriProblem(uri, kind);
       if (problem !== undefined) return `${name}: ${problem}`;
     }
   }
   return undefined;
-}
-
-/**
- * What is wrong with an address that people are sent back to (RFC 8252 §7, RFC 9700 §2.1): codes travel there, and it is
- * compared to the letter.
- */
-function redirectProblem(uri: string, type: ApplicationType): string | undefined {
-  const url = URL.parse(uri);
-  if (!url || !/^[!-~]+$/.test(uri)) return 'must be whole addresses, percent-encoded';
-  if (/[*\\]/.test(uri)) return 'is compared to the letter and takes no wildcard';
-  if (uri.includes('#')) return 'must not have a fragment';
-  if (url.username !== '' || url.password !== '') return 'must not name a user';
-  if (url.protocol === 'https:') return undefined;
-  if (!TYPES[type].isNative) return `must be https for ${article(type)} application`;
-  const isOwn = url.protocol === 'http:' ? LOOPBACKS.has(url.hostname) : url.protocol.includes('.');
-  return isOwn
-    ? undefined
-    : 'must be https, http to a loopback host, or of a scheme named after a domain, as in com.example.app:/callback';
 }
 
 function certificateProblem(registration: Registration): string | undefined {

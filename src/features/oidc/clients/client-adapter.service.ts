@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, EntityManager } from 'typeorm';
 import { Provider, errors, type Adapter, type AdapterPayload } from 'oidc-provider';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { ClientSecretsRepository } from '#domain/grants/client-secrets.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
@@ -10,6 +11,7 @@ import { originOf } from '#platform/http/client-origin.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { libraryMetadata, secretHashesOf, storedMetadata } from './client-metadata.js';
 import { checkDynamicMetadata } from './dynamic-metadata.js';
+import { SelfRegistrations } from './self-registrations.service.js';
 import { requestOf } from '#oidc/provider/exchange.js';
 
 /** Clients as the library finds them, anew in every request; and those that register themselves (RFC 7591, RFC 7592). */
@@ -23,6 +25,7 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
     private readonly secrets: ClientSecretsRepository,
     private readonly audit: AuditLog,
     private readonly outbound: OutboundHttp,
+    private readonly registrations: SelfRegistrations,
   ) {}
 
   readonly find = async (id: string): Promise<AdapterPayload | undefined> => {
@@ -43,20 +46,18 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
     const isNewSecret =
       secret !== undefined &&
       !secretHashesOf(secret).some((hash) => known?.secretHashes.some((one) => one.equals(hash)));
-    await this.dataSource.transaction(async (tx) => {
-      if (known) await this.clients.update(tx, id, metadata);
-      else {
-        await this.clients.insert(tx, {
-          id,
-          kind: 'dynamic',
-          metadata: metadata as Record<string, unknown>,
-          ownerId: null,
-          orgId: null,
-        });
-      }
+    const complete = async (tx: EntityManager) => {
       if (!needsSecret(metadata)) await this.secrets.removeAll(tx, id);
       else if (isNewSecret) await this.clients.addSecret(tx, id, hashOpaqueToken(secret));
       await this.#record(tx, known ? 'oauth_client_updated' : 'oauth_client_registered', id);
+    };
+    if (!known) {
+      await this.registrations.register(id, metadata, currentOrigin(), complete);
+      return;
+    }
+    await this.dataSource.transaction(async (tx) => {
+      await this.clients.update(tx, id, metadata);
+      await complete(tx);
     });
   };
 
@@ -103,17 +104,22 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
     type: 'oauth_client_registered' | 'oauth_client_updated' | 'oauth_client_deleted',
     clientId: string,
   ): Promise<void> {
-    const ctx = Provider.ctx;
-    if (!ctx) throw new Error('a client changes outside a request');
     await this.audit.record(tx, {
       type,
       actorId: null,
       subjectId: null,
       orgId: null,
-      origin: originOf(requestOf(ctx)),
+      origin: currentOrigin(),
       details: { client_id: clientId },
     });
   }
+}
+
+/** Where the request came from that the library is answering. */
+function currentOrigin(): AuditOrigin {
+  const ctx = Provider.ctx;
+  if (!ctx) throw new Error('a client changes outside a request');
+  return originOf(requestOf(ctx));
 }
 
 /** Whether a client of this metadata proves itself with a secret: unless it says otherwise (RFC 7591 §2). */

@@ -68,7 +68,9 @@ export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
 }
 
 /** What is kept of a client's metadata: neither its id nor its secret, and nothing of ours. */
-export function storedMetadata(metadata: Readonly<Record<string, unknown>>): object {
+export function storedMetadata(
+  metadata: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
   const ours: ReadonlySet<string> = new Set([
     'client_id',
     'client_secret',

@@ -1,7 +1,8 @@
 import { errors } from 'oidc-provider';
-import { isHttpsOrLoopback } from '#platform/http/loopback.js';
+import { isSingleLine } from '#platform/http/single-line.js';
 import { parseDn } from '#oidc/mutual-tls/subject-dn.js';
 import { OWN_METADATA } from './client-metadata.js';
+import { addressProblem, redirectUriProblem } from './redirect-uri-rule.js';
 import { OIDC_SCOPES } from '#oidc/tokens/scopes.js';
 
 /** What a client may never say of itself. */
@@ -30,33 +31,86 @@ export function dynamicMetadata(body: unknown): unknown {
   return metadata;
 }
 
-/** The most that is kept of a client that registers itself: bytes of its metadata, and addresses that it comes back to. */
+/** The most that is kept of a client that registers itself: bytes of its metadata, addresses of a list, characters of its name. */
 const MOST_BYTES = 16 * 1024;
 const MOST_ADDRESSES = 20;
+const LONGEST_NAME = 64;
+
+/** The metadata that are addresses beside those that users are sent back to (RFC 7591 §2, OpenID Connect Registration §2). */
+const ADDRESSES = [
+  'backchannel_logout_uri',
+  'client_uri',
+  'initiate_login_uri',
+  'jwks_uri',
+  'logo_uri',
+  'policy_uri',
+  'request_uris',
+  'sector_identifier_uri',
+  'tos_uri',
+] as const;
+
+/** The metadata that are judged here. The library has checked their types. */
+interface DynamicMetadata extends Partial<
+  Record<(typeof ADDRESSES)[number], string | readonly string[]>
+> {
+  readonly application_type?: string;
+  readonly client_name?: string;
+  readonly redirect_uris?: readonly string[];
+  readonly post_logout_redirect_uris?: readonly string[];
+  readonly tls_client_auth_subject_dn?: string;
+}
 
 /**
- * What the library leaves open of the metadata of a client that registers itself.
+ * Checks what the library leaves open of the metadata of a client that registers itself.
  *
  * @throws InvalidClientMetadata or InvalidRedirectUri (RFC 7591 §3.2.2)
  */
 export function checkDynamicMetadata(metadata: object): void {
-  const { redirect_uris: redirects = [], tls_client_auth_subject_dn: subject } = metadata as {
-    redirect_uris?: readonly string[];
-    tls_client_auth_subject_dn?: string;
-  };
   if (Buffer.byteLength(JSON.stringify(metadata)) > MOST_BYTES) {
     throw new errors.InvalidClientMetadata(`metadata may have at most ${MOST_BYTES} bytes`);
   }
-  if (redirects.length > MOST_ADDRESSES) {
-    throw new errors.InvalidRedirectUri(`redirect_uris may be at most ${MOST_ADDRESSES}`);
+  const redirects = returnAddressProblem(metadata, 'redirect_uris');
+  if (redirects !== undefined) throw new errors.InvalidRedirectUri(redirects);
+  const problem =
+    nameProblem(metadata) ??
+    returnAddressProblem(metadata, 'post_logout_redirect_uris') ??
+    otherAddressProblem(metadata) ??
+    subjectProblem(metadata);
+  if (problem !== undefined) throw new errors.InvalidClientMetadata(problem);
+}
+
+/** The name stands on pages of ours, where it must not pass for text of ours. */
+function nameProblem({ client_name: name }: DynamicMetadata): string | undefined {
+  if (name === undefined || (isSingleLine(name) && [...name].length <= LONGEST_NAME)) {
+    return undefined;
   }
-  // RFC 9700 §2.1: codes do not travel in the clear, except within one machine.
-  if (redirects.some((uri) => URL.parse(uri)?.protocol === 'http:' && !isHttpsOrLoopback(uri))) {
-    throw new errors.InvalidRedirectUri('redirect_uris must be https, except to a loopback host');
+  return `client_name must be one line of at most ${LONGEST_NAME} characters, without any that turn the direction of text`;
+}
+
+/** Users are sent to both lists, so one rule holds for both. */
+function returnAddressProblem(
+  metadata: DynamicMetadata,
+  name: 'redirect_uris' | 'post_logout_redirect_uris',
+): string | undefined {
+  const uris = metadata[name] ?? [];
+  if (uris.length > MOST_ADDRESSES) return `${name} may be at most ${MOST_ADDRESSES}`;
+  const kind = { isNative: metadata.application_type === 'native', isFapi: false };
+  const problem = uris.map((uri) => redirectUriProblem(uri, kind)).find((one) => one !== undefined);
+  return problem && `${name}: ${problem}`;
+}
+
+function otherAddressProblem(metadata: DynamicMetadata): string | undefined {
+  for (const name of ADDRESSES) {
+    for (const uri of [metadata[name] ?? []].flat()) {
+      const problem = addressProblem(uri);
+      if (problem !== undefined) return `${name}: ${problem}`;
+    }
   }
-  if (subject !== undefined && !parseDn(subject)) {
-    throw new errors.InvalidClientMetadata(
-      'tls_client_auth_subject_dn must be a distinguished name as RFC 4514 writes it',
-    );
-  }
+  return undefined;
+}
+
+function subjectProblem({ tls_client_auth_subject_dn: subject }: DynamicMetadata) {
+  return subject === undefined || parseDn(subject)
+    ? undefined
+    : 'tls_client_auth_subject_dn must be a distinguished name as RFC 4514 writes it';
 }

@@ -4,7 +4,11 @@ import { asDomainError } from '#platform/errors/as-domain-error.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { logError } from '#platform/errors/error-log.js';
 import { oauthJson } from '#platform/errors/oauth-json.js';
+import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
 import { Views } from '#platform/http/views.service.js';
+import { Holders } from '#oidc/sessions/holders.service.js';
+import { requestOf } from './exchange.js';
+import { refusalPage } from './refusal-page.js';
 
 /** The endpoints that people meet, in a browser; everything else is asked by programs. */
 const PAGES: ReadonlySet<string> = new Set([
@@ -20,20 +24,40 @@ const PAGES: ReadonlySet<string> = new Set([
 export class ErrorAnswers {
   readonly #logger = new Logger('oidc');
 
-  constructor(private readonly views: Views) {}
+  constructor(
+    private readonly views: Views,
+    private readonly holders: Holders,
+  ) {}
 
   /** What the library would render by itself, negotiated by `Accept`: here the endpoint decides, and nothing else. */
-  render(ctx: KoaContextWithOIDC, out: ErrorOut, error: Error): void {
-    if (!PAGES.has(ctx.oidc.route)) {
-      ctx.body = out;
-      return;
-    }
-    const isOurs = out.error === 'server_error';
-    const fault = isOurs ? asDomainError(error) : undefined;
+  async render(ctx: KoaContextWithOIDC, out: ErrorOut, error: Error): Promise<void> {
+    if (PAGES.has(ctx.oidc.route)) await this.show(ctx, out.error, error);
+    else ctx.body = out;
+  }
+
+  /**
+   * Answers with the page of an error, in our own words: those of the library are in the log, under the reference that the page
+   * shows.
+   *
+   * @param code the `error` of the response
+   */
+  async show(ctx: KoaContextWithOIDC, code: string, error: Error): Promise<void> {
+    const fault = code === 'server_error' ? asDomainError(error) : undefined;
+    const page = fault
+      ? { title: CATALOGUE[fault.code].title, detail: fault.detail }
+      : { ...refusalPage(code, error, ctx.oidc.route.startsWith('end_session')), code };
+    const person = fault ? undefined : await this.holders.ofBrowser(ctx).catch(() => undefined);
     ctx.type = 'html';
     ctx.body = this.views.render('error', {
-      title: fault ? CATALOGUE[fault.code].title : 'The request was refused',
-      detail: fault?.detail ?? out.error_description ?? out.error,
+      ...page,
+      reference: interactionIdOf(requestOf(ctx)),
+      ...(person && {
+        person: {
+          email: person.email ?? '',
+          name: person.name,
+          verified: person.hardwareVerified,
+        },
+      }),
     });
     if (fault) ctx.status = fault.status;
   }

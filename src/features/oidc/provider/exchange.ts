@@ -13,6 +13,8 @@ export interface Exchange {
   subject?: { readonly grantId: string; readonly clientId: string };
   /** That a code came again while whoever was first may still be waiting for their answer. */
   isReusedAtOnce?: boolean;
+  /** The error that ends an authorization request, whether the client is told or not. */
+  authorizationError?: Error;
 }
 
 /** Kept on the request itself: a WeakMap of every request in flight is work for the garbage collector. */

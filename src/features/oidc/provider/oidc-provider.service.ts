@@ -2,13 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import {
-  Provider,
-  errors,
-  interactionPolicy,
-  type Configuration,
-  type KoaContextWithOIDC,
-} from 'oidc-provider';
+import { Provider, errors, type Configuration, type KoaContextWithOIDC } from 'oidc-provider';
 import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -38,6 +32,7 @@ import { GrantLoader } from '#oidc/sessions/grant-loader.service.js';
 import { LIFETIMES, accessTokenLifetime } from './lifetimes.js';
 import { MutualTls } from '#oidc/mutual-tls/mutual-tls.service.js';
 import { PageSources } from './page-sources.service.js';
+import { promptPolicy } from './prompt-policy.js';
 import { resourceServerInfo } from '#oidc/tokens/resource-servers.js';
 import { SessionBridge } from '#oidc/sessions/session-bridge.service.js';
 import { TokenPolicies } from '#oidc/tokens/token-policies.service.js';
@@ -93,7 +88,7 @@ export class OidcProvider {
         short: { httpOnly: true, sameSite: 'lax', signed: true },
       },
       interactions: {
-        policy: interactionPolicy.base(),
+        policy: promptPolicy((ctx) => grants.asksForNative(ctx)),
         url: (_ctx, { uid }) => `/interaction/${uid}`,
       },
       findAccount: (ctx, subject, source) => bridge.findAccount(ctx, subject, source),

@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import type { KoaContextWithOIDC } from 'oidc-provider';
+import type { Client, KoaContextWithOIDC } from 'oidc-provider';
 import { clientAddressOf } from '#platform/http/client-origin.js';
 import { Views } from '#platform/http/views.service.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { displayHost, displayName } from '#oidc/clients/display-name.js';
+import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
 import { requestOf } from './exchange.js';
 
 /** Our pages in place of the library's: no inline script, nothing from elsewhere. */
@@ -15,16 +17,22 @@ export class PageSources {
 
   /**
    * Asks whether to log out (RP-Initiated Logout §2), whoever has a session here, of whatever kind: the library knows only
-   * those that an application was given.
+   * those that an application was given. Where there is no session the page goes on by itself, but never to the address of a
+   * client that registered itself: that would make an open redirector of it (RFC 9700 §4.11.2).
    */
   readonly logout = (ctx: KoaContextWithOIDC): void => {
+    const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
+    const next = ctx.oidc.params?.['post_logout_redirect_uri'];
+    const isLoggedIn =
+      ctx.oidc.session?.accountId !== undefined || this.cookies.token(requestOf(ctx)) !== undefined;
+    const isDynamic = client?.svc_kind === 'dynamic';
     ctx.type = 'html';
     ctx.body = this.views.render('end-session', {
       secret: (ctx.oidc.session?.state as { readonly secret: string } | undefined)?.secret,
-      clientName: ctx.oidc.client?.clientName ?? null,
-      isLoggedIn:
-        ctx.oidc.session?.accountId !== undefined ||
-        this.cookies.token(requestOf(ctx)) !== undefined,
+      client: client && { name: displayName(client), isDynamic },
+      nextHost: typeof next === 'string' ? displayHost(next) : undefined,
+      isLoggedIn,
+      goesOn: !isLoggedIn && (!isDynamic || next === undefined),
     });
   };
 

@@ -47,6 +47,20 @@ export class GrantLoader {
     return grant;
   }
 
+  /**
+   * Whether a native client needs consent in each authorization: the library asks for it of every one, since another program
+   * may pass for it (RFC 8252 §8.6). An application that a user or a colleague registered is known, and is not asked about.
+   */
+  async asksForNative(ctx: KoaContextWithOIDC): Promise<boolean> {
+    const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
+    if (client?.applicationType !== 'native' || ctx.oidc.result?.consent !== undefined) {
+      return false;
+    }
+    const holder = await this.holders.ofBrowser(ctx);
+    const isOwn = client.svc_kind === 'application' && holder && !asksForConsent(client, holder);
+    return !isOwn;
+  }
+
   /** Whether all that is asked for was agreed to before, in this session. */
   async #hasAgreed(clientId: string, sessionId: string, asked: Asked): Promise<boolean> {
     const earlier = await this.grants.listOfSession(this.manager, sessionId, clientId);

@@ -2,10 +2,13 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { decodeJwt } from 'jose';
 import type { Provider } from 'oidc-provider';
+import { DataSource } from 'typeorm';
+import { ConsentsRepository } from '#domain/grants/consents.repository.js';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { readCookie } from '#platform/http/cookies.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { displayHost, displayName } from '#oidc/clients/display-name.js';
 import { CLAIMS_OF_SCOPES, epochSeconds } from '#oidc/tokens/claims.js';
 import { scopeWords } from '#oidc/tokens/scopes.js';
 import { Holders } from './holders.service.js';
@@ -43,6 +46,8 @@ export class Interactions {
     @Inject(CONFIG) config: Config,
     private readonly oidc: OidcProvider,
     private readonly holders: Holders,
+    private readonly dataSource: DataSource,
+    private readonly consents: ConsentsRepository,
   ) {
     this.#isCertification = config.certification.token !== undefined;
   }
@@ -75,10 +80,13 @@ export class Interactions {
     const holder = await this.holders.ofBrowser({ req: request });
     if (
       interaction.prompt.name !== 'consent' ||
-      interaction.session?.accountId !== holder?.userId
+      !holder ||
+      interaction.session?.accountId !== holder.userId
     ) {
       throw over();
     }
+    const clientId = String(interaction.params['client_id']);
+    await this.dataSource.transaction((tx) => this.consents.record(tx, holder.userId, clientId));
     return this.#finish(interaction, { ...interaction.lastSubmission, consent: {} });
   }
 
@@ -136,12 +144,11 @@ export class Interactions {
     const { params } = interaction;
     const client = await this.oidc.provider.Client.find(String(params['client_id']));
     if (!client) throw over();
-    const redirect = URL.parse(String(params['redirect_uri']));
     return {
       uid: interaction.uid,
       client: {
-        name: client.clientName ?? client.clientId,
-        host: redirect?.host || (redirect?.protocol ?? ''),
+        name: displayName(client),
+        host: displayHost(String(params['redirect_uri'])),
         isDynamic: client['svc_kind'] === 'dynamic',
       },
       person: { email: holder.email ?? '', name: holder.name },

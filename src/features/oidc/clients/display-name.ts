@@ -1,0 +1,18 @@
+import { toSingleLine } from '#platform/http/single-line.js';
+
+/** In characters, as many as a name may have where it is registered. */
+const LONGEST_NAME = 64;
+
+/** The name of a client as pages show it: one line without any mark that turns the direction of text. */
+export function displayName(client: {
+  readonly clientId: string;
+  readonly clientName?: string | undefined;
+}): string {
+  return toSingleLine(client.clientName ?? '', LONGEST_NAME) ?? client.clientId;
+}
+
+/** The host of an address that users are sent to, or its scheme where it has no host. */
+export function displayHost(uri: string): string {
+  const url = URL.parse(uri);
+  return url?.host || (url?.protocol ?? '');
+}
