@@ -81,7 +81,7 @@ export function checkDynamicMetadata(metadata: object): void {
 
 /** The name stands on pages of ours, where it must not pass for text of ours. */
 function nameProblem({ client_name: name }: DynamicMetadata): string | undefined {
-  if (name === undefined || (isSingleLine(name) && [...name].length <= LONGEST_NAME)) {
+  if (name === undefined || (isSingleLine(name) && Array.from(name).length <= LONGEST_NAME)) {
     return undefined;
   }
   return `client_name must be one line of at most ${LONGEST_NAME} characters, without any that turn the direction of text`;

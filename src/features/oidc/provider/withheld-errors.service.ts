@@ -33,9 +33,6 @@ export class WithheldErrors implements OnModuleInit {
     // Nobody is asked for consent in that mode, and the suite waits for the errors of clients that it registers.
     if (this.#isCertification) return;
     const { provider } = this.oidc;
-    const note = (ctx: KoaContextWithOIDC, error: Error) => {
-      exchangeOf(ctx).authorizationError = error;
-    };
     provider.on('authorization.error', note);
     provider.on('server_error', note);
     this.oidc.use(async (ctx, next) => {
@@ -66,6 +63,11 @@ export class WithheldErrors implements OnModuleInit {
       return false;
     }
   }
+}
+
+/** Remembers the error that ends a request. */
+function note(ctx: KoaContextWithOIDC, error: Error): void {
+  exchangeOf(ctx).authorizationError = error;
 }
 
 /** The `error` of a response: the library's own errors carry it, and any other is a fault of ours. */
