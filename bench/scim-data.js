@@ -114,7 +114,7 @@ export class ScimData {
     const token = `svc_scim_${randomBytes(32).toString('base64url')}`;
     const hash = createHash('sha256').update(token).digest('hex');
     await this.#run(`
-      INSERT INTO organizations (id, name, provisioned) VALUES ('${ORG}', '${DOMAIN}', true);
+      INSERT INTO organizations (id, name, membership) VALUES ('${ORG}', '${DOMAIN}', 'scim_only');
       INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORG}', '${DOMAIN}', true, now());
       INSERT INTO scim_tokens (id, org_id, hash, description, created_by, expires_at)
       VALUES (gen_random_uuid(), '${ORG}', '\\x${hash}', 'bench', gen_random_uuid(), now() + interval '1 day')`);

@@ -81,6 +81,8 @@ GET    /api/v1/applications/:id/secrets general   256  api   api  verified svc:a
 POST   /api/v1/applications/:id/secrets general   256  api   api  verified svc:applications touch:300
 DELETE /api/v1/applications/:id/secrets/:secretId general 256 api api verified svc:applications touch:300
 POST   /api/v1/applications/:id/revoke-tokens general 256 api api verified svc:applications
+GET    /api/v1/org                general        256  api   api  verified svc:admin
+PATCH  /api/v1/org                general        256  api   api  verified svc:admin touch:300
 GET    /api/v1/org/audit-events general        256  api   api  verified svc:admin
 GET    /api/v1/org/members     general        256  api   api  verified svc:admin
 POST   /api/v1/org/members/:id/promote general 256 api api verified svc:admin touch:300

@@ -114,7 +114,7 @@ describe('who is signing in', () => {
     const early = app.client();
     await early.signIn('early@prov.example');
     const start = (await early.post('/enroll/webauthn/start', {})).json;
-    await app.dataSource.query('UPDATE organizations SET provisioned = true WHERE id = $1', [
+    await app.dataSource.query("UPDATE organizations SET membership = 'scim_only' WHERE id = $1", [
       await orgOf('prov.example'),
     ]);
     const completed = await early.post('/enroll/webauthn/complete', {

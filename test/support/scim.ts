@@ -25,7 +25,7 @@ export async function addTenant(app: TestApp): Promise<ScimTenant> {
   const domain = `${orgId.slice(0, 8)}.example`;
   const { token, hash } = mintScimToken();
   await app.dataSource.query(
-    'INSERT INTO organizations (id, name, provisioned) VALUES ($1, $2, true)',
+    "INSERT INTO organizations (id, name, membership) VALUES ($1, $2, 'scim_only')",
     [orgId, domain],
   );
   await app.dataSource.query(

@@ -30,6 +30,7 @@ export const AUDIT_CLASS = {
   admin_activate: 'admin',
   admin_revoke_credentials: 'admin',
   admin_remove_user: 'admin',
+  org_updated: 'admin',
   scim_token_created: 'admin',
   scim_token_revoked: 'admin',
 } as const satisfies Record<string, 'auth' | 'oauth' | 'admin'>;

@@ -1,6 +1,10 @@
 import { Module } from '@nestjs/common';
 import { OrganizationsRepository } from './organizations.repository.js';
+import { TombstonesRepository } from './tombstones.repository.js';
 
-/** Who belongs together, which domains they own, and whom they accept sign-ins from. */
-@Module({ providers: [OrganizationsRepository], exports: [OrganizationsRepository] })
+/** Organizations: their domains, the providers they accept, and the people whom SCIM removed from them. */
+@Module({
+  providers: [OrganizationsRepository, TombstonesRepository],
+  exports: [OrganizationsRepository, TombstonesRepository],
+})
 export class OrganizationsModule {}

@@ -2,14 +2,20 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
 import { sql } from '#platform/database/sql.js';
+import type { Membership } from './membership.js';
 
 /** An organization as a sign-in needs to know it. */
 export interface Organization {
   readonly id: string;
-  /** SCIM provisions its people: nobody else is made, and nobody else enrolls. */
-  readonly provisioned: boolean;
+  readonly membership: Membership;
   /** Whether it accepts sign-ins through the provider and tenant that was asked about. */
   readonly acceptsProvider: boolean;
+}
+
+/** What the admins of an organization can change of it. */
+export interface OrganizationSettings {
+  readonly name: string;
+  readonly membership: Membership;
 }
 
 /** Who vouches for people: an issuer, and the tenant where the issuer serves many. */
@@ -27,13 +33,13 @@ export class OrganizationsRepository {
     domain: string,
     { issuer, tenant }: ProviderTenant,
   ): Promise<Organization | undefined> {
-    const [row] = await sql<{ id: string; provisioned: boolean; accepts: boolean }>(tx)`
-      SELECT o.id, o.provisioned,
+    const [row] = await sql<{ id: string; membership: Membership; accepts: boolean }>(tx)`
+      SELECT o.id, o.membership,
              EXISTS (SELECT 1 FROM organization_providers p
                      WHERE p.org_id = o.id AND p.issuer = ${issuer} AND p.tenant = ${tenant}) AS accepts
       FROM organization_domains d JOIN organizations o ON o.id = d.org_id
       WHERE d.domain = ${domain} AND d.verified_at IS NOT NULL`;
-    return row && { id: row.id, provisioned: row.provisioned, acceptsProvider: row.accepts };
+    return row && { id: row.id, membership: row.membership, acceptsProvider: row.accepts };
   }
 
   /**
@@ -64,22 +70,48 @@ export class OrganizationsRepository {
     return found.length === 1;
   }
 
-  /**
-   * Whether SCIM provisions the people of an organization, which stays so until the transaction ends: its row is locked, and
-   * the first token waits for it.
-   */
-  async lockProvisioned(tx: EntityManager, orgId: string): Promise<boolean> {
-    const [row] = await sql<{ provisioned: boolean }>(tx)`
-      SELECT provisioned FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
-    return row?.provisioned ?? false;
+  /** The settings of an organization. */
+  async settings(tx: EntityManager, orgId: string): Promise<OrganizationSettings | undefined> {
+    const [row] = await sql<OrganizationSettings>(tx)`
+      SELECT name, membership FROM organizations WHERE id = ${orgId}`;
+    return row;
+  }
+
+  /** The settings of an organization, which stay so until the transaction ends: its row is locked, after those of people. */
+  async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
+    const [row] = await sql<OrganizationSettings>(tx)`
+      SELECT name, membership FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
+    if (!row) throw new Error('an organization is gone');
+    return row;
+  }
+
+  /** Changes the settings of an organization. Its row stays locked until the transaction ends: a person who joins waits. */
+  async changeSettings(
+    tx: EntityManager,
+    orgId: string,
+    { name, membership }: OrganizationSettings,
+  ): Promise<void> {
+    await sql(
+      tx,
+    )`UPDATE organizations SET name = ${name}, membership = ${membership} WHERE id = ${orgId}`;
   }
 
   /**
-   * Marks an organization as one whose people SCIM provisions, for good. Its row stays locked until the transaction ends,
-   * marked before or not: whoever joins or provisions waits.
+   * Sets `scim_only` where the organization never had a SCIM token. Its row stays locked until the transaction ends, changed or
+   * not: a person who joins waits, and so does another first token.
+   *
+   * @returns how people became members until now, and how from now on
    */
-  async markProvisioned(tx: EntityManager, orgId: string): Promise<void> {
-    await sql(tx)`UPDATE organizations SET provisioned = true WHERE id = ${orgId}`;
+  async beginProvisioning(
+    tx: EntityManager,
+    orgId: string,
+  ): Promise<{ readonly before: Membership; readonly membership: Membership }> {
+    const { membership: before } = await this.lockSettings(tx, orgId);
+    const [changed] = await sql<{ membership: Membership }>(tx)`
+      UPDATE organizations SET membership = 'scim_only'
+      WHERE id = ${orgId} AND NOT EXISTS (SELECT FROM scim_tokens WHERE org_id = ${orgId})
+      RETURNING membership`;
+    return { before, membership: changed?.membership ?? before };
   }
 
   /**

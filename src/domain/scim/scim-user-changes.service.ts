@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
@@ -31,6 +32,7 @@ export class ScimUserChanges {
     private readonly users: ScimUsersRepository,
     private readonly sessions: SessionsRepository,
     private readonly certificates: SshCertificatesRepository,
+    private readonly tombstones: TombstonesRepository,
     private readonly deprovision: Deprovision,
   ) {}
 
@@ -75,6 +77,7 @@ export class ScimUserChanges {
       const current = await this.users.lock(tx, actor.orgId, id);
       if (!current) throw noUser();
       judge(current);
+      await this.tombstones.setForUser(tx, actor.orgId, id);
       await this.deprovision.remove(tx, {
         userId: id,
         reason: 'user deleted by SCIM',

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AuditModule } from '#domain/audit/audit.module.js';
+import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
@@ -14,7 +15,7 @@ import { ScimUsersRepository } from './scim-users.repository.js';
  * schemas, filters and PATCH, is pure functions beside; HTTP is the feature's.
  */
 @Module({
-  imports: [AuditModule, SessionsModule, SshCertificatesModule, UsersModule],
+  imports: [AuditModule, OrganizationsModule, SessionsModule, SshCertificatesModule, UsersModule],
   providers: [
     ScimGroupChanges,
     ScimGroupsRepository,

@@ -3,6 +3,7 @@ import type { EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { violatedConstraint } from '#platform/database/faults.js';
@@ -23,12 +24,14 @@ export class ChangeEmail {
     private readonly organizations: OrganizationsRepository,
     private readonly sessions: SessionsRepository,
     private readonly certificates: SshCertificatesRepository,
+    private readonly tombstones: TombstonesRepository,
     private readonly audit: AuditLog,
   ) {}
 
   /**
    * Follows the e-mail an identity provider now vouches for: only within the domains of the user's organization, never
-   * for a user whom SCIM manages, and not to an address somebody else has. Otherwise the old one stays.
+   * for a user whom SCIM manages, and not to an address that another user has, or that a person had
+   * whom SCIM removed. Otherwise the old one stays.
    *
    * @param user their row locked by the caller
    */
@@ -41,6 +44,7 @@ export class ChangeEmail {
     const { id: userId } = user;
     if (user.email === email || user.scimManaged || user.orgId === null) return;
     if (!(await this.organizations.ownsDomain(tx, user.orgId, domainOfEmail(email)))) return;
+    if (await this.tombstones.forbidsAddress(tx, user.orgId, email, userId)) return;
     if (!(await this.#change(tx, userId, email))) return;
     await this.sessions.deleteOfUser(tx, userId);
     await this.certificates.revokeOfUser(tx, userId, 'e-mail changed', 'upstream');

@@ -4,15 +4,15 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import type { BootstrapSession, PendingSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClaimAdmin } from './claim-admin.service.js';
 import { domainOfEmail } from './email-address.js';
+import { PROVISIONED, REMOVED } from './resolve-person.service.js';
 import { UsersRepository } from './users.repository.js';
-
-const PROVISIONED = 'Your organization provisions its people itself: ask its administrator.';
 
 /** The person whose key is being enrolled, their row locked. */
 export interface EnrollingPerson {
@@ -30,6 +30,7 @@ export class MakePerson {
     private readonly organizations: OrganizationsRepository,
     private readonly claimAdmin: ClaimAdmin,
     private readonly certificates: SshCertificatesRepository,
+    private readonly tombstones: TombstonesRepository,
     private readonly audit: AuditLog,
   ) {}
 
@@ -76,7 +77,7 @@ export class MakePerson {
     if (!user?.active) throw new DomainError('account_inactive', 'This account is deactivated.');
     if (user.email === null) throw refused('This account has no e-mail address.');
     if (user.orgId !== null && !user.scimManaged) {
-      if (await this.organizations.lockProvisioned(tx, user.orgId)) throw refused(PROVISIONED);
+      await this.#assertOpen(tx, user.orgId);
     }
     return { id: user.id, orgId: user.orgId, email: user.email };
   }
@@ -96,6 +97,10 @@ export class MakePerson {
     const made = await this.users.create(tx, { id, orgId, email, name });
     if (!made || !(await this.users.bindIdentity(tx, id, identity))) {
       throw refused('An account with this e-mail address exists already. Sign in again.');
+    }
+    // Judged after the row is there: its unique address waited for a removal that was under way.
+    if (orgId !== null && (await this.tombstones.forbidsNewMember(tx, orgId, identity))) {
+      throw refused(REMOVED);
     }
     await this.audit.record(tx, {
       type: 'identity_bound',
@@ -141,10 +146,14 @@ export class MakePerson {
     if (!existing.acceptsProvider) {
       throw refused('Your organization does not accept sign-ins through this identity provider.');
     }
-    if (await this.organizations.lockProvisioned(tx, existing.id)) {
-      throw refused(PROVISIONED);
-    }
+    await this.#assertOpen(tx, existing.id);
     return { id: existing.id, founded: false };
+  }
+
+  /** @throws DomainError enrollment_refused where SCIM alone makes members; it stays open until the transaction ends */
+  async #assertOpen(tx: EntityManager, orgId: string): Promise<void> {
+    const { membership } = await this.organizations.lockSettings(tx, orgId);
+    if (membership === 'scim_only') throw refused(PROVISIONED);
   }
 }
 

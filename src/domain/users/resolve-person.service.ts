@@ -4,6 +4,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { ChangeEmail } from './change-email.service.js';
 import { domainOfEmail } from './email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
@@ -20,6 +21,11 @@ export type Person =
     };
 
 const DEACTIVATED = 'This account is deactivated.';
+/** The answer to a person whom SCIM did not make, where it alone makes members. */
+export const PROVISIONED = 'Your organization provisions its people itself: ask its administrator.';
+/** The answer to a person whom SCIM removed, and has not made again. */
+export const REMOVED =
+  'Your organization has removed this account: ask its administrator to provision it again.';
 
 /**
  * Who is signing in: first the bound identity; else the unbound member with that e-mail in the organization that owns
@@ -31,6 +37,7 @@ export class ResolvePerson {
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
     private readonly changeEmail: ChangeEmail,
+    private readonly tombstones: TombstonesRepository,
     private readonly audit: AuditLog,
   ) {}
 
@@ -74,8 +81,9 @@ export class ResolvePerson {
       return refused('Your organization does not accept sign-ins through this identity provider.');
     }
     if (!member) {
-      return organization.provisioned
-        ? refused('Your organization provisions its people itself: ask its administrator.')
+      if (organization.membership === 'scim_only') return refused(PROVISIONED);
+      return (await this.tombstones.forbidsNewMember(tx, organization.id, identity))
+        ? refused(REMOVED)
         : { kind: 'nobody yet', orgId: organization.id };
     }
     if (!member.active) return refused(DEACTIVATED);
@@ -85,6 +93,7 @@ export class ResolvePerson {
       if (bound?.id === member.id) return { kind: 'known', user: bound };
       return refused('This account is bound to another sign-in.');
     }
+    await this.tombstones.forgetIdentity(tx, organization.id, identity);
     await this.audit.record(tx, {
       type: 'identity_bound',
       actorId: member.id,

@@ -6,6 +6,8 @@ import { UsersModule } from '#domain/users/users.module.js';
 import { AuditEventsController } from './audit-events.controller.js';
 import { AuditEvents } from './audit-events.service.js';
 import { MembersController } from './members.controller.js';
+import { OrganizationController } from './organization.controller.js';
+import { ChangeOrganization } from './change-organization.service.js';
 import { ScimTokensController } from './scim-tokens.controller.js';
 import { ScimTokens } from './scim-tokens.service.js';
 
@@ -17,7 +19,12 @@ import { ScimTokens } from './scim-tokens.service.js';
  */
 @Module({
   imports: [AuditModule, OrganizationsModule, ScimTokensModule, UsersModule],
-  controllers: [AuditEventsController, MembersController, ScimTokensController],
-  providers: [AuditEvents, ScimTokens],
+  controllers: [
+    AuditEventsController,
+    MembersController,
+    OrganizationController,
+    ScimTokensController,
+  ],
+  providers: [AuditEvents, ChangeOrganization, ScimTokens],
 })
 export class OrgAdminModule {}

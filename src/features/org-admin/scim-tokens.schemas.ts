@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Membership } from '#domain/organizations/membership.js';
 import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { isSingleLine } from '#platform/http/single-line.js';
 import type { NewToken } from './scim-tokens.service.js';
@@ -40,6 +41,8 @@ export interface NewTokenJson {
   readonly description: string;
   readonly created_at: string;
   readonly expires_at: string;
+  /** The organization's, from this token on. */
+  readonly membership: Membership;
 }
 
 /** Renders a token. */
@@ -55,12 +58,13 @@ export function scimTokenJson(token: ScimToken): ScimTokenJson {
 }
 
 /** Renders a token that was just made. */
-export function newTokenJson({ scimToken, secret }: NewToken): NewTokenJson {
+export function newTokenJson({ scimToken, secret, membership }: NewToken): NewTokenJson {
   return {
     id: scimToken.id,
     token: secret,
     description: scimToken.description,
     created_at: scimToken.createdAt.toISOString(),
     expires_at: scimToken.expiresAt.toISOString(),
+    membership,
   };
 }

@@ -3,6 +3,7 @@ import { DataSource } from 'typeorm';
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { Membership } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { mintScimToken } from '#domain/scim-tokens/scim-token.js';
 import {
@@ -19,6 +20,8 @@ const MOST_TOKENS = 100;
 export interface NewToken {
   readonly scimToken: ScimToken;
   readonly secret: string;
+  /** How people become members of the organization from now on. */
+  readonly membership: Membership;
 }
 
 /** The tokens with which an organization's identity provider provisions its people. */
@@ -38,7 +41,8 @@ export class ScimTokens {
   }
 
   /**
-   * Makes a token. From the first one on the organization is provisioned, for good: nobody of it is made by signing in.
+   * Makes a token. The first one of the organization sets its membership to `scim_only`: no sign-in makes a member any more, until
+   * an admin says otherwise.
    *
    * @throws DomainError admin_required, limit_reached
    */
@@ -51,7 +55,8 @@ export class ScimTokens {
     const { id: createdBy, orgId } = admin;
     return this.dataSource.transaction(async (tx) => {
       await this.admins.hold(tx, admin);
-      await this.organizations.markProvisioned(tx, orgId); // and its row lock makes those who create wait
+      // Its row lock makes those who create wait.
+      const { before, membership } = await this.organizations.beginProvisioning(tx, orgId);
       if ((await this.tokens.list(tx, orgId)).length >= MOST_TOKENS) {
         throw new DomainError(
           'limit_reached',
@@ -77,7 +82,18 @@ export class ScimTokens {
           expires_at: scimToken.expiresAt.toISOString(),
         },
       });
-      return { scimToken, secret };
+      if (before !== membership) {
+        const details = { membership: { from: before, to: membership } };
+        await this.audit.record(tx, {
+          type: 'org_updated',
+          actorId: admin.id,
+          subjectId: null,
+          orgId,
+          origin,
+          details,
+        });
+      }
+      return { scimToken, secret, membership };
     });
   }
 

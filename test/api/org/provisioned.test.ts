@@ -87,7 +87,7 @@ describe('an organization that SCIM provisions', () => {
     await token.startTransaction();
     await app.nest
       .get(OrganizationsRepository, { strict: false })
-      .markProvisioned(token.manager, await orgOf('moment.example'));
+      .beginProvisioning(token.manager, await orgOf('moment.example'));
     const completed = browser.post('/enroll/webauthn/complete', { state, credential });
     await untilWaiting(app.dataSource, 1);
     await token.commitTransaction();

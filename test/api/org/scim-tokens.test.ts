@@ -62,6 +62,7 @@ describe('a SCIM token', () => {
       description: 'Okta',
       created_at: expect.any(String),
       expires_at: expect.any(String),
+      membership: 'scim_only',
     });
     expect(token).toMatch(/^svc_scim_[\w-]{43}$/);
     const [row] = await rows(app.dataSource, 'SELECT hash FROM scim_tokens WHERE id = $1', [id]);
@@ -99,11 +100,11 @@ describe('a SCIM token', () => {
     });
   });
 
-  it('marks its organization as provisioned for good, and no other one', async () => {
+  it('10.25 sets scim_only for its organization and no other one, and its end does not take that back', async () => {
     const provisioned = (email: string) =>
       count(
         app.dataSource,
-        'organizations o JOIN users u ON u.org_id = o.id WHERE u.email = $1 AND o.provisioned',
+        "organizations o JOIN users u ON u.org_id = o.id WHERE u.email = $1 AND o.membership = 'scim_only'",
         [email],
       );
     await created(ada);
