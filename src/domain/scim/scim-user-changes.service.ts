@@ -4,6 +4,7 @@ import { TombstonesRepository } from '#domain/organizations/tombstones.repositor
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
+import { violatedConstraint } from '#platform/database/faults.js';
 import { TenantWork } from '#platform/database/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ScimActor } from './scim-actor.js';
@@ -60,7 +61,7 @@ export class ScimUserChanges {
       if (!current) throw noUser();
       const next = compute(current);
       if (next.active !== current.active || next.email !== current.email) return undefined;
-      const changed = await this.users.update(manager, actor, current, next, true);
+      const changed = await this.users.update(manager, actor, current, next, {});
       if (changed) return changed;
     }
     return undefined;
@@ -87,30 +88,79 @@ export class ScimUserChanges {
     });
   }
 
+  async #changeUnderLock(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.work.transact(actor.orgId, (tx) =>
+          this.#changeIn(tx, actor, id, compute),
+        );
+      } catch (error) {
+        // Another user took the address between the look-up and the change: the next try sees them.
+        if (tries === MOST_TRIES || violatedConstraint(error) !== 'users_email') throw error;
+      }
+    }
+  }
+
   /** A change of e-mail ends what was issued under the old one; one of `active` is a de-provisioning, or its end. */
-  #changeUnderLock(actor: ScimActor, id: string, compute: ComputeUser): Promise<ScimUser> {
-    return this.work.transact(actor.orgId, async (tx) => {
-      const current = await this.users.lock(tx, actor.orgId, id);
-      if (!current) throw noUser();
-      const next = compute(current);
-      const turns = next.active !== current.active;
-      const changed = await this.users.update(tx, actor, current, next, !turns);
-      if (!changed) throw new Error('a locked user is of another version');
-      if (next.email !== current.email) {
-        await this.sessions.deleteOfUser(tx, id);
-        await this.certificates.revokeOfUser(tx, id, 'e-mail changed', 'scim');
-      }
-      if (!turns) return changed;
-      const audit = auditOf(actor, 'update', id);
-      if (next.active) await this.deprovision.activate(tx, { userId: id, audit });
-      else {
-        const reason = 'user deactivated by SCIM';
-        await this.deprovision.deactivate(tx, { userId: id, reason, revokedBy: 'scim', audit });
-      }
-      const after = await this.users.find(tx, actor.orgId, id, true);
-      if (!after) throw new Error('a locked user is gone');
-      return after;
-    });
+  async #changeIn(
+    tx: EntityManager,
+    actor: ScimActor,
+    id: string,
+    compute: ComputeUser,
+  ): Promise<ScimUser> {
+    const current = await this.users.lock(tx, actor.orgId, id);
+    if (!current) throw noUser();
+    const next = await this.#withFreeAddress(tx, actor, current, compute(current));
+    const turns = next.active !== current.active;
+    const details = await this.#moveTombstones(tx, actor, current, next);
+    const changed = await this.users.update(tx, actor, current, next, turns ? false : details);
+    if (!changed) throw new Error('a locked user is of another version');
+    if (next.email !== current.email) {
+      await this.sessions.deleteOfUser(tx, id);
+      await this.certificates.revokeOfUser(tx, id, 'e-mail changed', 'scim');
+    }
+    if (!turns) return changed;
+    const audit = auditOf(actor, 'update', id, details);
+    if (next.active) await this.deprovision.activate(tx, { userId: id, audit });
+    else {
+      const reason = 'user deactivated by SCIM';
+      await this.deprovision.deactivate(tx, { userId: id, reason, revokedBy: 'scim', audit });
+    }
+    const after = await this.users.find(tx, actor.orgId, id, true);
+    if (!after) throw new Error('a locked user is gone');
+    return after;
+  }
+
+  /** An address that another user signs in with is not this user's: they have none until a write names it while it is free. */
+  async #withFreeAddress(
+    tx: EntityManager,
+    { orgId }: ScimActor,
+    { id, email }: ScimUser,
+    next: NextUser,
+  ): Promise<NextUser> {
+    if (next.email === null || next.email === email) return next;
+    const isTaken = await this.users.isAddressTaken(tx, orgId, id, next.email);
+    return isTaken ? { ...next, email: null } : next;
+  }
+
+  /**
+   * Lifts the tombstone of an address that the user gets, and sets one on the address that an inactive user loses: the person stays
+   * out under it.
+   *
+   * @returns what the audit row says where the user gets or loses the address that they sign in with
+   */
+  async #moveTombstones(
+    tx: EntityManager,
+    { orgId }: ScimActor,
+    { id, email }: ScimUser,
+    next: NextUser,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    if (next.email === email) return {};
+    if (email !== null && !next.active) await this.tombstones.set(tx, orgId, email);
+    const isLifted = next.email !== null && (await this.tombstones.lift(tx, orgId, next.email, id));
+    if (next.email !== null && email !== null && !isLifted) return {};
+    const lifted = isLifted ? { tombstone_lifted: true } : {};
+    return { email: next.email, previous_email: email, ...lifted };
   }
 }
 

@@ -18,6 +18,9 @@ export interface ScimUserState {
   readonly attributes: object;
 }
 
+/** How often a user is added where others take the same address at the same moment. */
+const MOST_TRIES = 3;
+
 /** Users as an identity provider sees them: those of its organization, whoever made them. */
 @Injectable()
 export class ScimUsersRepository {
@@ -47,16 +50,32 @@ export class ScimUsersRepository {
   }
 
   /**
-   * Adds a user with their audit row, in one statement.
+   * Adds a user with their audit row, in one statement. Where another user has the address, the new one has none to sign in with
+   * until SCIM gives it to them; otherwise the tombstone of the address is lifted for them.
    *
-   * @throws DomainError uniqueness when the userName or the e-mail is somebody's in the organization
+   * @throws DomainError uniqueness when the userName is that of another user of the organization
    */
   async insert(
     tx: EntityManager,
-    { orgId, tokenId, origin }: ScimActor,
+    actor: ScimActor,
     user: ScimUserState & { readonly active: boolean },
     id: string = newUuid(),
   ): Promise<ScimUser> {
+    // A user who takes the address at this moment is seen by the next try.
+    for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+      const made = await this.#tryInsert(tx, actor, user, id);
+      if (made) return made;
+    }
+    throw taken();
+  }
+
+  /** @returns undefined where the userName, or at this moment the address, is that of another user */
+  async #tryInsert(
+    tx: EntityManager,
+    { orgId, tokenId, origin }: ScimActor,
+    user: ScimUserState & { readonly active: boolean },
+    id: string,
+  ): Promise<ScimUser | undefined> {
     const details = {
       operation: 'create',
       resource_type: 'User',
@@ -67,41 +86,62 @@ export class ScimUsersRepository {
     const [row] = await sql<UserRow>(tx)`
       WITH made AS (
         INSERT INTO users (id, org_id, email, name, active, scim_managed, user_name, external_id, attributes)
-        VALUES (${id}, ${orgId}, ${user.email}, ${user.name}, ${user.active}, true, ${user.userName}, ${user.externalId},
-                ${JSON.stringify(user.attributes)})
+        SELECT ${id}, ${orgId}::uuid,
+               CASE WHEN NOT EXISTS (SELECT FROM users WHERE org_id = ${orgId} AND email = ${user.email}::text)
+                 THEN ${user.email}::text END,
+               ${user.name}, ${user.active}::boolean, true, ${user.userName}, ${user.externalId},
+               ${JSON.stringify(user.attributes)}::jsonb
         ON CONFLICT DO NOTHING
         RETURNING id, user_name, external_id, active, email, attributes, version, created_at, updated_at
+      ), lifted AS (
+        UPDATE scim_tombstones t SET lifted_for = made.id
+        FROM made WHERE t.org_id = ${orgId} AND t.email = made.email
+        RETURNING t.email
       ), audited AS (
         INSERT INTO audit_events (id, type, class, subject_id, org_id, request_id, ip, user_agent, details)
         SELECT ${newUuid()}, 'scim_operation', 'admin', id, ${orgId}, ${origin.requestId}, ${origin.ip ?? null},
                ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
+                 || CASE WHEN email IS NOT DISTINCT FROM ${user.email}::text THEN '{}' ELSE '{"email_taken": true}' END::jsonb
+                 || CASE WHEN EXISTS (SELECT FROM lifted) THEN '{"tombstone_lifted": true}' ELSE '{}' END::jsonb
         FROM made
       )
       SELECT id, user_name, external_id, active, email, attributes::text AS attributes, version, created_at, updated_at
       FROM made`;
-    if (!row) throw taken();
-    return scimUser({ ...row, groups: null }, true);
+    return row && scimUser({ ...row, groups: null }, true);
+  }
+
+  /** Whether another user of the organization signs in with an address. */
+  async isAddressTaken(
+    tx: EntityManager,
+    orgId: string,
+    id: string,
+    email: string,
+  ): Promise<boolean> {
+    const others = await sql<{ id: string }>(tx)`
+      SELECT id FROM users WHERE org_id = ${orgId} AND email = ${email} AND id <> ${id}`;
+    return others.length > 0;
   }
 
   /**
    * Changes a user who still is what they were, whoever else changes them, with the audit row, in one statement. From then on SCIM manages them.
    *
-   * @param audited whether the audit row is written here
+   * @param audited whether the audit row is written here; what it says beside the rest
    * @returns undefined when they are no longer that, or gone
-   * @throws DomainError uniqueness
+   * @throws DomainError uniqueness for the userName; QueryFailedError where another user takes the address at this moment
    */
   async update(
     tx: EntityManager,
     { orgId, tokenId, origin }: ScimActor,
     { id, version, active, email }: ScimUser,
     user: ScimUserState,
-    audited: boolean,
+    audited: Readonly<Record<string, unknown>> | false,
   ): Promise<ScimUser | undefined> {
     const details = {
       operation: 'update',
       resource_type: 'User',
       resource_id: id,
       scim_token_id: tokenId,
+      ...audited,
     };
     try {
       const [row] = await sql<UserRow>(tx)`
@@ -116,7 +156,7 @@ export class ScimUsersRepository {
           INSERT INTO audit_events (id, type, class, subject_id, org_id, request_id, ip, user_agent, details)
           SELECT ${newUuid()}, 'scim_operation', 'admin', id, ${orgId}, ${origin.requestId}, ${origin.ip ?? null},
                  ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
-          FROM changed WHERE ${audited}::boolean
+          FROM changed WHERE ${audited !== false}::boolean
         )
         SELECT id, user_name, external_id, active, email, attributes::text AS attributes, version, created_at, updated_at,
                (SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
@@ -125,16 +165,12 @@ export class ScimUsersRepository {
         FROM changed`;
       return row && scimUser(row, true);
     } catch (error) {
-      const constraint = violatedConstraint(error);
-      if (constraint === 'users_email' || constraint === 'users_user_name') throw taken();
+      if (violatedConstraint(error) === 'users_user_name') throw taken();
       throw error;
     }
   }
 }
 
 function taken(): DomainError {
-  return new DomainError(
-    'uniqueness',
-    'The userName or an e-mail address belongs to another user.',
-  );
+  return new DomainError('uniqueness', 'The userName belongs to another user.');
 }

@@ -1,6 +1,9 @@
-import type { StoredUser, UserAttributes } from './user-attributes.js';
+import { parseEmailAddress } from '#domain/users/email-address.js';
+import { changesOf, type PatchOperation } from './patch-operations.js';
+import { USER_SCHEMA } from './schemas.js';
 import type { NextUser } from './scim-user-changes.service.js';
 import type { ScimUser } from './scim-user.js';
+import { draftOf, userOf, type StoredUser, type UserAttributes } from './user-attributes.js';
 
 /** A user as they are kept, as the language of SCIM reads them. */
 export function storedUser(user: ScimUser): StoredUser {
@@ -25,6 +28,40 @@ export function nextUser(user: UserAttributes): NextUser {
     name: displayName ?? fullName(attributes['name']) ?? null,
     attributes: { ...(displayName === undefined ? {} : { displayName }), ...attributes },
   };
+}
+
+/**
+ * The state of a user after a write of SCIM. The user takes an address only by a write that names it, or that changes which of their
+ * addresses it is: one that another user had is not theirs by time alone.
+ *
+ * @param operations the write; a PUT is one `replace` without a path
+ */
+export function stateAfter(
+  current: ScimUser,
+  user: UserAttributes,
+  operations: readonly PatchOperation[],
+): NextUser {
+  const next = nextUser(user);
+  if (next.email === current.email) return next;
+  const before = userOf(draftOf(storedUser(current))).email ?? null;
+  const isTaken = next.email !== before || (next.email !== null && isNamed(next.email, operations));
+  return isTaken ? next : { ...next, email: current.email };
+}
+
+/** Whether a write names an address, as the userName or among the e-mails. */
+function isNamed(address: string, operations: readonly PatchOperation[]): boolean {
+  return operations
+    .flatMap((operation) => changesOf(operation, USER_SCHEMA, 'active'))
+    .some(({ op, path, value }) => {
+      const [root] = path.target.path.split('.', 1);
+      return op !== 'remove' && (root === 'userName' || root === 'emails') && holds(value, address);
+    });
+}
+
+function holds(value: unknown, address: string): boolean {
+  if (typeof value === 'string') return parseEmailAddress(value) === address;
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).some((inner) => holds(inner, address));
 }
 
 /** The most characters of a name made of others; the parts stay as long as they are. */

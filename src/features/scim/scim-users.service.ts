@@ -12,7 +12,7 @@ import {
   type ListedUser,
 } from '#domain/scim/scim-user-lists.repository.js';
 import { ScimUsersRepository } from '#domain/scim/scim-users.repository.js';
-import { nextUser, storedUser } from '#domain/scim/user-state.js';
+import { nextUser, stateAfter, storedUser } from '#domain/scim/user-state.js';
 import { isUuid } from '#domain/scim/resource-id.js';
 import { TenantWork } from '#platform/database/tenant-work.js';
 import { checkIfMatch } from './scim-answers.service.js';
@@ -57,7 +57,8 @@ export class ScimUsers {
     if (!isUuid(id)) throw noUser();
     return this.changes.change(actor, id, (current) => {
       checkIfMatch(ifMatch, entityTag(current));
-      return nextUser(readUser(body, 'replace', storedUser(current)));
+      const next = readUser(body, 'replace', storedUser(current));
+      return stateAfter(current, next, [{ op: 'replace', path: undefined, value: body }]);
     });
   }
 
@@ -67,7 +68,7 @@ export class ScimUsers {
     const operations = readOperations(body);
     return this.changes.change(actor, id, (current) => {
       checkIfMatch(ifMatch, entityTag(current));
-      return nextUser(patchUser(storedUser(current), operations));
+      return stateAfter(current, patchUser(storedUser(current), operations), operations);
     });
   }
 
