@@ -38,6 +38,9 @@ export const AUDIT_CLASS = {
 /** The closed union of audit event types. */
 export type AuditType = keyof typeof AUDIT_CLASS;
 
+/** Every type of audit event. */
+export const AUDIT_TYPES = Object.keys(AUDIT_CLASS) as AuditType[];
+
 /** Something that happened: who did it, to whom, in which organization, from where. */
 export interface AuditEvent {
   readonly type: AuditType;

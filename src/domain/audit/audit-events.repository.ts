@@ -28,6 +28,10 @@ export interface AuditRow {
   readonly class: string;
   readonly actorId: string | null;
   readonly subjectId: string | null;
+  /** The addresses of both, and the name of the client in the details, as they were when it happened. */
+  readonly actorEmail: string | null;
+  readonly subjectEmail: string | null;
+  readonly clientName: string | null;
   readonly requestId: string | null;
   readonly ip: string | null;
   readonly userAgent: string | null;
@@ -42,6 +46,9 @@ interface Row {
   class: string;
   actor_id: string | null;
   subject_id: string | null;
+  actor_email: string | null;
+  subject_email: string | null;
+  client_name: string | null;
   request_id: string | null;
   ip: string | null;
   user_agent: string | null;
@@ -51,7 +58,7 @@ interface Row {
 }
 
 /** The columns of an event, as {@link Row} has them. */
-const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
+const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email, e.subject_email, e.client_name, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
   e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
 const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC';
 
@@ -79,6 +86,9 @@ export class AuditEventsRepository {
       class: row.class,
       actorId: row.actor_id,
       subjectId: row.subject_id,
+      actorEmail: row.actor_email,
+      subjectEmail: row.subject_email,
+      clientName: row.client_name,
       requestId: row.request_id,
       ip: row.ip,
       userAgent: row.user_agent,

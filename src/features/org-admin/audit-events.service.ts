@@ -1,6 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { AuditEventsRepository, type AuditRow } from '#domain/audit/audit-events.repository.js';
+import {
+  AuditEventsRepository,
+  type AuditFilter,
+  type AuditPlace,
+  type AuditRow,
+} from '#domain/audit/audit-events.repository.js';
 import { ActingAdmin, type Admin } from '#domain/users/acting-admin.service.js';
 import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenant-work.js';
 import { writeCursor } from './audit-cursor.js';
@@ -24,13 +29,9 @@ export class AuditEvents {
     private readonly events: AuditEventsRepository,
   ) {}
 
-  /** One page of those that fit. */
-  async page(
-    { orgId }: Admin,
-    { filter, after, limit = USUAL_PAGE }: AuditQuery,
-  ): Promise<AuditPage> {
-    const page = { after, limit: limit + 1 };
-    const found = await this.work.costly(orgId, (tx) => this.events.list(tx, orgId, filter, page));
+  /** One page of those that fit. @throws DomainError admin_required */
+  async page(admin: Admin, { filter, after, limit = USUAL_PAGE }: AuditQuery): Promise<AuditPage> {
+    const found = await this.#read(admin, filter, { after, limit: limit + 1 });
     const events = found.slice(0, limit);
     const last = events.at(-1);
     return { events, next: found.length > limit && last ? writeCursor(last.place) : null };
@@ -63,16 +64,24 @@ export class AuditEvents {
     }
   }
 
-  /** @throws DomainError admin_required: each batch asks anew whether its reader is an admin */
   #batch(
     admin: Admin,
     { filter, after, limit }: AuditQuery,
     patience?: number,
   ): Promise<AuditRow[]> {
-    const page = { after, limit: Math.min(BATCH, limit ?? BATCH) };
+    return this.#read(admin, filter, { after, limit: Math.min(BATCH, limit ?? BATCH) }, patience);
+  }
+
+  /** @throws DomainError admin_required: each read asks again whether its reader is an admin, when its turn has come */
+  #read(
+    admin: Admin,
+    filter: AuditFilter,
+    place: { readonly after: AuditPlace | undefined; readonly limit: number },
+    patience?: number,
+  ): Promise<AuditRow[]> {
     const read = async (tx: EntityManager) => {
       await this.admins.check(tx, admin);
-      return this.events.list(tx, admin.orgId, filter, page);
+      return this.events.list(tx, admin.orgId, filter, place);
     };
     return this.work.costly(admin.orgId, read, patience);
   }
