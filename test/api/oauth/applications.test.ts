@@ -186,7 +186,7 @@ describe('each type of application, registered and used', () => {
     }
   });
 
-  it('service: its tokens are never hardware_verified, and open no API of ours', async () => {
+  it('10.words service: its tokens say hardware_verified false, and open no API of ours', async () => {
     const { client_id: id, client_secret: secret } = await registered(ada, SERVICE);
     const answers = [
       await serviceToken(id, secret),
@@ -195,8 +195,8 @@ describe('each type of application, registered and used', () => {
     for (const { json } of answers) {
       const token = json.access_token as string;
       const state = await postForm(app, '/oauth/introspect', { token }, basic(id, secret));
-      expect(state.json).toMatchObject({ active: true, client_id: id });
-      for (const claim of ['hardware_verified', 'hardware_aaguid', 'amr', 'acr', 'email']) {
+      expect(state.json).toMatchObject({ active: true, client_id: id, hardware_verified: false });
+      for (const claim of ['hardware_aaguid', 'amr', 'acr', 'email']) {
         expect(state.json).not.toHaveProperty(claim);
       }
       for (const path of [API, '/v1/keys']) {

@@ -82,8 +82,9 @@ describe('the edge around the OAuth endpoints', () => {
       for (const aud of [
         `http://${EVIL}/oauth/token`,
         `http://${EVIL}`,
-        `${app.baseUrl}/oauth/token`,
+        `${app.baseUrl}/oauth/par`,
         [app.baseUrl],
+        [`${app.baseUrl}/oauth/token`],
         `${app.baseUrl}/`,
       ]) {
         for (const [name, headers] of forged(app.baseUrl)) {

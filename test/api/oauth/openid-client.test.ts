@@ -2,7 +2,7 @@ import { exportJWK, generateKeyPair } from 'jose';
 import * as client from 'openid-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { addApplication } from '../../support/applications.js';
+import { addApplication, claimsOf } from '../../support/applications.js';
 import type { Client } from '../../support/client.js';
 import { newAddress } from '../../support/client.js';
 
@@ -204,7 +204,7 @@ describe('openid-client against the running server', () => {
     expect((await browser.get('/v1/keys')).status).toBe(401);
   });
 
-  it('gets a JWT for a resource by client credentials, which nobody has verified by hardware', async () => {
+  it('10.words gets a JWT by client credentials, which says hardware_verified false', async () => {
     const resource = 'https://orders.example/api';
     const { clientId, clientSecret } = await addApplication(
       app,
@@ -226,7 +226,8 @@ describe('openid-client against the running server', () => {
     expect(tokens.scope).toBe('orders:read');
     const state = await client.tokenIntrospection(config, tokens.access_token);
     expect(state).toMatchObject({ active: true, aud: resource, scope: 'orders:read' });
-    expect(state).not.toHaveProperty('hardware_verified');
+    expect(state['hardware_verified']).toBe(false);
+    expect(claimsOf(tokens.access_token)['hardware_verified']).toBe(false);
     await client.tokenRevocation(config, tokens.access_token);
     expect((await client.tokenIntrospection(config, tokens.access_token)).active).toBe(false);
   });

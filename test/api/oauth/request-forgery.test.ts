@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { Global, Module } from '@nestjs/common';
@@ -255,7 +256,11 @@ describe('a request object by reference, where loopback may be fetched', () => {
     server.close();
   });
 
-  async function ask(path: string): Promise<URL | string> {
+  /** Asks by a request object at a path, whose address is registered and requested with a fragment each. */
+  async function ask(
+    path: string,
+    fragments: (content: string) => { registered?: string; requested?: string } = () => ({}),
+  ): Promise<URL | string> {
     const address = base + path;
     const { clientId } = await addApplication(
       app,
@@ -265,7 +270,6 @@ describe('a request object by reference, where loopback may be fetched', () => {
         response_types: ['code'],
         token_endpoint_auth_method: 'private_key_jwt',
         jwks: { keys: [keys.jwk] },
-        request_uris: [address],
       },
       { owner: ADA },
     );
@@ -283,12 +287,56 @@ describe('a request object by reference, where loopback may be fetched', () => {
       .setAudience(app.baseUrl)
       .setExpirationTime('1m')
       .sign(keys.privateKey);
+    const { registered = '', requested = '' } = fragments(request);
+    await app.dataSource.query(
+      `UPDATE oauth_clients SET metadata = metadata || jsonb_build_object('request_uris', jsonb_build_array($2::text))
+       WHERE id = $1`,
+      [clientId, address + registered],
+    );
     return authorize(ada, {
       client_id: clientId,
-      request_uri: address,
+      request_uri: address + requested,
       state: 'from the query',
     }).catch((error: Error) => error.message);
   }
+
+  const hashOf = (content: string) => `#${hash('sha256', content, 'base64url')}`;
+
+  it.each<readonly [string, (content: string) => { registered?: string; requested?: string }]>([
+    ['with its hash, registered without', (content) => ({ requested: hashOf(content) })],
+    [
+      'with its hash, registered with it',
+      (content) => ({ registered: hashOf(content), requested: hashOf(content) }),
+    ],
+  ])('10.15 %s, is fetched without the fragment', async (_, fragments) => {
+    paths.length = 0;
+    const url = await ask('/request.jwt', fragments);
+    if (typeof url === 'string') throw new Error(url);
+    expect(parameterOf(url, 'code')).not.toBe('');
+    expect(paths).toEqual(['/request.jwt']);
+  });
+
+  it.each<readonly [string, (content: string) => { registered?: string; requested?: string }]>([
+    ['registered without', () => ({ requested: hashOf('other content') })],
+    [
+      'registered with it',
+      () => ({ registered: hashOf('other content'), requested: hashOf('other content') }),
+    ],
+  ])('10.15 with the hash of other content, %s, is none', async (_, fragments) => {
+    expect(await ask('/request.jwt', fragments)).toContain('invalid_request_object');
+  });
+
+  it.each<readonly [string, (content: string) => { registered?: string; requested?: string }]>([
+    ['without', (content) => ({ registered: hashOf(content) })],
+    [
+      'with another',
+      (content) => ({ registered: hashOf('other content'), requested: hashOf(content) }),
+    ],
+  ])('10.15 registered with a fragment and asked for %s, is not fetched', async (_, fragments) => {
+    paths.length = 0;
+    expect(await ask('/request.jwt', fragments)).toContain('request_uri_not_supported');
+    expect(paths).toEqual([]);
+  });
 
   it('is fetched, verified, and says alone what is asked for', async () => {
     const url = await ask('/request.jwt');

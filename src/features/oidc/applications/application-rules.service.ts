@@ -4,6 +4,7 @@ import type { ClientRow } from '#domain/grants/clients.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import { keysProblem } from '#oidc/clients/client-keys.js';
 import { libraryMetadata } from '#oidc/clients/client-metadata.js';
 import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
 import { metadataOf } from './registration-metadata.js';
@@ -54,6 +55,8 @@ export class ApplicationRules {
     }
     const metadata = metadataOf(registration);
     await this.#validate({ ...client, metadata });
+    const keys = keysProblem(metadata);
+    if (keys !== undefined) throw new DomainError('invalid_request', keys);
     return metadata;
   }
 

@@ -1,11 +1,15 @@
 import { z } from 'zod';
 import { OIDC_SCOPES, isOwnScope } from '#oidc/tokens/scopes.js';
+import { OUR_ALGORITHMS } from '#oidc/clients/client-algorithms.js';
 import { isSingleLine } from '#platform/http/single-line.js';
 import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '#oidc/provider/configuration.js';
 import { AUTH_METHODS } from './registration.js';
 
 /** Seconds for which a secret stays good beside its successor: a day unless told, 30 at most. */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
+
+/** Seconds for which ID tokens of an application may be good: a verifier that asks nobody believes one until its end. */
+const ID_TOKEN_SECONDS = { shortest: 60, longest: 3600 } as const;
 
 const GRANTS = [
   'authorization_code',
@@ -50,6 +54,13 @@ const settings = {
   tls_client_auth_subject_dn: z.string().min(1).max(1024).nullish(),
   sender_constraint: z.enum(['dpop', 'mtls']).nullish(),
   require_signed_request_object: z.boolean().nullish(),
+  require_pkce: z.boolean().nullish(),
+  id_token_lifetime_seconds: z
+    .int()
+    .min(ID_TOKEN_SECONDS.shortest)
+    .max(ID_TOKEN_SECONDS.longest)
+    .nullish(),
+  userinfo_signed_response_alg: z.enum(OUR_ALGORITHMS).nullish(),
   response_mode: z.enum(['jwt']).nullish(),
 };
 

@@ -1,3 +1,4 @@
+import { LIFETIMES } from '#oidc/provider/lifetimes.js';
 import { TYPES, type ApplicationType, type Registration } from './registration.js';
 
 /** The modes in which an authorization response is a signed JWT (JARM §2.3). */
@@ -6,6 +7,8 @@ const SIGNED_MODES = ['jwt', 'query.jwt'];
 /** What is kept of a registration: RFC 7591 §2, and our own names beside. The defaults of the library stay unsaid. */
 export function metadataOf(registration: Registration): Record<string, unknown> {
   const { sender_constraint: binding, profile, scopes, request_uris: requests } = registration;
+  const { id_token_lifetime_seconds: lifetime, userinfo_signed_response_alg: userinfoAlg } =
+    registration;
   const usesCodes = registration.grant_types.includes('authorization_code');
   return {
     client_name: registration.name,
@@ -26,6 +29,9 @@ export function metadataOf(registration: Registration): Record<string, unknown> 
     ...(binding === 'dpop' ? { dpop_bound_access_tokens: true } : {}),
     ...(binding === 'mtls' ? { tls_client_certificate_bound_access_tokens: true } : {}),
     ...(registration.require_signed_request_object ? { require_signed_request_object: true } : {}),
+    ...(registration.require_pkce ? { require_pkce: true } : {}),
+    ...(lifetime === LIFETIMES.idToken ? {} : { svc_id_token_lifetime: lifetime }),
+    ...(userinfoAlg === null ? {} : { userinfo_signed_response_alg: userinfoAlg }),
     ...(registration.response_mode === 'jwt' ? { response_modes: SIGNED_MODES } : {}),
   };
 }
@@ -47,6 +53,9 @@ interface Metadata {
   readonly dpop_bound_access_tokens?: boolean;
   readonly tls_client_certificate_bound_access_tokens?: boolean;
   readonly require_signed_request_object?: boolean;
+  readonly require_pkce?: boolean;
+  readonly svc_id_token_lifetime?: number;
+  readonly userinfo_signed_response_alg?: Registration['userinfo_signed_response_alg'];
   readonly response_modes?: readonly string[];
 }
 
@@ -68,6 +77,9 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
     tls_client_auth_subject_dn: metadata.tls_client_auth_subject_dn ?? null,
     sender_constraint: bindingOf(metadata),
     require_signed_request_object: metadata.require_signed_request_object ?? false,
+    require_pkce: metadata.require_pkce ?? false,
+    id_token_lifetime_seconds: metadata.svc_id_token_lifetime ?? LIFETIMES.idToken,
+    userinfo_signed_response_alg: metadata.userinfo_signed_response_alg ?? null,
     response_mode: metadata.response_modes === undefined ? null : 'jwt',
   };
 }

@@ -1,4 +1,6 @@
+import type { OUR_ALGORITHMS } from '#oidc/clients/client-algorithms.js';
 import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '#oidc/provider/configuration.js';
+import { LIFETIMES } from '#oidc/provider/lifetimes.js';
 
 /** How an application may prove who it is, where it can keep something to itself. */
 export const AUTH_METHODS = [
@@ -46,6 +48,12 @@ export interface Registration {
   /** What its access tokens are bound to. */
   readonly sender_constraint: 'dpop' | 'mtls' | null;
   readonly require_signed_request_object: boolean;
+  /** Whether PKCE is demanded; of public applications and of the FAPI profile it always is. */
+  readonly require_pkce: boolean;
+  /** Seconds for which its ID tokens are good. */
+  readonly id_token_lifetime_seconds: number;
+  /** How userinfo answers are signed; null for plain JSON (OpenID Connect Core §5.3.2). */
+  readonly userinfo_signed_response_alg: (typeof OUR_ALGORITHMS)[number] | null;
   /** `jwt` where every authorization response is signed. */
   readonly response_mode: 'jwt' | null;
 }
@@ -80,6 +88,9 @@ export function completed(wanted: Wanted): Registration {
     tls_client_auth_subject_dn: wanted.tls_client_auth_subject_dn ?? null,
     sender_constraint: wanted.sender_constraint ?? (isFapi ? binding : null),
     require_signed_request_object: wanted.require_signed_request_object ?? false,
+    require_pkce: wanted.require_pkce ?? false,
+    id_token_lifetime_seconds: wanted.id_token_lifetime_seconds ?? LIFETIMES.idToken,
+    userinfo_signed_response_alg: wanted.userinfo_signed_response_alg ?? null,
     response_mode: wanted.response_mode ?? null,
   };
 }

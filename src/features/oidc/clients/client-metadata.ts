@@ -1,10 +1,12 @@
 import type { AdapterPayload, ClientMetadata } from 'oidc-provider';
 import { errors } from 'oidc-provider';
 import type { ClientKind, LiveClient } from '#domain/grants/clients.repository.js';
+import { isFapiAlgorithm } from './client-algorithms.js';
 import { OIDC_SCOPES, OWN_SCOPES } from '#oidc/tokens/scopes.js';
 
 /** What we know of a client beside RFC 7591: never settable by whoever registers one over HTTP. */
 export const OWN_METADATA = [
+  'svc_id_token_lifetime',
   'svc_kind',
   'svc_org',
   'svc_owner',
@@ -12,17 +14,23 @@ export const OWN_METADATA = [
   'svc_resource_scopes',
 ] as const;
 
-/** `request_uris` is OpenID Connect Registration's; the library dropped it with its support for them. */
-export const EXTRA_METADATA = [...OWN_METADATA, 'request_uris'] as const;
+/**
+ * Beside ours: `request_uris` is OpenID Connect Registration's, which the library dropped with its support for them, and
+ * `require_pkce` is a client's own wish that PKCE be demanded of it (RFC 9700 §2.1.1).
+ */
+export const EXTRA_METADATA = [...OWN_METADATA, 'request_uris', 'require_pkce'] as const;
 
 /** The names under which a client carries what is ours. */
 export interface OwnMetadata {
+  /** Seconds for which an ID token of this client is good, where it is not the usual time. */
+  readonly svc_id_token_lifetime?: number;
   readonly svc_kind?: ClientKind;
   readonly svc_org?: string;
   readonly svc_owner?: string;
   readonly svc_profile?: 'fapi2';
   readonly svc_resource_scopes?: string;
   readonly request_uris?: readonly string[];
+  readonly require_pkce?: boolean;
 }
 
 /** Between the hashes of the secrets that are good, in place of a secret: a character that none of them has. */
@@ -86,7 +94,6 @@ const FAPI_AUTH_METHODS = new Set([
   'tls_client_auth',
   'self_signed_tls_client_auth',
 ]);
-const FAPI_ALGORITHMS = new Set(['PS256', 'ES256', 'EdDSA', 'Ed25519']);
 
 /**
  * What a client of the FAPI profile must be (FAPI 2.0 Security Profile §5.3.2): confidential by key or certificate, pushing
@@ -114,9 +121,10 @@ export function checkFapiProfile(metadata: ClientMetadata & OwnMetadata): void {
     'request_object_signing_alg',
     'authorization_signed_response_alg',
     'introspection_signed_response_alg',
+    'userinfo_signed_response_alg',
   ] as const) {
     const value = metadata[name];
-    if (value !== undefined && !FAPI_ALGORITHMS.has(value)) {
+    if (value !== undefined && !isFapiAlgorithm(value)) {
       refuse(`PS256, ES256 or EdDSA as ${name}`);
     }
   }

@@ -1,4 +1,5 @@
-import { errors, type Client, type ClientMetadata, type KoaContextWithOIDC } from 'oidc-provider';
+import { errors, type Client, type ClientMetadata } from 'oidc-provider';
+import { isFapiAlgorithm } from './client-algorithms.js';
 import type { OwnMetadata } from './client-metadata.js';
 
 /** Seconds a client assertion may be good for, and a request object at most (FAPI 2.0 Message Signing §5.3.1). */
@@ -22,26 +23,48 @@ export function isFapi(client: OwnMetadata | undefined): boolean {
 }
 
 /**
- * Who must use PKCE: clients without a secret, FAPI clients, and whoever sends no nonce, which ties a code to its request as
- * well (RFC 9700 §2.1.1).
+ * Which clients must use PKCE: those without a secret, FAPI clients, and those that registered `require_pkce`. Of the others it
+ * is not demanded: a nonce is optional in the code flow (OpenID Connect Core §3.1.2.1), and so is PKCE.
  */
-export function requiresPkce(ctx: KoaContextWithOIDC, client: Client & OwnMetadata): boolean {
-  const nonce = ctx.oidc.params?.['nonce'];
-  return client.clientAuthMethod === 'none' || isFapi(client) || typeof nonce !== 'string';
+export function requiresPkce(_ctx: unknown, client: Client & OwnMetadata): boolean {
+  return client.clientAuthMethod === 'none' || isFapi(client) || client.require_pkce === true;
+}
+
+/** What of a JWT's header is judged. */
+interface Header {
+  readonly alg?: unknown;
+}
+
+/** A client assertion (RFC 7523 §3), and for which addresses it may have been made. */
+export interface ClientAssertion {
+  readonly claims: Claims;
+  readonly header: Header;
+  readonly issuer: string;
+  /** The token endpoint, by each of its addresses. */
+  readonly tokenEndpoints: readonly string[];
 }
 
 /**
- * A client assertion is for us and nobody else, and short-lived (FAPI 2.0 Security Profile §5.3.2.1): its audience is the
- * issuer, a string, whatever address it was sent to.
+ * A client assertion is for us alone, and short-lived. Its audience is the issuer, a string, whatever address it was sent to (FAPI
+ * 2.0 Security Profile §5.3.2.1). From clients without that profile the token endpoint will do as well (RFC 7523 §3).
  *
  * @throws InvalidClientAuth
  */
-export function checkClientAssertion(issuer: string, claims: Claims): void {
+export function checkClientAssertion(assertion: ClientAssertion, client: OwnMetadata): void {
+  const { claims, header, issuer, tokenEndpoints } = assertion;
   const now = Math.floor(Date.now() / 1000);
-  if (claims.aud !== issuer) {
+  if (isFapi(client) && claims.aud !== issuer) {
     throw new errors.InvalidClientAuth(
       'audience (aud) must be the issuer identifier, and it alone',
     );
+  }
+  if (typeof claims.aud !== 'string' || ![issuer, ...tokenEndpoints].includes(claims.aud)) {
+    throw new errors.InvalidClientAuth(
+      'audience (aud) must be the issuer identifier or the token endpoint, and nothing else',
+    );
+  }
+  if (isFapi(client) && !isFapiAlgorithm(header.alg)) {
+    throw new errors.InvalidClientAuth('alg mismatch');
   }
   if (isAhead(claims)) {
     throw new errors.InvalidClientAuth('the client assertion is from the future');
@@ -55,14 +78,28 @@ export function checkClientAssertion(issuer: string, claims: Claims): void {
   }
 }
 
+/** A request object (RFC 9101 §2.1), and how it came. */
+interface RequestObject {
+  readonly claims: Claims;
+  readonly header: Header;
+  readonly isPushed: boolean;
+}
+
 /**
  * A signed request of a FAPI client says when it was made and when it is over, an hour later at most (FAPI 2.0 Message Signing
- * §5.3.1).
+ * §5.3.1), under an algorithm of that profile.
  *
+ * @param isPushed that it was judged when it was pushed: what is kept of it since then carries no signature
  * @throws InvalidRequestObject
  */
-export function checkRequestObject(claims: Claims, client: OwnMetadata): void {
+export function checkRequestObject(
+  { claims, header, isPushed }: RequestObject,
+  client: OwnMetadata,
+): void {
   if (!isFapi(client)) return;
+  if (!isPushed && !isFapiAlgorithm(header.alg)) {
+    throw new errors.InvalidRequestObject('unsupported signed request alg');
+  }
   const now = Math.floor(Date.now() / 1000);
   if (typeof claims.nbf !== 'number' || now - claims.nbf > LONGEST_REQUEST_OBJECT) {
     throw new errors.InvalidRequestObject('nbf must be there, and no more than an hour ago');
@@ -87,6 +124,9 @@ export function checkMetadata(
   value: unknown,
   metadata: ClientMetadata & OwnMetadata,
 ): void {
+  if (key === 'require_pkce' && value !== undefined && typeof value !== 'boolean') {
+    throw new errors.InvalidClientMetadata('require_pkce must be a boolean');
+  }
   if (key !== 'request_uris' || value === undefined) return;
   const addresses = metadata.request_uris;
   const isList = Array.isArray(addresses) && addresses.length <= 10;

@@ -1,6 +1,7 @@
 import { errors } from 'oidc-provider';
 import { isSingleLine } from '#platform/http/single-line.js';
 import { parseDn } from '#oidc/mutual-tls/subject-dn.js';
+import { keysProblem } from './client-keys.js';
 import { OWN_METADATA } from './client-metadata.js';
 import { addressProblem, redirectUriProblem } from './redirect-uri-rule.js';
 import { OIDC_SCOPES } from '#oidc/tokens/scopes.js';
@@ -75,7 +76,8 @@ export function checkDynamicMetadata(metadata: object): void {
     nameProblem(metadata) ??
     returnAddressProblem(metadata, 'post_logout_redirect_uris') ??
     otherAddressProblem(metadata) ??
-    subjectProblem(metadata);
+    subjectProblem(metadata) ??
+    keysProblem(metadata);
   if (problem !== undefined) throw new errors.InvalidClientMetadata(problem);
 }
 

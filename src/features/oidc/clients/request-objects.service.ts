@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { Client, KoaContextWithOIDC } from 'oidc-provider';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
@@ -19,7 +20,8 @@ export class RequestObjects {
 
   /**
    * Puts a request object where its address stands, in an authorization request that has one. The address must be one that
-   * the client registered, to the letter, and lead to no place of ours.
+   * the client registered, and lead to no place of ours. Its fragment is the hash of what is found there (OpenID Connect Core
+   * §6.2), and is not sent.
    */
   async resolve(ctx: KoaContextWithOIDC): Promise<void> {
     if (
@@ -43,15 +45,19 @@ export class RequestObjects {
   async #fetch(address: string, clientId: string): Promise<string | undefined> {
     const client: (Client & OwnMetadata) | undefined =
       await this.oidc.provider.Client.find(clientId);
-    const isRegistered = client?.request_uris?.includes(address) === true;
-    if (!client || !isRegistered || isFapi(client)) return undefined;
+    if (!client || !isRegisteredUri(address, client.request_uris ?? []) || isFapi(client)) {
+      return undefined;
+    }
+    const [location = '', digest = ''] = address.split('#', 2);
     try {
-      const answer = await this.outbound.fetch(address, {
+      const answer = await this.outbound.fetch(location, {
         method: 'GET',
         headers: { accept: 'application/oauth-authz-req+jwt, application/jwt' },
       });
       if (answer.status !== 200) return UNREADABLE;
-      return (await answer.text()).trim();
+      const content = Buffer.from(await answer.arrayBuffer());
+      if (digest !== '' && hash('sha256', content, 'base64url') !== digest) return UNREADABLE;
+      return content.toString('utf8').trim();
     } catch {
       return UNREADABLE;
     }
@@ -60,3 +66,12 @@ export class RequestObjects {
 
 /** In place of a request object that could not be had: the library refuses it, and tells the client. */
 const UNREADABLE = 'unreadable';
+
+/**
+ * Whether a client registered an address (OpenID Connect Registration §2): to the letter, or without the fragment. One that was
+ * registered with a fragment is bound to that content.
+ */
+export function isRegisteredUri(address: string, registered: readonly string[]): boolean {
+  const [location = ''] = address.split('#', 1);
+  return registered.includes(address) || registered.includes(location);
+}

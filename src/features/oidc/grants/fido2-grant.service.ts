@@ -69,12 +69,12 @@ export class Fido2Grant implements OnModuleInit {
     const grantType = 'fido2';
     const issued = await this.issuer.issue(ctx, { grantType, holder, possession, scopes, server });
     const idToken = granted.includes('openid')
-      ? await this.#idToken(ctx, holder, server ? scopes : ['openid'])
+      ? await this.#idToken(ctx, holder, granted)
       : undefined;
     return { ...issued, idToken };
   }
 
-  /** @param scopes whose claims it holds: where userinfo tells the rest, it is about the login alone */
+  /** @param scopes whose claims it holds (OpenID Connect Core §5.4) */
   #idToken(
     ctx: TokenEndpointGrantContext,
     holder: GrantHolder,

@@ -3,11 +3,8 @@ import { AAL3 } from '#domain/sessions/session.js';
 import { LIFETIMES } from './lifetimes.js';
 import { CLAIMS_OF_SCOPES } from '#oidc/tokens/claims.js';
 import { EXTRA_METADATA } from '#oidc/clients/client-metadata.js';
+import { OUR_ALGORITHMS, CLIENT_ALGORITHMS } from '#oidc/clients/client-algorithms.js';
 import { OIDC_SCOPES, OWN_SCOPES } from '#oidc/tokens/scopes.js';
-
-/** Signatures that clients may make: none by a shared secret. */
-const CLIENT_ALGORITHMS = ['PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
-const SIGNING_ALGORITHMS = ['ES256', 'RS256'] as const;
 
 /** How an answer may travel to a client. */
 export const RESPONSE_MODES = ['query', 'fragment', 'jwt', 'query.jwt', 'fragment.jwt'];
@@ -53,9 +50,10 @@ export const FIXED: Configuration = {
     clientAuthSigningAlgValues: [...CLIENT_ALGORITHMS],
     requestObjectSigningAlgValues: [...CLIENT_ALGORITHMS],
     dPoPSigningAlgValues: ['ES256', 'EdDSA', 'Ed25519', 'PS256'],
-    idTokenSigningAlgValues: [...SIGNING_ALGORITHMS],
-    authorizationSigningAlgValues: [...SIGNING_ALGORITHMS],
-    introspectionSigningAlgValues: [...SIGNING_ALGORITHMS],
+    idTokenSigningAlgValues: [...OUR_ALGORITHMS],
+    userinfoSigningAlgValues: [...OUR_ALGORITHMS],
+    authorizationSigningAlgValues: [...OUR_ALGORITHMS],
+    introspectionSigningAlgValues: [...OUR_ALGORITHMS],
   },
   // A touch, not an old secret, starts a new session.
   issueRefreshToken: () => false,
@@ -63,7 +61,8 @@ export const FIXED: Configuration = {
   expiresWithSession: () => false,
   // Revoking a token ends that token; what else its grant gave goes on.
   revokeGrantPolicy: ({ oidc }) => oidc.route !== 'revocation',
-  conformIdTokenClaims: true,
+  // What a scope stands for is in the ID token too, for clients that never ask userinfo.
+  conformIdTokenClaims: false,
   clientBasedCORS: () => true,
   allowOmittingSingleRegisteredRedirectUri: false,
   acceptQueryParamAccessTokens: false,
@@ -73,7 +72,6 @@ export const FIXED: Configuration = {
   ttl: {
     AuthorizationCode: LIFETIMES.authorizationCode,
     ClientCredentials: LIFETIMES.clientCredentials,
-    IdToken: LIFETIMES.idToken,
     Interaction: LIFETIMES.interaction,
     RegistrationAccessToken: LIFETIMES.registrationAccessToken,
   },

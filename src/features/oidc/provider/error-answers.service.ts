@@ -3,6 +3,7 @@ import type { ErrorOut, KoaContextWithOIDC, Provider, errors } from 'oidc-provid
 import { asDomainError } from '#platform/errors/as-domain-error.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { logError } from '#platform/errors/error-log.js';
+import { ErrorVoices } from '#platform/errors/error-voices.service.js';
 import { oauthJson } from '#platform/errors/oauth-json.js';
 import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
 import { Views } from '#platform/http/views.service.js';
@@ -27,6 +28,7 @@ export class ErrorAnswers {
   constructor(
     private readonly views: Views,
     private readonly holders: Holders,
+    private readonly voices: ErrorVoices,
   ) {}
 
   /** What the library would render by itself, negotiated by `Accept`: here the endpoint decides, and nothing else. */
@@ -64,6 +66,13 @@ export class ErrorAnswers {
 
   /** Logs what goes wrong, and tells our own trouble as such: never as a client's error. */
   listen(provider: Provider): void {
+    provider.use(async (ctx, next) => {
+      try {
+        await next();
+      } catch (error) {
+        this.#answer(ctx as KoaContextWithOIDC, error);
+      }
+    });
     provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
       const fault = asDomainError(error);
       logError(fault);
@@ -85,6 +94,19 @@ export class ErrorAnswers {
         },
       );
     }
+  }
+
+  /**
+   * Answers what went wrong outside of the library's own handlers: it saves the browser's session after them, and what it throws
+   * there it would tell as plain text, past our log. Nothing of the answer that had been prepared is sent.
+   */
+  #answer(ctx: KoaContextWithOIDC, error: unknown): void {
+    const { req: request, res: response } = ctx;
+    ctx.respond = false;
+    if (!response.headersSent) {
+      for (const name of ['location', 'set-cookie']) response.removeHeader(name);
+    }
+    this.voices.answer(asDomainError(error), request, response);
   }
 }
 

@@ -6,7 +6,9 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { originOf } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import { challengeOnce, nameScheme } from './challenges.js';
 import { requestOf, responseOf } from './exchange.js';
+import { OIDC_SCOPES } from '#oidc/tokens/scopes.js';
 import { OWN_METADATA } from '#oidc/clients/client-metadata.js';
 import { OidcProvider } from './oidc-provider.service.js';
 import { PageSources } from './page-sources.service.js';
@@ -61,9 +63,15 @@ export class LibrarySteps implements OnModuleInit {
       case 'revocation':
       case 'pushed_authorization_request':
         nameErrors(ctx);
+        nameScheme(ctx);
+        break;
+      case 'userinfo':
+        challengeOnce(ctx, this.config.http.baseUrl);
+        if (typeof ctx.body === 'string') ctx.set('content-type', 'application/jwt');
         break;
       case 'device_authorization':
         nameErrors(ctx);
+        nameScheme(ctx);
         if (ctx.status === 200) {
           const { pollIntervalSeconds } = this.config.oidc.deviceCode;
           Object.assign(ctx.body as object, { interval: pollIntervalSeconds });
@@ -102,6 +110,7 @@ export class LibrarySteps implements OnModuleInit {
     document.grant_types_supported = document.grant_types_supported.filter(
       (grant) => grant !== 'refresh_token', // the library knows it, and no client gets one
     );
+    document.scopes_supported = [...OIDC_SCOPES]; // those of our own APIs are for our own client alone
     document.claims_supported = document.claims_supported.filter((claim) => claim !== 'sid');
     for (const endpoint of ['introspection', 'revocation']) {
       for (const what of ['methods', 'signing_alg_values']) {
@@ -162,6 +171,7 @@ interface Discovery {
   require_request_uri_registration?: boolean;
   response_modes_supported: string[];
   grant_types_supported: string[];
+  scopes_supported: string[];
   claims_supported: string[];
   [name: string]: unknown;
 }

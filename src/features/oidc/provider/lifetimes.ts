@@ -1,5 +1,7 @@
-import type { KoaContextWithOIDC } from 'oidc-provider';
+import type { Client, KoaContextWithOIDC } from 'oidc-provider';
+import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
+import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
 import { exchangeOf } from './exchange.js';
 import { JWT_LIFETIME } from '#oidc/tokens/resource-servers.js';
 import { scopeWords } from '#oidc/tokens/scopes.js';
@@ -20,6 +22,25 @@ const LONGEST = 3600;
 const LONGEST_OF_ADMIN = 900;
 
 /**
+ * How long an ID token is good for, in seconds: as its client registered, no longer than the session. A verifier that asks nobody
+ * hears of a de-provisioning only when it ends.
+ */
+export function idTokenLifetime(
+  ctx: KoaContextWithOIDC,
+  _token: unknown,
+  client: Client & OwnMetadata,
+): number {
+  const { holder } = exchangeOf(ctx);
+  const wanted = client.svc_id_token_lifetime ?? LIFETIMES.idToken;
+  return holder ? Math.min(secondsLeft(holder), wanted) : LIFETIMES.idToken;
+}
+
+/** How long the session of a person lasts from now, in whole seconds. */
+function secondsLeft({ expiresAt }: GrantHolder): number {
+  return Math.max(1, Math.floor((expiresAt.getTime() - Date.now()) / 1000));
+}
+
+/**
  * How long an access token lives, in seconds: never longer than its session. Opaque ones of our own command-line client have
  * the whole rest of it, others an hour at most; JWTs are short, and so are tokens with `svc:admin`.
  */
@@ -33,7 +54,7 @@ export function accessTokenLifetime(
 ): number {
   const { holder } = exchangeOf(ctx);
   if (!holder) throw new Error('a token is issued to nobody');
-  const rest = Math.max(1, Math.floor((holder.expiresAt.getTime() - Date.now()) / 1000));
+  const rest = secondsLeft(holder);
   if (token.resourceServer !== undefined) return Math.min(rest, JWT_LIFETIME);
   if (scopeWords(token.scope).includes(ADMIN_SCOPE)) return Math.min(rest, LONGEST_OF_ADMIN);
   return token.clientId === CLI_CLIENT_ID ? rest : Math.min(rest, LONGEST);

@@ -11,6 +11,12 @@ import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { AccessTokenJwts } from '#oidc/tokens/access-token-jwts.service.js';
 import { Adapters } from './adapters.service.js';
+import {
+  checkAskedScopes,
+  completeOwnScopes,
+  isForClientItself,
+  ownResourceOf,
+} from '#oidc/tokens/asked-scopes.js';
 import { accessTokenClaims } from '#oidc/tokens/claims.js';
 import {
   EXTRA_METADATA,
@@ -29,12 +35,13 @@ import { FIXED } from './configuration.js';
 import { ErrorAnswers } from './error-answers.service.js';
 import { exchangeOf } from './exchange.js';
 import { GrantLoader } from '#oidc/sessions/grant-loader.service.js';
-import { LIFETIMES, accessTokenLifetime } from './lifetimes.js';
+import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
 import { MutualTls } from '#oidc/mutual-tls/mutual-tls.service.js';
 import { PageSources } from './page-sources.service.js';
 import { promptPolicy } from './prompt-policy.js';
 import { resourceServerInfo } from '#oidc/tokens/resource-servers.js';
 import { SessionBridge } from '#oidc/sessions/session-bridge.service.js';
+import { expectTokenEndpoint, tokenEndpointsOf } from './token-endpoints.js';
 import { TokenPolicies } from '#oidc/tokens/token-policies.service.js';
 
 /** Letters and digits that nobody takes for one another, each as likely as any (RFC 8628 §6.1). */
@@ -94,9 +101,14 @@ export class OidcProvider {
       findAccount: (ctx, subject, source) => bridge.findAccount(ctx, subject, source),
       loadExistingGrant: (ctx) => grants.load(ctx),
       // Awaited in every authorization request, whether the parameter is there or not.
-      extraParams: { svc_session: (ctx) => bridge.follow(ctx) },
+      extraParams: {
+        svc_session: (ctx) => {
+          checkAskedScopes(ctx);
+          return bridge.follow(ctx);
+        },
+      },
       extraTokenClaims: (ctx, token) => {
-        if (token.kind === 'ClientCredentials') return undefined;
+        if (token.kind === 'ClientCredentials') return { hardware_verified: false };
         const { holder } = exchangeOf(ctx);
         if (!holder) throw new errors.InvalidGrant('no session stands behind this grant');
         return accessTokenClaims(holder);
@@ -116,7 +128,11 @@ export class OidcProvider {
           if (key === 'svc_profile') checkFapiProfile(metadata);
         },
       },
-      assertJwtClientAuthClaimsAndHeader: (_ctx, claims) => checkClientAssertion(baseUrl, claims),
+      assertJwtClientAuthClaimsAndHeader: (ctx, claims, header, client) =>
+        checkClientAssertion(
+          { claims, header, issuer: baseUrl, tokenEndpoints: tokenEndpointsOf(ctx, baseUrl) },
+          client as OwnMetadata,
+        ),
       fetch: (url, options) => outbound.fetch(new Request(url).url, options ?? {}),
       renderError: (ctx, out, error) => answers.render(ctx, out, error),
       features: {
@@ -136,9 +152,12 @@ export class OidcProvider {
         registrationManagement: { enabled: true, rotateRegistrationAccessToken: true },
         requestObjects: {
           enabled: true,
-          assertJwtClaimsAndHeader: (_ctx, claims, _header, client) =>
-            checkRequestObject(claims, client as OwnMetadata),
+          assertJwtClaimsAndHeader: (ctx, claims, header, client) => {
+            const isPushed = 'PushedAuthorizationRequest' in ctx.oidc.entities;
+            checkRequestObject({ claims, header, isPushed }, client as OwnMetadata);
+          },
         },
+        jwtUserinfo: { enabled: true },
         jwtResponseModes: { enabled: true },
         pushedAuthorizationRequests: { enabled: true },
         dPoP: {
@@ -155,7 +174,14 @@ export class OidcProvider {
         resourceIndicators: {
           enabled: true,
           getResourceServerInfo: resourceServerInfo(baseUrl),
-          defaultResource: () => undefined,
+          defaultResource: (ctx, client, several) => {
+            if (several !== undefined) return undefined;
+            // The last moment at which the library still knows every scope that was asked for.
+            checkAskedScopes(ctx);
+            if (!isForClientItself(ctx)) return undefined;
+            completeOwnScopes(ctx, client);
+            return ownResourceOf(client);
+          },
           useGrantedResource: () => false,
         },
         deviceFlow: { enabled: true, ...USER_CODE, deviceInfo: pages.deviceInfo },
@@ -168,6 +194,7 @@ export class OidcProvider {
       ttl: {
         ...FIXED.ttl,
         AccessToken: accessTokenLifetime,
+        IdToken: idTokenLifetime,
         DeviceCode: config.oidc.deviceCode.expiresSeconds,
         Grant: sessionSeconds,
         // One that nobody is logged in with remembers what a page asked, and no more.
@@ -180,6 +207,7 @@ export class OidcProvider {
     provider.ReplayDetection.unique = (issuer, jti, exp) =>
       statements.spend(issuer, jti, new Date((exp + REPLAY_MARGIN) * 1000));
     compareByHash(provider);
+    expectTokenEndpoint(provider, baseUrl);
     answers.listen(provider);
     this.provider = provider;
   }

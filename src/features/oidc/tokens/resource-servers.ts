@@ -1,6 +1,7 @@
 import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from 'oidc-provider';
 import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
-import { OIDC_SCOPES, isOwnScope } from './scopes.js';
+import { isForClientItself, ownResourceOf, ownScopesOf } from './asked-scopes.js';
+import { OIDC_SCOPES } from './scopes.js';
 
 /** Seconds a JWT is good for: where nobody asks us about it, that is how late a de-provisioning arrives. */
 export const JWT_LIFETIME = 300;
@@ -21,10 +22,8 @@ export function resourceServerOf(
   if (!isAddress || url.origin === baseUrl || url.username !== '' || url.password !== '') {
     throw new errors.InvalidTarget('the resource must be an https address of another service');
   }
-  const own = client.svc_resource_scopes?.split(' ') ?? [];
-  const scopes = [...OIDC_SCOPES, ...own].filter((scope) => !isOwnScope(scope));
   return {
-    scope: scopes.join(' '),
+    scope: [...OIDC_SCOPES, ...ownScopesOf(client)].join(' '),
     audience: resource,
     accessTokenFormat: 'jwt',
     accessTokenTTL: JWT_LIFETIME,
@@ -37,8 +36,13 @@ function isLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 }
 
-/** Fits the `getResourceServerInfo` hook. */
+/**
+ * Fits the `getResourceServerInfo` hook. A token of the client's own that is for no other service is for the client itself: opaque,
+ * since the client asks us about it.
+ */
 export function resourceServerInfo(baseUrl: string) {
-  return (_ctx: KoaContextWithOIDC, resource: string, client: Client): ResourceServer =>
-    resourceServerOf(resource, client, baseUrl);
+  return (ctx: KoaContextWithOIDC, resource: string, client: Client & OwnMetadata) =>
+    isForClientItself(ctx) && resource === ownResourceOf(client)
+      ? { scope: [...OIDC_SCOPES, ...ownScopesOf(client)].join(' '), audience: client.clientId }
+      : resourceServerOf(resource, client, baseUrl);
 }

@@ -1,0 +1,320 @@
+import { randomUUID } from 'node:crypto';
+import { SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { addApplication, type Application } from '../../support/applications.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
+import {
+  CALLBACK,
+  authorize,
+  fapiMetadata,
+  newClientKeys,
+  newPkce,
+  parameterOf,
+  postForm,
+  type ClientKeys,
+} from '../../support/oauth-flow.js';
+
+const ADA = 'ada@client-requests.example';
+const RESOURCE = 'https://orders.example/api';
+const SECRET = { token_endpoint_auth_method: 'client_secret_post' };
+const CODE = {
+  redirect_uris: [CALLBACK],
+  grant_types: ['authorization_code'],
+  response_types: ['code'],
+};
+
+describe('what clients ask for, and how they prove who they are', () => {
+  let app: TestApp;
+  let ada: Client;
+  let rsa: ClientKeys;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ({ client: ada } = await app.enrolled(ADA));
+    rsa = await newClientKeys('RS256');
+  });
+  afterAll(() => app.close());
+
+  const client = (metadata: object) => addApplication(app, { ...metadata }, { owner: ADA });
+  const as = ({ clientId, clientSecret }: Application) => ({
+    client_id: clientId,
+    client_secret: clientSecret,
+  });
+  const errorOf = ({ status, json }: Answer) => [status, json.error];
+  const asked = (
+    { clientId }: Pick<Application, 'clientId'>,
+    parameters: Readonly<Record<string, string>> = {},
+  ) => ({
+    client_id: clientId,
+    response_type: 'code',
+    redirect_uri: CALLBACK,
+    scope: 'openid',
+    ...parameters,
+  });
+
+  describe('PKCE and nonce', () => {
+    const redeem = (web: Application, url: URL, fields: Record<string, string> = {}) =>
+      postForm(app, '/oauth/token', {
+        ...as(web),
+        grant_type: 'authorization_code',
+        code: parameterOf(url, 'code'),
+        redirect_uri: CALLBACK,
+        ...fields,
+      });
+    const pkceError = (url: URL) => [
+      parameterOf(url, 'error'),
+      parameterOf(url, 'error_description').includes('PKCE'),
+    ];
+
+    it('10.12 neither is demanded of a confidential client', async () => {
+      const web = await client({ ...CODE, ...SECRET });
+      const answer = await redeem(web, await authorize(ada, asked(web)));
+      expect([answer.status, typeof answer.json.id_token]).toEqual([200, 'string']);
+    });
+
+    it('10.12 a code that was asked for with PKCE is redeemed with it alone', async () => {
+      const web = await client({ ...CODE, ...SECRET });
+      const { challenge, verifier } = newPkce();
+      const pkce = { code_challenge: challenge, code_challenge_method: 'S256' };
+      const without = await redeem(web, await authorize(ada, asked(web, pkce)));
+      expect(errorOf(without)).toEqual([400, 'invalid_grant']);
+      const url = await authorize(ada, asked(web, pkce));
+      expect((await redeem(web, url, { code_verifier: verifier })).status).toBe(200);
+    });
+
+    it.each<readonly [string, object]>([
+      ['a public client', { token_endpoint_auth_method: 'none' }],
+      ['a client that registered require_pkce', { ...SECRET, require_pkce: true }],
+    ])('10.12 PKCE is demanded of %s, with a nonce too', async (_, metadata) => {
+      const one = await client({ ...CODE, ...metadata });
+      expect(pkceError(await authorize(ada, asked(one, { nonce: 'n' })))).toEqual([
+        'invalid_request',
+        true,
+      ]);
+    });
+
+    it('10.12 an owner may demand PKCE of an application, and take that back', async () => {
+      const { json } = await ada.post('/api/v1/applications', {
+        name: 'Orders',
+        type: 'web',
+        redirect_uris: [CALLBACK],
+        require_pkce: true,
+      });
+      expect(json.require_pkce).toBe(true);
+      const one = { clientId: json.client_id as string };
+      expect(pkceError(await authorize(ada, asked(one)))).toEqual(['invalid_request', true]);
+      const changed = await ada.send('PATCH', `/api/v1/applications/${one.clientId}`, {
+        body: { require_pkce: null },
+      });
+      expect([changed.status, changed.json.require_pkce]).toEqual([200, false]);
+      expect(parameterOf(await authorize(ada, asked(one)), 'code')).not.toBe('');
+    });
+
+    it('10.12 a client that registers itself may demand PKCE of itself', async () => {
+      const register = (require_pkce: unknown) =>
+        app
+          .client()
+          .post('/oauth/register', { ...CODE, ...SECRET, require_pkce }, { address: newAddress() });
+      const { json } = await register(true);
+      expect(json.require_pkce).toBe(true);
+      const one = asked({ clientId: json.client_id as string });
+      const go = (parameters: Record<string, string>) =>
+        ada.get(`/oauth/authorize?${new URLSearchParams({ ...one, ...parameters }).toString()}`, {
+          address: newAddress(),
+        });
+      expect((await go({ nonce: 'n' })).status).toBe(400);
+      const { challenge } = newPkce();
+      const pkce = { code_challenge: challenge, code_challenge_method: 'S256' };
+      expect((await go(pkce)).headers.get('location')).toMatch(/^\/interaction\//);
+      expect(errorOf(await register('yes'))).toEqual([400, 'invalid_client_metadata']);
+    });
+  });
+
+  describe('client assertions and request objects', () => {
+    const keyed = { token_endpoint_auth_method: 'private_key_jwt' };
+    const signed = (clientId: string, claims: object, alg: string, { privateKey } = rsa) =>
+      new SignJWT({ iss: clientId, aud: app.baseUrl, jti: randomUUID(), ...claims })
+        .setProtectedHeader({ alg, kid: 'one' })
+        .setIssuedAt()
+        .setExpirationTime('1m')
+        .sign(privateKey);
+    const token = async (clientId: string, claims: object, alg = 'RS256', keys = rsa) =>
+      postForm(app, '/oauth/token', {
+        grant_type: 'client_credentials',
+        client_id: clientId,
+        client_assertion: await signed(clientId, { sub: clientId, ...claims }, alg, keys),
+        client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      });
+    const service = { redirect_uris: [], response_types: [], grant_types: ['client_credentials'] };
+
+    it('10.15 a client without FAPI may sign with RS256, for the issuer or the token endpoint', async () => {
+      const { clientId } = await client({ ...service, ...keyed, jwks: { keys: [rsa.jwk] } });
+      expect((await token(clientId, {})).status).toBe(200);
+      expect((await token(clientId, { aud: `${app.baseUrl}/oauth/token` })).status).toBe(200);
+      for (const aud of [
+        `${app.baseUrl}/oauth/par`,
+        `${app.baseUrl}/oauth/token/`,
+        [app.baseUrl, 'https://other.example'],
+        'https://other.example/oauth/token',
+      ]) {
+        expect([aud, ...errorOf(await token(clientId, { aud }))]).toEqual([
+          aud,
+          401,
+          'invalid_client',
+        ]);
+      }
+    });
+
+    it('10.15 a FAPI client may neither', async () => {
+      const keys = await newClientKeys('ES256');
+      const fapi = { ...fapiMetadata(keys), ...service };
+      const es = await client(fapi);
+      const aud = `${app.baseUrl}/oauth/token`;
+      expect(errorOf(await token(es.clientId, { aud }, 'ES256', keys))).toEqual([
+        401,
+        'invalid_client',
+      ]);
+      const rs = await client({ ...fapi, jwks: { keys: [rsa.jwk] } });
+      expect(errorOf(await token(rs.clientId, {}))).toEqual([401, 'invalid_client']);
+    });
+
+    it('10.15 a request object may be signed with RS256', async () => {
+      const web = await client({
+        ...CODE,
+        ...SECRET,
+        jwks: { keys: [rsa.jwk] },
+        request_object_signing_alg: 'RS256',
+      });
+      const request = await signed(
+        web.clientId,
+        asked(web, { state: 'of the object', nonce: 'n' }),
+        'RS256',
+      );
+      const url = await authorize(ada, { client_id: web.clientId, request });
+      expect([parameterOf(url, 'state'), parameterOf(url, 'code')]).toEqual([
+        'of the object',
+        expect.stringMatching(/./),
+      ]);
+    });
+
+    it('10.15 a client that registers keys it can never use is refused', async () => {
+      const { jwk: p384 } = await newClientKeys('ES384');
+      const { alg: _, ...unnamed } = rsa.jwk;
+      const register = (metadata: object) =>
+        app.client().post('/oauth/register', { ...CODE, ...metadata }, { address: newAddress() });
+      const withKey = (jwk: object) => ({ ...keyed, jwks: { keys: [jwk] } });
+      for (const unusable of [
+        withKey(p384),
+        withKey({ ...unnamed, alg: 'RS512' }),
+        withKey({ ...unnamed, use: 'enc' }),
+        { ...withKey(rsa.jwk), token_endpoint_auth_signing_alg: 'ES256' },
+        { ...SECRET, ...withKey(rsa.jwk), request_object_signing_alg: 'ES256' },
+        { ...SECRET, jwks: { keys: [p384] } },
+      ]) {
+        expect(errorOf(await register(unusable))).toEqual([400, 'invalid_client_metadata']);
+      }
+      expect((await register(withKey(rsa.jwk))).status).toBe(201);
+      const fapi = { name: 'n', type: 'web', redirect_uris: [CALLBACK], profile: 'fapi2' };
+      const jwks = { keys: [rsa.jwk] };
+      const refused = await ada.post('/api/v1/applications', { ...fapi, jwks });
+      expect([refused.status, refused.json.detail]).toEqual([400, expect.stringContaining('jwks')]);
+      const usable = { keys: [unnamed] }; // good for PS256
+      expect((await ada.post('/api/v1/applications', { ...fapi, jwks: usable })).status).toBe(201);
+    });
+  });
+
+  describe('scopes', () => {
+    const scoped = { ...CODE, ...SECRET, svc_resource_scopes: 'orders:read orders:write' };
+    const push = async (web: Application, parameters: Record<string, string>) =>
+      postForm(app, '/oauth/par', {
+        ...asked(web, parameters),
+        ...as(web),
+      });
+
+    it.each<readonly [string, Record<string, string>]>([
+      ['one that nobody knows', { scope: 'nonsense' }],
+      ['one that nobody knows beside others', { scope: 'openid nonsense' }],
+      ['one of our own APIs', { scope: 'openid svc:admin' }],
+      ['one of a resource that is not named', { scope: 'openid orders:read' }],
+      ['one that the client did not register', { scope: 'orders:delete', resource: RESOURCE }],
+      ['none that means anything here', { scope: 'address phone' }],
+    ])('10.15 a pushed request is refused for %s', async (_, parameters) => {
+      expect(errorOf(await push(await client(scoped), parameters))).toEqual([400, 'invalid_scope']);
+    });
+
+    it.each<readonly [Record<string, string>]>([
+      [{ scope: 'openid email profile' }],
+      [{ scope: 'openid address phone offline_access' }],
+      [{ scope: 'openid orders:read', resource: RESOURCE }],
+      [{ scope: 'orders:read orders:write', resource: RESOURCE }],
+    ])('10.15 a pushed request is taken: %o', async (parameters) => {
+      expect((await push(await client(scoped), parameters)).status).toBe(201);
+    });
+
+    it('10.15 leaves out what it does not know at the authorization endpoint, while any is left', async () => {
+      const web = await client(scoped);
+      const request = (scope: string) => authorize(ada, asked(web, { scope }));
+      for (const scope of ['openid address phone', 'openid nonsense']) {
+        expect(parameterOf(await request(scope), 'code')).not.toBe('');
+      }
+      const nothing = await request('nonsense');
+      expect(parameterOf(nothing, 'error')).toBe('invalid_scope');
+    });
+
+    it('10.21 lists the scopes that a client may ask for', async () => {
+      for (const path of ['openid-configuration', 'oauth-authorization-server']) {
+        const { json } = await app.client().get(`/.well-known/${path}`);
+        expect(json.scopes_supported).toEqual(['openid', 'profile', 'email']);
+      }
+    });
+
+    describe('of a client for itself', () => {
+      const service = {
+        ...SECRET,
+        redirect_uris: [],
+        response_types: [],
+        grant_types: ['client_credentials'],
+        svc_resource_scopes: 'orders:read orders:write',
+      };
+      const own = (one: Application, fields: Record<string, string> = {}) =>
+        postForm(app, '/oauth/token', {
+          ...as(one),
+          grant_type: 'client_credentials',
+          ...fields,
+        });
+
+      it.each([
+        [{ scope: 'orders:read' }, 'orders:read'],
+        [{}, 'orders:read orders:write'],
+      ])('10.21 are granted without a resource, and told: %o', async (fields, scope) => {
+        const one = await client(service);
+        const { status, json } = await own(one, fields);
+        expect([status, json.scope]).toEqual([200, scope]);
+        const token = json.access_token as string;
+        expect(token).not.toContain('.');
+        const state = await postForm(app, '/oauth/introspect', { ...as(one), token });
+        expect(state.json).toMatchObject({
+          active: true,
+          scope,
+          aud: one.clientId,
+          client_id: one.clientId,
+          hardware_verified: false,
+        });
+      });
+
+      it('10.21 are no others, and open nothing of ours', async () => {
+        const one = await client(service);
+        expect(errorOf(await own(one, { scope: 'orders:delete' }))).toEqual([400, 'invalid_scope']);
+        expect(errorOf(await own(one, { scope: 'svc:admin' }))).toEqual([400, 'invalid_scope']);
+        const other = await client(service);
+        const resource = `urn:svc:client:${other.clientId}`;
+        expect(errorOf(await own(one, { resource }))).toEqual([400, 'invalid_target']);
+        const { json } = await own(one);
+        const headers = { authorization: `Bearer ${json.access_token}` };
+        for (const path of ['/v1/keys', '/api/v1/applications', '/oauth/userinfo']) {
+          expect([path, (await app.client().get(path, { headers })).status]).toEqual([path, 401]);
+        }
+      });
+    });
+  });
+});

@@ -1,0 +1,245 @@
+import { createLocalJWKSet, jwtVerify } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { addApplication, claimsOf, type Application } from '../../support/applications.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { CALLBACK, authorize, parameterOf, postForm } from '../../support/oauth-flow.js';
+
+const ADA = 'ada@id-tokens.example';
+const WEB = { name: 'Orders', type: 'web', redirect_uris: [CALLBACK] };
+const API = '/api/v1/applications';
+
+describe('ID tokens and userinfo', () => {
+  let app: TestApp;
+  let ada: Client;
+  beforeAll(async () => {
+    app = await startTestApp({ claims: () => ({ name: 'Ada Lovelace' }) });
+    ({ client: ada } = await app.enrolled(ADA));
+  });
+  afterAll(() => app.close());
+
+  const post = (path: string, body: object) => ada.post(path, body, { address: newAddress() });
+  const registered = async (body: object): Promise<Application> => {
+    const { status, json } = await post(API, {
+      ...WEB,
+      auth_method: 'client_secret_post',
+      ...body,
+    });
+    expect(status).toBe(201);
+    return { clientId: json.client_id as string, clientSecret: json.client_secret as string };
+  };
+  const issued = async ({ clientId, clientSecret }: Application, parameters: object) => {
+    const url = await authorize(ada, {
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      nonce: 'n',
+      ...parameters,
+    });
+    const { status, json } = await postForm(app, '/oauth/token', {
+      client_id: clientId,
+      client_secret: clientSecret,
+      grant_type: 'authorization_code',
+      code: parameterOf(url, 'code'),
+      redirect_uri: CALLBACK,
+    });
+    expect(status).toBe(200);
+    return json as { id_token: string; access_token: string };
+  };
+  const userinfo = (token: string): Promise<Answer> =>
+    app.client().get('/oauth/userinfo', { headers: { authorization: `Bearer ${token}` } });
+
+  it.each<readonly [string, object]>([
+    ['openid', {}],
+    ['openid email', { email: ADA, email_verified: true }],
+    ['openid profile', { name: 'Ada Lovelace' }],
+    ['openid email profile', { email: ADA, email_verified: true, name: 'Ada Lovelace' }],
+  ])('10.26 hold the claims of the scopes that were granted: %s', async (scope, expected) => {
+    const tokens = await issued(await registered({}), { scope });
+    const { email, email_verified, name } = claimsOf(tokens.id_token);
+    const told = Object.entries({ email, email_verified, name });
+    expect(Object.fromEntries(told.filter(([, value]) => value !== undefined))).toEqual(expected);
+    expect((await userinfo(tokens.access_token)).json).toMatchObject(expected);
+  });
+
+  it('10.26 hold no claim that was asked of userinfo alone', async () => {
+    const claims = JSON.stringify({ userinfo: { name: { essential: true } } });
+    const tokens = await issued(await registered({}), { scope: 'openid', claims });
+    expect(claimsOf(tokens.id_token)).not.toHaveProperty('name');
+    expect((await userinfo(tokens.access_token)).json.name).toBe('Ada Lovelace');
+  });
+
+  it('10.23 live 300 seconds unless the owner sets another time, and an hour at most', async () => {
+    const lifetimeOf = async (application: Application) => {
+      const { exp, iat } = claimsOf((await issued(application, { scope: 'openid' })).id_token);
+      return Number(exp) - Number(iat);
+    };
+    expect(await lifetimeOf(await registered({}))).toBe(300);
+    const long = await registered({ id_token_lifetime_seconds: 3600 });
+    expect(await lifetimeOf(long)).toBe(3600);
+    const body = { id_token_lifetime_seconds: null };
+    const changed = await ada.send('PATCH', `${API}/${long.clientId}`, { body });
+    expect(changed.json.id_token_lifetime_seconds).toBe(300);
+    expect(await lifetimeOf(long)).toBe(300);
+    for (const id_token_lifetime_seconds of [59, 3601, 60.5, '600']) {
+      const refused = await post(API, { ...WEB, id_token_lifetime_seconds });
+      expect([id_token_lifetime_seconds, refused.status]).toEqual([id_token_lifetime_seconds, 400]);
+    }
+  });
+
+  it('10.23 outlive no session, and a client that registers itself has no say', async () => {
+    const long = await registered({ id_token_lifetime_seconds: 3600 });
+    await app.dataSource.query(
+      "UPDATE sessions SET expires_at = now() + interval '900 s' WHERE level = 'verified'",
+    );
+    const { exp, iat } = claimsOf((await issued(long, { scope: 'openid' })).id_token);
+    expect(Number(exp) - Number(iat)).toBeLessThanOrEqual(900);
+    await app.dataSource.query(
+      "UPDATE sessions SET expires_at = now() + interval '8 hours' WHERE level = 'verified'",
+    );
+    const metadata = {
+      redirect_uris: [CALLBACK],
+      token_endpoint_auth_method: 'client_secret_post',
+      svc_id_token_lifetime: 3600,
+      id_token_lifetime_seconds: 3600,
+    };
+    const { json } = await app.client().post('/oauth/register', metadata);
+    const own = { clientId: json.client_id as string, clientSecret: json.client_secret as string };
+    const claims = claimsOf((await issued(own, { scope: 'openid' })).id_token);
+    expect(Number(claims['exp']) - Number(claims['iat'])).toBe(300);
+  });
+
+  it.each(['RS256', 'ES256'] as const)(
+    '10.15 userinfo is signed with %s for a client that registered that',
+    async (userinfo_signed_response_alg) => {
+      const { json: discovery } = await app.client().get('/.well-known/openid-configuration');
+      expect(discovery.userinfo_signing_alg_values_supported).toContain(
+        userinfo_signed_response_alg,
+      );
+      const application = await registered({ userinfo_signed_response_alg });
+      const tokens = await issued(application, { scope: 'openid email' });
+      const answer = await userinfo(tokens.access_token);
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/jwt']);
+      const jwks = createLocalJWKSet((await app.client().get('/oauth/jwks')).json);
+      const { payload } = await jwtVerify(answer.text, jwks, {
+        issuer: app.baseUrl,
+        audience: application.clientId,
+        algorithms: [userinfo_signed_response_alg],
+      });
+      expect(payload).toMatchObject({
+        sub: claimsOf(tokens.id_token)['sub'],
+        email: ADA,
+        email_verified: true,
+      });
+      const body = { userinfo_signed_response_alg: null };
+      await ada.send('PATCH', `${API}/${application.clientId}`, { body });
+      expect((await userinfo(tokens.access_token)).json.email).toBe(ADA);
+    },
+  );
+
+  it('10.15 a client that registers itself may have userinfo signed, and FAPI never with RS256', async () => {
+    const metadata = { redirect_uris: [CALLBACK], userinfo_signed_response_alg: 'RS256' };
+    const { json } = await app.client().post('/oauth/register', metadata);
+    expect(json.userinfo_signed_response_alg).toBe('RS256');
+    const fapi = await post(API, {
+      ...WEB,
+      profile: 'fapi2',
+      jwks_uri: 'https://one.example/jwks',
+      userinfo_signed_response_alg: 'RS256',
+    });
+    expect(fapi.status).toBe(400);
+  });
+
+  describe('challenges', () => {
+    const challengesOf = (answer: Answer) =>
+      (answer.headers.get('www-authenticate') ?? '').match(/(?:^|, )(?:Bearer|DPoP|Basic) /g);
+    const metadata = () =>
+      `resource_metadata="${app.baseUrl}/.well-known/oauth-protected-resource"`;
+
+    it.each<readonly [string, Record<string, string>, string]>([
+      ['no token', {}, 'Bearer '],
+      ['a token that nobody issued', { authorization: 'Bearer nonsense' }, 'Bearer '],
+      ['a token under DPoP without a proof', { authorization: 'DPoP nonsense' }, 'DPoP '],
+    ])('10.words userinfo sends one for %s, with resource_metadata', async (_, headers, scheme) => {
+      for (const method of ['GET', 'POST']) {
+        const answer = await app.client().send(method, '/oauth/userinfo', { headers });
+        expect(challengesOf(answer)).toEqual([scheme]);
+        expect(answer.status).toBe(scheme === 'DPoP ' ? 400 : 401); // no proof is invalid_request
+        expect(answer.headers.get('www-authenticate')).toContain(metadata());
+      }
+    });
+
+    it.each(['token', 'introspect', 'revoke', 'par', 'device'])(
+      '10.words /oauth/%s names a scheme to a client that it refuses',
+      async (endpoint) => {
+        const grant = { grant_type: 'client_credentials', token: 'x' };
+        for (const fields of [
+          { client_id: 'nobody', client_secret: 'wrong' },
+          { client_id: 'nobody' },
+          {},
+        ]) {
+          const answer = await postForm(app, `/oauth/${endpoint}`, { ...grant, ...fields });
+          expect([answer.status, answer.json.error, challengesOf(answer)]).toEqual([
+            401,
+            'invalid_client',
+            ['Basic '],
+          ]);
+        }
+        const headers = { authorization: `Basic ${Buffer.from('a:b').toString('base64')}` };
+        const answer = await postForm(app, `/oauth/${endpoint}`, grant, headers);
+        expect([answer.status, challengesOf(answer)]).toEqual([401, ['Basic ']]);
+      },
+    );
+  });
+});
+
+describe('while the session of a browser cannot be saved', () => {
+  let app: TestApp;
+  let ada: Client;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ({ client: ada } = await app.enrolled(ADA));
+  });
+  afterAll(() => app.close());
+
+  it.each([
+    ['57P01', 503, 'unavailable'],
+    ['40P01', 503, 'unavailable'],
+    ['23514', 500, 'internal'],
+  ])('10.23 SQLSTATE %s is our page, and a line in the log', async (state, status, code) => {
+    const { clientId } = await addApplication(
+      app,
+      { redirect_uris: [CALLBACK], grant_types: ['authorization_code'], response_types: ['code'] },
+      { owner: ADA },
+    );
+    const query = new URLSearchParams({
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+    });
+    await app.dataSource.query(`
+      CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '${state}'; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON oauth_artifacts FOR EACH ROW
+        WHEN (NEW.model = 'Session') EXECUTE FUNCTION refuse()`);
+    app.log.length = 0;
+    const answer = await ada.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() });
+    await app.dataSource.query('DROP TRIGGER refuse ON oauth_artifacts');
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([
+      status,
+      'text/html; charset=utf-8',
+    ]);
+    expect(answer.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
+    expect(answer.headers.get('location')).toBeNull();
+    expect(answer.headers.getSetCookie()).toEqual([]);
+    expect(answer.text).not.toContain('refused');
+    const lines = app.log.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const id = answer.headers.get('x-fapi-interaction-id');
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'error', code, interactionId: id }),
+    );
+    const again = await ada.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() });
+    expect(again.status).toBe(303);
+  });
+});
