@@ -25,6 +25,7 @@ POST   /logout                    general         256  ui    ui   optional
 GET    /static/:name              unlimited       256  ui    ui   none
 GET    /oauth/callback            unlimited       256  api   api  optional
 POST   /enroll/webauthn/start     authentication   32  ui    ui   any
+POST   /enroll/webauthn/failed    authentication   32  ui    ui   any
 POST   /enroll/webauthn/complete  authentication   32  ui    ui   optional
 POST   /login/webauthn/start      authentication   32  ui    ui   optional
 POST   /login/webauthn/complete   authentication   32  ui    ui   optional

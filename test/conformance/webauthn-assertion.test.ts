@@ -294,7 +294,7 @@ describe('credentialIdOf', () => {
 });
 
 describe('the options of a ceremony', () => {
-  it('asks a registration for direct attestation, ES256 and nothing that a U2F key cannot do', () => {
+  it('10.24 asks a registration for a separate key, direct attestation, ES256 and nothing that a U2F key cannot do', () => {
     const options = server.creationOptions({
       challenge: CHALLENGE,
       user: { id: USER_HANDLE, name: 'ada@example.com', displayName: 'Ada' },
@@ -309,27 +309,30 @@ describe('the options of a ceremony', () => {
       },
       challenge: CHALLENGE.toString('base64url'),
       pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
-      timeout: 300_000,
+      timeout: 270_000, // less than the state is good for
       excludeCredentials: [
         { type: 'public-key', id: Buffer.from('old key').toString('base64url') },
       ],
       authenticatorSelection: {
+        authenticatorAttachment: 'cross-platform',
         residentKey: 'preferred',
         requireResidentKey: false,
         userVerification: 'preferred',
       },
       attestation: 'direct',
+      hints: ['security-key'],
     });
   });
 
-  it('names no credential in a request unless it is given some', () => {
+  it('10.24 names no credential in a request unless it is given some', () => {
     const request = { challenge: CHALLENGE, userVerification: 'required' } as const;
     expect(server.requestOptions(request)).toEqual({
       challenge: CHALLENGE.toString('base64url'),
-      timeout: 300_000,
+      timeout: 270_000,
       rpId: 'localhost',
       allowCredentials: [],
       userVerification: 'required',
+      hints: ['security-key'],
     });
     const allowCredentials = [{ id: Buffer.from('key'), transports: ['usb'] }];
     expect(server.requestOptions({ ...request, allowCredentials }).allowCredentials).toEqual([

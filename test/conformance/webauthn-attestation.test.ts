@@ -68,14 +68,44 @@ describe('attestation formats (WebAuthn §8)', () => {
     await expect(attempt).resolves.toMatchObject({ userVerified: false, canVerifyUser: false });
   });
 
-  it.each(['none', 'tpm', 'apple', 'android-key', 'android-safetynet', 'Packed', 'compound', ''])(
-    'refuses the format "%s"',
-    async (fmt) => {
-      await expect(register({ fmt })).rejects.toMatchObject(
-        refusal('Only the attestation formats packed and fido-u2f are accepted.'),
-      );
-    },
-  );
+  it.each([
+    ['none', 'attestation_missing'],
+    ['tpm', 'device_passkey'],
+    ['apple', 'device_passkey'],
+    ['android-key', 'device_passkey'],
+    ['android-safetynet', 'device_passkey'],
+    ['None', 'attestation_rejected'],
+    ['Packed', 'attestation_rejected'],
+    ['compound', 'attestation_rejected'],
+    ['', 'attestation_rejected'],
+  ])('10.24 refuses the format "%s" as %s', async (fmt, code) => {
+    await expect(register({ fmt })).rejects.toMatchObject(refusal(expect.any(String), code));
+  });
+
+  it.each([
+    ['the attachment platform', { authenticatorAttachment: 'platform' }, ['usb']],
+    ['the transport internal', {}, ['internal']],
+    ['the transport hybrid', {}, ['hybrid']],
+  ])('10.24 explains a refusal by %s, and refuses nothing for it', async (_, own, transports) => {
+    const { credential, rootPem } = registration();
+    const verify = (roots: string[], fmt?: string) => {
+      const made = fmt === undefined ? credential : registration({ fmt }).credential;
+      return ceremonies({ roots }).verifyRegistration({
+        credential: { ...made, ...own, response: { ...made.response, transports } },
+        challenge: CHALLENGE,
+        now: NOW,
+      });
+    };
+    const explained = refusal(expect.any(String), 'device_passkey');
+    await expect(verify([])).rejects.toMatchObject(explained);
+    await expect(verify([], 'none')).rejects.toMatchObject(explained);
+    await expect(verify([rootPem])).resolves.toMatchObject({ aaguid: AAGUID });
+  });
+
+  it('10.24 explains a synced passkey without attestation', async () => {
+    const attempt = register({ fmt: 'none', flags: FLAG.userPresent | 0x08 });
+    await expect(attempt).rejects.toMatchObject(refusal(expect.any(String), 'device_passkey'));
+  });
 
   it('refuses a fido-u2f statement under the name packed', async () => {
     await expect(register({ format: 'fido-u2f', fmt: 'packed' })).rejects.toMatchObject(
@@ -433,15 +463,15 @@ describe('the model of the key', () => {
   it('refuses a certificate without the AAGUID extension where a policy is set', async () => {
     const policy = { kind: 'list', aaguids: new Set([AAGUID]) } as const;
     const attempt = register({ leaf: unnamed }, { policy });
-    const reason = "The key's certificate does not name its model.";
-    await expect(attempt).rejects.toMatchObject(refusal(reason));
+    await expect(attempt).rejects.toMatchObject(refusal(expect.any(String), 'model_not_allowed'));
   });
 
   it('refuses a model outside the list', async () => {
     const aaguids = new Set(['00000000-0000-4000-8000-000000000000']);
     const attempt = register({}, { policy: { kind: 'list', aaguids } });
-    const reason = `This model of key (${AAGUID}) is not allowed here.`;
-    await expect(attempt).rejects.toMatchObject(refusal(reason));
+    await expect(attempt).rejects.toMatchObject(
+      refusal(expect.stringContaining('YubiKey 5 Series with NFC'), 'model_not_allowed'),
+    );
   });
 
   it('accepts a model on the list', async () => {
@@ -451,7 +481,7 @@ describe('the model of the key', () => {
 
   it('applies the model policy to the enrollment', async () => {
     await expect(register({}, { policy: { kind: 'fips-only' } })).rejects.toMatchObject(
-      refusal(`This model of key (${AAGUID}) is not allowed here.`),
+      refusal(expect.any(String), 'model_not_allowed'),
     );
     const attempt = register({}, { policy: { kind: 'yubikey-5' } });
     await expect(attempt).resolves.toMatchObject({ aaguid: AAGUID });

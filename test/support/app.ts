@@ -30,6 +30,8 @@ export interface TestAppOptions {
   readonly modules?: readonly Type[];
   /** Time-outs shorter than those of production. */
   readonly timeouts?: Partial<EdgeTimeouts>;
+  /** Attestation roots that are trusted beside the software keys', PEM. */
+  readonly attestationRoots?: readonly string[];
   /** Claims the identity provider says of a person. */
   readonly claims?: (email: string) => object;
 }
@@ -91,7 +93,12 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     ports: options.ports ?? { https: 443, http: 80 },
     hosts: [],
     timeouts: { ...EDGE_TIMEOUTS, ...options.timeouts },
-    trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem)],
+    trustAnchors: [
+      ...PINNED_ROOTS,
+      ...[vendor.rootPem, ...(options.attestationRoots ?? [])].map((pem) =>
+        trustAnchorFromPem(pem),
+      ),
+    ],
     pageScripts: [],
     modules: options.modules ?? [],
   });

@@ -1,7 +1,17 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
+import { generateKeyPairSync, hash, randomBytes, sign } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { parse as uuidBytes } from 'uuid';
+import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation-authority.js';
+import { attestationObject } from '../../src/demo/authenticator-messages.js';
 import type { TestApp } from './app.js';
+
+/** Where the model stands in the authenticator data of a registration (WebAuthn §6.5.1). */
+const AAGUID_AT = 37;
+
+/** What Chromium makes of a `RegistrationResponseJSON`, as far as it is read here. */
+interface ChromiumRegistration {
+  readonly response: { readonly authenticatorData: string; readonly clientDataJSON: string };
+}
 
 /** A credential as the DevTools protocol writes it: bytes in base64. */
 export interface ChromiumCredential {
@@ -13,8 +23,20 @@ export interface ChromiumCredential {
   readonly signCount: number;
 }
 
+/** What an authenticator of Chromium's may be otherwise: part of the device, or without a PIN. */
+export interface ChromiumAuthenticator {
+  readonly transport?: 'usb' | 'internal';
+  readonly hasResidentKey?: boolean;
+  readonly hasUserVerification?: boolean;
+  readonly isUserVerified?: boolean;
+}
+
 /** Puts Chromium's own virtual security key into the machine: what it answers is the browser's work, not ours. */
-export async function addChromiumKey(page: Page, credential?: ChromiumCredential): Promise<void> {
+export async function addChromiumKey(
+  page: Page,
+  credential?: ChromiumCredential,
+  different: ChromiumAuthenticator = {},
+): Promise<void> {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send('WebAuthn.enable');
   const { authenticatorId } = await devtools.send('WebAuthn.addVirtualAuthenticator', {
@@ -24,9 +46,51 @@ export async function addChromiumKey(page: Page, credential?: ChromiumCredential
       hasResidentKey: true,
       hasUserVerification: true,
       isUserVerified: true,
+      ...different,
     },
   });
   if (credential) await devtools.send('WebAuthn.addCredential', { authenticatorId, credential });
+}
+
+/** Says that Chromium's own keys are of a model, in the name of a vendor whose root is not its own. */
+export class ChromiumKeyVendor {
+  readonly #now = new Date();
+  readonly #root = issueAuthority('Chromium Key Attestation Root', this.#now);
+
+  /** The attestation root to trust, PEM. */
+  get rootPem(): string {
+    return this.#root.pem;
+  }
+
+  /** Gives what Chromium's key makes in this page an attestation of this vendor, and changes nothing else of it. */
+  async attest(page: Page, aaguid: string): Promise<void> {
+    const model = Buffer.from(aaguid.replaceAll('-', ''), 'hex');
+    const leaf = issueAttestationLeaf(model, this.#now, this.#root);
+    await page.exposeFunction('attestKey', ({ response, ...credential }: ChromiumRegistration) => {
+      const authData = Buffer.from(response.authenticatorData, 'base64url');
+      model.copy(authData, AAGUID_AT);
+      const clientData = Buffer.from(response.clientDataJSON, 'base64url');
+      const signed = Buffer.concat([authData, hash('sha256', clientData, 'buffer')]);
+      const statement = new Map<string, unknown>([
+        ['alg', -7],
+        ['sig', sign('sha256', signed, leaf.privateKey)],
+        ['x5c', [leaf.der]],
+      ]);
+      const object = attestationObject('packed', statement, authData);
+      return {
+        ...credential,
+        response: { ...response, attestationObject: object.toString('base64url') },
+      };
+    });
+    await page.addInitScript(`{
+      const create = navigator.credentials.create.bind(navigator.credentials);
+      navigator.credentials.create = async (options) => {
+        const made = await create(options);
+        const attested = await attestKey(made.toJSON());
+        return { toJSON: () => attested };
+      };
+    }`);
+  }
 }
 
 /** Swaps the key that a person has enrolled for one that {@link addChromiumKey} can hold: it could not enroll itself. */

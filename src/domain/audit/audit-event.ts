@@ -5,6 +5,7 @@ export const AUDIT_CLASS = {
   login_success: 'auth',
   login_failed: 'auth',
   enrollment: 'auth',
+  enrollment_refused: 'auth',
   logout: 'auth',
   session_ended: 'auth',
   key_renamed: 'auth',

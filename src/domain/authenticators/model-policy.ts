@@ -31,15 +31,53 @@ function modelTable(): URL {
  */
 export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelDecision {
   if (policy.kind === 'any') return { allowed: true };
+  const { summary } = allowedModels(policy);
   if (aaguid === null) {
-    return { allowed: false, reason: "The key's certificate does not name its model." };
+    return {
+      allowed: false,
+      reason: `Your security key does not name its model. This service takes ${summary}.`,
+    };
   }
   const isListed =
     policy.kind === 'list'
       ? policy.aaguids.has(aaguid)
       : MODELS.get(aaguid)?.policies.includes(policy.kind) === true;
   if (isListed) return { allowed: true };
-  return { allowed: false, reason: `This model of key (${aaguid}) is not allowed here.` };
+  const name = modelName(aaguid) ?? `The model ${aaguid}`;
+  return {
+    allowed: false,
+    reason: `${name} is not accepted here. This service takes ${summary}.`,
+  };
+}
+
+/** The models that a deployment takes, for people who are about to enroll one. */
+export interface AllowedModels {
+  /** Fits after "takes". */
+  readonly summary: string;
+  /** The vendor's names, sorted; an AAGUID for a model that is in no table. Empty where any model will do. */
+  readonly names: readonly string[];
+}
+
+/** Says which models SVC_ALLOWED_AAGUIDS lets enroll. */
+export function allowedModels(policy: AaguidPolicy): AllowedModels {
+  if (policy.kind === 'any') {
+    return { summary: 'every YubiKey and Security Key made by Yubico', names: [] };
+  }
+  if (policy.kind === 'list') {
+    const names = namesOf([...policy.aaguids].map((aaguid) => modelName(aaguid) ?? aaguid));
+    return { summary: `these models: ${names.join(', ')}`, names };
+  }
+  const rows = [...MODELS.values()].filter(({ policies }) => policies.includes(policy.kind));
+  return { summary: SUMMARIES[policy.kind], names: namesOf(rows.map(({ model }) => model)) };
+}
+
+const SUMMARIES = {
+  'fips-only': 'FIPS-certified YubiKeys only',
+  'yubikey-5': 'the YubiKey 5 Series only',
+} as const;
+
+function namesOf(names: readonly string[]): string[] {
+  return [...new Set(names)].toSorted();
 }
 
 /** The vendor's name of a model, or null for one that is not in the table or not known at all. */

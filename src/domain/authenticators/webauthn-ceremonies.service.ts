@@ -6,10 +6,11 @@ import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { registerAttestationFormats } from './attestation-formats.js';
 import { ES256, type AttestationFormat } from './attestation-policy.js';
-import { CEREMONY_SECONDS } from './challenge.js';
-import { readAuthenticatorData } from './ceremony/attestation-object.js';
+import { TOUCH_SECONDS } from './challenge.js';
+import { readAttestationObject } from './ceremony/attestation-object.js';
 import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
 import { readClientData } from './ceremony/client-data.js';
+import { judgeFormat, orDevicePasskey } from './ceremony/device-passkey.js';
 import { verifyNativeAssertion } from './ceremony/native-assertion.js';
 import { refusalDetail } from './ceremony/refusal-detail.js';
 import { decideModel } from './model-policy.js';
@@ -93,18 +94,20 @@ export class WebAuthnCeremonies {
       user: { ...ceremony.user, id: ceremony.user.id.toString('base64url') },
       challenge: ceremony.challenge.toString('base64url'),
       pubKeyCredParams: [{ type: 'public-key', alg: ES256 }],
-      timeout: CEREMONY_SECONDS * 1000,
+      timeout: TOUCH_SECONDS * 1000,
       excludeCredentials: ceremony.excludeCredentialIds.map((credentialId) => ({
         type: 'public-key',
         id: credentialId.toString('base64url'),
       })),
       // Discoverable and verified where the key can; a U2F key, which can neither, may still enroll.
       authenticatorSelection: {
+        authenticatorAttachment: 'cross-platform',
         residentKey: 'preferred',
         requireResidentKey: false,
         userVerification: 'preferred',
       },
       attestation: 'direct',
+      hints: ['security-key'],
     };
   }
 
@@ -119,7 +122,7 @@ export class WebAuthnCeremonies {
   }): RequestOptionsJSON {
     return {
       challenge: ceremony.challenge.toString('base64url'),
-      timeout: CEREMONY_SECONDS * 1000,
+      timeout: TOUCH_SECONDS * 1000,
       rpId: this.config.relyingParty.id,
       allowCredentials: (ceremony.allowCredentials ?? []).map(({ id, transports }) => ({
         type: 'public-key',
@@ -127,6 +130,7 @@ export class WebAuthnCeremonies {
         transports,
       })),
       userVerification: ceremony.userVerification,
+      hints: ['security-key'],
     };
   }
 
@@ -143,27 +147,32 @@ export class WebAuthnCeremonies {
     readonly now: Date;
   }): Promise<VerifiedRegistration> {
     return refusedAs('attestation_rejected', async () => {
-      const { id, response } = read(REGISTRATION_RESPONSE, ceremony.credential);
+      const credential = read(REGISTRATION_RESPONSE, ceremony.credential);
+      const { id, response } = credential;
       readClientData(response.clientDataJSON);
-      checkAuthenticatorData(readAuthenticatorData(response.attestationObject), 'registration');
+      const attestationObject = readAttestationObject(response.attestationObject);
+      judgeFormat(attestationObject, credential);
 
       const verdict: { aaguid?: string | null } = {};
-      const { authnrData } = await this.#library.attestationResult(
-        {
-          rawId: arrayBuffer(id),
-          response: {
-            clientDataJSON: arrayBuffer(response.clientDataJSON),
-            attestationObject: arrayBuffer(response.attestationObject),
+      const { authnrData } = await orDevicePasskey(credential, () => {
+        checkAuthenticatorData(attestationObject.authenticatorData, 'registration');
+        return this.#library.attestationResult(
+          {
+            rawId: arrayBuffer(id),
+            response: {
+              clientDataJSON: arrayBuffer(response.clientDataJSON),
+              attestationObject: arrayBuffer(response.attestationObject),
+            },
+            trust: { anchors: this.anchors, now: ceremony.now },
+            verdict,
           },
-          trust: { anchors: this.anchors, now: ceremony.now },
-          verdict,
-        },
-        { ...this.expected(ceremony.challenge), factor: 'second' },
-      );
+          { ...this.expected(ceremony.challenge), factor: 'second' },
+        );
+      });
       const { aaguid } = verdict;
       if (aaguid === undefined) throw new Refusal('The attestation was not judged.');
       const model = decideModel(this.config.enrollment.allowedAaguids, aaguid);
-      if (!model.allowed) throw new Refusal(model.reason);
+      if (!model.allowed) throw new Refusal(model.reason, { code: 'model_not_allowed' });
 
       const attestation = authnrData.get('fmt');
       const canVerifyUser = attestation !== 'fido-u2f';

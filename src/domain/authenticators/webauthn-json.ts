@@ -32,7 +32,14 @@ const transports = z
 
 const credentialOf = <Response extends z.ZodType>(response: Response) =>
   z
-    .object({ id: credentialId, rawId: credentialId, type: z.literal('public-key'), response })
+    .object({
+      id: credentialId,
+      rawId: credentialId,
+      type: z.literal('public-key'),
+      /** Where the browser found the key: `platform` or `cross-platform` (WebAuthn §5.4.5). */
+      authenticatorAttachment: z.string().max(32).nullish(),
+      response,
+    })
     .refine(({ id, rawId }) => id.equals(rawId), 'id and rawId must be the same');
 
 /** `RegistrationResponseJSON` (WebAuthn Level 3 §5.1.8.3), its base64url decoded, every length bounded. */
@@ -53,6 +60,9 @@ export const AUTHENTICATION_RESPONSE = credentialOf(
 /** An assertion as it was sent, its base64url decoded. */
 export type AuthenticationResponse = z.output<typeof AUTHENTICATION_RESPONSE>;
 
+/** A registration as it was sent, its base64url decoded. */
+export type RegistrationResponse = z.output<typeof REGISTRATION_RESPONSE>;
+
 /** How much a ceremony insists on a PIN or a fingerprint. */
 export type UserVerification = 'required' | 'preferred' | 'discouraged';
 
@@ -72,11 +82,14 @@ export interface CreationOptionsJSON {
   readonly timeout: number;
   readonly excludeCredentials: readonly CredentialDescriptorJSON[];
   readonly authenticatorSelection: {
+    readonly authenticatorAttachment: 'cross-platform';
     readonly residentKey: 'preferred';
     readonly requireResidentKey: boolean;
     readonly userVerification: UserVerification;
   };
   readonly attestation: 'direct';
+  /** What browsers offer first (WebAuthn Level 3 §5.8.7). */
+  readonly hints: readonly ['security-key'];
 }
 
 /** `PublicKeyCredentialRequestOptionsJSON` (WebAuthn Level 3 §5.1.10), as this service fills it. */
@@ -86,6 +99,7 @@ export interface RequestOptionsJSON {
   readonly rpId: string;
   readonly allowCredentials: readonly CredentialDescriptorJSON[];
   readonly userVerification: UserVerification;
+  readonly hints: readonly ['security-key'];
 }
 
 /** `RegistrationResponseJSON` as a client sends it, all bytes base64url. */
@@ -93,6 +107,7 @@ export interface RegistrationResponseJSON {
   readonly id: string;
   readonly rawId: string;
   readonly type: 'public-key';
+  readonly authenticatorAttachment?: string;
   readonly response: {
     readonly clientDataJSON: string;
     readonly attestationObject: string;

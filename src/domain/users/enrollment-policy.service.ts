@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { BootstrapSession, LiveSession, PendingSession } from '#domain/sessions/session.js';
+import type { VerifiedRegistration } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { domainOfEmail } from './email-address.js';
@@ -27,6 +28,22 @@ export class EnrollmentPolicy {
       );
     }
   }
+}
+
+/**
+ * Demands a PIN or a fingerprint of a key that can check one: without it the key could never log in. A U2F key can check
+ * none, and enrolls for presence alone.
+ *
+ * @throws DomainError user_verification_missing
+ */
+export function assertUserVerified(
+  registration: Pick<VerifiedRegistration, 'canVerifyUser' | 'userVerified'>,
+): void {
+  if (!registration.canVerifyUser || registration.userVerified) return;
+  throw new DomainError(
+    'user_verification_missing',
+    'Your security key checked neither a PIN nor a fingerprint. Set a PIN for the key in the settings of your system or in Yubico Authenticator, then enroll it again.',
+  );
 }
 
 /** The answer to somebody who has a key: a bootstrap session is not enough to add another. */

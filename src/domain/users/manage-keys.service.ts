@@ -3,12 +3,16 @@ import { DataSource } from 'typeorm';
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { KeyEventsRepository, type KeyEvent } from '#domain/audit/key-events.repository.js';
 import {
   AuthenticatorsRepository,
   type Authenticator,
 } from '#domain/authenticators/authenticators.repository.js';
 import type { SessionUser } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+
+/** How many events of their keys people are shown. */
+const EVENTS_SHOWN = 20;
 
 /** What people do with their own keys. */
 @Injectable()
@@ -17,11 +21,17 @@ export class ManageKeys {
     private readonly dataSource: DataSource,
     private readonly keys: AuthenticatorsRepository,
     private readonly audit: AuditLog,
+    private readonly events: KeyEventsRepository,
   ) {}
 
   /** The keys of a user, the oldest first. */
   list(userId: string): Promise<Authenticator[]> {
     return this.keys.list(this.dataSource.manager, userId);
+  }
+
+  /** What became of the keys of a user, the newest first: enrolled, or refused. */
+  listEvents(user: SessionUser): Promise<KeyEvent[]> {
+    return this.events.list(this.dataSource.manager, user, EVENTS_SHOWN);
   }
 
   /** @throws DomainError not_found for an id that is not one of the user's own keys */

@@ -19,6 +19,7 @@ import { ManageMembers } from './manage-members.service.js';
 import { ManageSessions } from './manage-sessions.service.js';
 import { MakePerson } from './make-person.service.js';
 import { MembersRepository } from './members.repository.js';
+import { RefusedEnrollments } from './refused-enrollments.service.js';
 import { ResolvePerson } from './resolve-person.service.js';
 import { SignIn } from './sign-in.service.js';
 import { SyntheticLogIn } from './synthetic-log-in.service.js';
@@ -52,6 +53,7 @@ import { UsersRepository } from './users.repository.js';
     ManageSessions,
     MakePerson,
     MembersRepository,
+    RefusedEnrollments,
     ResolvePerson,
     SignIn,
     SyntheticLogIn,
@@ -67,6 +69,7 @@ import { UsersRepository } from './users.repository.js';
     ManageKeys,
     ManageMembers,
     ManageSessions,
+    RefusedEnrollments,
     SignIn,
     SyntheticLogIn,
   ],

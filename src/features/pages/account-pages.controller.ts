@@ -2,7 +2,11 @@ import { Controller, Get, Inject, Post, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { modelName } from '#domain/authenticators/model-policy.js';
+import {
+  allowedModels,
+  modelName,
+  type AllowedModels,
+} from '#domain/authenticators/model-policy.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
 import { LogOut } from '#domain/users/log-out.service.js';
@@ -23,6 +27,7 @@ const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 @Access({ session: 'optional', origin: 'ui' })
 export class AccountPagesController {
   readonly #baseUrl: string;
+  readonly #models: AllowedModels;
 
   constructor(
     @Inject(CONFIG) config: Config,
@@ -33,6 +38,7 @@ export class AccountPagesController {
     private readonly leaving: LogOut,
   ) {
     this.#baseUrl = config.http.baseUrl;
+    this.#models = allowedModels(config.enrollment.allowedAaguids);
   }
 
   @Get()
@@ -53,7 +59,11 @@ export class AccountPagesController {
     }
     this.policy.assertMayEnroll(session);
     const redirectTo = sameOriginTarget(query.redirect_to, this.#baseUrl);
-    this.#show(response, 'enroll', { person: person(session), redirectTo });
+    this.#show(response, 'enroll', {
+      person: person(session),
+      redirectTo,
+      models: this.#models,
+    });
   }
 
   @Get('keys')
@@ -65,7 +75,10 @@ export class AccountPagesController {
       this.#askToLogIn(response, '/keys');
       return;
     }
-    const keys = await this.keys.list(session.user.id);
+    const [keys, events] = await Promise.all([
+      this.keys.list(session.user.id),
+      this.keys.listEvents(session.user),
+    ]);
     this.#show(response, 'keys', {
       person: person(session),
       keys: keys.map((key) => ({
@@ -74,6 +87,11 @@ export class AccountPagesController {
         created: moment(key.createdAt),
         lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
         current: key.id === session.authenticatorId,
+      })),
+      events: events.map((event) => ({
+        ...event,
+        at: moment(event.at),
+        model: modelName(event.aaguid) ?? 'Security key',
       })),
     });
   }

@@ -11,8 +11,10 @@ import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
 import { keyJson } from './key-json.js';
 import {
   COMPLETE_ENROLLMENT,
+  FAILED_ENROLLMENT,
   START,
   type CompleteEnrollment,
+  type FailedEnrollment,
   type Start,
 } from './webauthn.schemas.js';
 
@@ -28,8 +30,24 @@ export class EnrollController {
 
   @Post('start')
   @HttpCode(200)
-  start(@CurrentSession() session: LiveSession, @Body({ schema: START }) body: Start) {
-    return this.ceremony.start(session, body);
+  start(
+    @CurrentSession() session: LiveSession,
+    @Body({ schema: START }) body: Start,
+    @ClientOrigin() origin: AuditOrigin,
+  ) {
+    return this.ceremony.start(session, body, origin);
+  }
+
+  /** The page tells that its browser made no credential; the answer is the number to ask about. */
+  @Post('failed')
+  @HttpCode(200)
+  async fail(
+    @CurrentSession() session: LiveSession,
+    @Body({ schema: FAILED_ENROLLMENT }) body: FailedEnrollment,
+    @ClientOrigin() origin: AuditOrigin,
+  ) {
+    await this.ceremony.fail(session, body, origin);
+    return { reference: origin.requestId };
   }
 
   /** Without a session every state is invalid: one request of several that carry it has won, and ended the session. */

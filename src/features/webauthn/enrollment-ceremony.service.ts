@@ -9,11 +9,13 @@ import type { CreationOptionsJSON } from '#domain/authenticators/webauthn-json.j
 import type { LiveSession } from '#domain/sessions/session.js';
 import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
 import { Enroll, type Enrolled } from '#domain/users/enroll.service.js';
-import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
+import { EnrollmentPolicy, assertUserVerified } from '#domain/users/enrollment-policy.service.js';
+import { RefusedEnrollments } from '#domain/users/refused-enrollments.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/same-origin.js';
+import { browserRefusal } from './browser-refusal.js';
 import { sessionBinding } from './ceremony-state.js';
-import type { CompleteEnrollment, Start } from './webauthn.schemas.js';
+import type { CompleteEnrollment, FailedEnrollment, Start } from './webauthn.schemas.js';
 
 const PURPOSE = 'webauthn-enroll';
 
@@ -33,10 +35,19 @@ export class EnrollmentCeremony {
     private readonly ceremonies: WebAuthnCeremonies,
     private readonly policy: EnrollmentPolicy,
     private readonly enrolling: Enroll,
+    private readonly refusals: RefusedEnrollments,
   ) {}
 
-  /** @throws DomainError already_enrolled or enrollment_refused */
-  async start(
+  /** @throws DomainError already_enrolled or enrollment_refused, each with an audit row */
+  start(
+    session: LiveSession,
+    body: Start,
+    origin: AuditOrigin,
+  ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
+    return this.refusals.during(session, origin, () => this.#start(session, body));
+  }
+
+  async #start(
     session: LiveSession,
     { redirect_to }: Start,
   ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
@@ -65,7 +76,10 @@ export class EnrollmentCeremony {
     return { state, publicKey };
   }
 
-  /** @throws DomainError invalid_state, attestation_rejected and what Enroll refuses */
+  /**
+   * @throws DomainError invalid_state; with an audit row attestation_rejected, the other causes of a refused key, and what
+   *   Enroll refuses
+   */
   async complete(
     session: LiveSession,
     body: CompleteEnrollment,
@@ -74,12 +88,34 @@ export class EnrollmentCeremony {
     const state = await this.states.redeem<State>(PURPOSE, body.state, {
       binding: sessionBinding(session.id),
     });
+    return this.refusals.during(session, origin, () =>
+      this.#complete(session, body, state, origin),
+    );
+  }
+
+  /**
+   * Records that the browser made no credential, as it says itself. The state of the ceremony is spent.
+   *
+   * @throws DomainError invalid_state
+   */
+  async fail(session: LiveSession, body: FailedEnrollment, origin: AuditOrigin): Promise<void> {
+    await this.states.redeem<State>(PURPOSE, body.state, { binding: sessionBinding(session.id) });
+    await this.refusals.record(session, browserRefusal(body.error), origin);
+  }
+
+  async #complete(
+    session: LiveSession,
+    body: CompleteEnrollment,
+    state: State,
+    origin: AuditOrigin,
+  ): Promise<Enrolled & { redirectTo: string }> {
     this.policy.assertMayEnroll(session);
     const registration = await this.ceremonies.verifyRegistration({
       credential: body.credential,
       challenge: Buffer.from(state.challenge, 'base64url'),
       now: new Date(),
     });
+    assertUserVerified(registration);
     const keyName = body.name ?? modelName(registration.aaguid) ?? 'Security key';
     const enrolled = await this.enrolling.enroll(
       { session, registration, keyName, newUserId: state.userId },

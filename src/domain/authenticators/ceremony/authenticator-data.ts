@@ -69,7 +69,6 @@ function checkFlags(flags: number): void {
   if ((flags & FLAG.backupEligible) !== 0) {
     throw new Refusal(
       'This passkey can be copied to other devices. Use a security key, which keeps its credentials.',
-      { code: 'device_passkey' },
     );
   }
   if ((flags & FLAG.backedUp) !== 0) {

@@ -1,10 +1,11 @@
 // Calls to our own JSON API, and what the reader is told of their outcome.
 
-/** An answer that is an error; its message is written for the reader, its code for the page. */
+/** An answer that is an error: its message is for the reader, its code for the page, its reference for the help desk. */
 export class Refusal extends Error {
-  constructor(message, code) {
+  constructor(message, { code, reference } = {}) {
     super(message);
     this.code = code;
+    this.reference = reference;
   }
 }
 
@@ -25,7 +26,9 @@ export async function sendJson(method, path, body) {
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
-    throw new Refusal(answer.detail ?? 'Something went wrong. Please try again.', answer.code);
+    const reference = response.headers.get('x-fapi-interaction-id');
+    const message = answer.detail ?? 'Something went wrong. Please try again.';
+    throw new Refusal(message, { code: answer.code, reference });
   }
   return answer;
 }
@@ -51,12 +54,18 @@ export function onSubmit(form, { status, waiting, run, explain }) {
     try {
       say(status, 'done', await run(new FormData(form), button));
     } catch (error) {
-      say(status, 'error', error instanceof Refusal ? error.message : explain(error));
+      say(status, 'error', messageOf(error, explain));
     } finally {
       turnOff(false);
     }
     if (status.dataset.kind === 'error') button.focus(); // it lost the focus when it was turned off
   });
+}
+
+/** What the reader is told of an error: the reference on a line of its own. */
+function messageOf(error, explain) {
+  if (!(error instanceof Refusal)) return explain(error);
+  return error.reference ? `${error.message}\nReference: ${error.reference}` : error.message;
 }
 
 /** Says something in a live region; assistive technology reads it aloud. */

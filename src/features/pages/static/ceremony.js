@@ -5,19 +5,40 @@ import { creationOptions, credentialJson, requestOptions } from './webauthn-json
 
 /** Asks the security key: `navigator.credentials` is looked up at the last moment, since a script may replace it. */
 const ASK = {
-  enroll: (json) => navigator.credentials.create({ publicKey: creationOptions(json) }),
-  login: (json) => navigator.credentials.get({ publicKey: requestOptions(json) }),
+  enroll: async (json) => navigator.credentials.create({ publicKey: creationOptions(json) }),
+  login: async (json) => navigator.credentials.get({ publicKey: requestOptions(json) }),
 };
 
 /** What the browser's own refusals mean to a person (WebAuthn §5.1.3 and §5.1.4). */
 const EXPLANATIONS = {
-  NotAllowedError: 'The key was not used: it was cancelled, or took too long. Please try again.',
+  NotAllowedError:
+    'The key was not used: it was cancelled, or took too long. Use a separate security key, not a passkey of this device: plug it in, enter its PIN, touch it when it blinks, and try again.',
   AbortError: 'The browser stopped waiting for the key. Please try again.',
-  InvalidStateError: 'This security key is registered already.',
+  InvalidStateError:
+    'This security key is enrolled for this account already. Log in with it, or use another one.',
   NotSupportedError: 'This security key cannot be used here. Please try another one.',
   ConstraintError: 'This security key cannot check a PIN or a fingerprint. Please try another one.',
   SecurityError: 'Security keys do not work at this address. Open the page at its usual address.',
 };
+
+/** What a code means to a person whose key was refused, where the server's detail is for experts. */
+const PLAIN = {
+  attestation_rejected:
+    'This key could not prove that it is a genuine YubiKey. Use a YubiKey of Yubico’s own make.',
+  credential_exists: 'Use another security key, or log in to the account that has this one.',
+};
+
+/** After these answers the key holds a credential that the service does not know, and never will. */
+const ORPHANS = new Set([
+  'attestation_rejected',
+  'attestation_missing',
+  'device_passkey',
+  'model_not_allowed',
+  'user_verification_missing',
+  'enrollment_refused',
+  'already_enrolled',
+  'account_inactive',
+]);
 
 /** What the reader is told of an error that the browser threw. */
 export function explain(error) {
@@ -35,12 +56,36 @@ export function explain(error) {
 export async function ceremony(kind, { redirectTo, name } = {}) {
   const path = `/${kind}/webauthn`;
   const { state, publicKey } = await sendJson('POST', `${path}/start`, { redirect_to: redirectTo });
-  const credential = await ASK[kind](publicKey);
-  return sendJson('POST', `${path}/complete`, {
-    state,
-    credential: credentialJson(credential),
-    name,
-  });
+  if (kind === 'enroll') return enroll({ path, state, publicKey, name });
+  const credential = credentialJson(await ASK.login(publicKey));
+  return sendJson('POST', `${path}/complete`, { state, credential });
+}
+
+/** Has a new key made and taken: what goes wrong is told to the service, and to the key. */
+async function enroll({ path, state, publicKey, name }) {
+  const made = await ASK.enroll(publicKey).catch((error) => giveUp(path, state, error));
+  const credential = credentialJson(made);
+  try {
+    return await sendJson('POST', `${path}/complete`, { state, credential, name });
+  } catch (error) {
+    if (ORPHANS.has(error.code)) await forget(publicKey.rp.id, credential.id);
+    if (!(error.code in PLAIN)) throw error;
+    throw new Refusal(`${PLAIN[error.code]} (${error.message})`, error);
+  }
+}
+
+/** Reports that the browser made no credential. @throws Refusal with the reference of the report, where there is one */
+async function giveUp(path, state, error) {
+  const report = sendJson('POST', `${path}/failed`, { state, error: error.name });
+  const { reference } = await report.catch(() => ({}));
+  throw new Refusal(error instanceof Refusal ? error.message : explain(error), { reference });
+}
+
+/** Lets the browser drop a credential that leads nowhere (WebAuthn Level 3 §5.1.10.2), where it can. */
+async function forget(rpId, credentialId) {
+  await globalThis.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId }).catch(
+    () => {},
+  );
 }
 
 /**

@@ -28,11 +28,12 @@ export function requestOptions(json) {
 /** A credential as JSON: a `RegistrationResponseJSON` or `AuthenticationResponseJSON`. */
 export function credentialJson(credential) {
   if (typeof credential.toJSON === 'function') return credential.toJSON();
-  const { id, rawId, type, response } = credential;
+  const { id, rawId, type, response, authenticatorAttachment } = credential;
   return {
     id,
     rawId: toBase64url(rawId),
     type,
+    ...(authenticatorAttachment && { authenticatorAttachment }),
     response: {
       clientDataJSON: toBase64url(response.clientDataJSON),
       ...(response.attestationObject

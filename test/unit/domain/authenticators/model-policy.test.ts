@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decideModel, modelName } from '#domain/authenticators/model-policy.js';
+import { allowedModels, decideModel, modelName } from '#domain/authenticators/model-policy.js';
 
 const YUBIKEY_5_NFC = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 const YUBIKEY_5_FIPS = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
@@ -34,15 +34,35 @@ describe('SVC_ALLOWED_AAGUIDS', () => {
     expect(decideModel(policy, UNKNOWN)).toEqual({ allowed: true });
     expect(decideModel(policy, YUBIKEY_5_NFC)).toEqual({
       allowed: false,
-      reason: `This model of key (${YUBIKEY_5_NFC}) is not allowed here.`,
+      reason: expect.stringContaining('YubiKey 5 Series with NFC') as string,
     });
   });
 
   it.each(['fips-only', 'yubikey-5'] as const)('%s refuses a key that names no model', (kind) => {
     expect(decideModel({ kind }, null)).toEqual({
       allowed: false,
-      reason: "The key's certificate does not name its model.",
+      reason: expect.any(String) as string,
     });
+  });
+});
+
+describe('10.24 allowedModels', () => {
+  it('names no model where every one will do', () => {
+    expect(allowedModels({ kind: 'any' }).names).toEqual([]);
+  });
+
+  it.each(['fips-only', 'yubikey-5'] as const)('names each model of %s once, sorted', (kind) => {
+    const { names } = allowedModels({ kind });
+    expect(names.length).toBeGreaterThan(2);
+    expect(names).toEqual([...new Set(names)].toSorted());
+    expect(names.every((name) => name.startsWith('YubiKey 5'))).toBe(true);
+  });
+
+  it('names the models of a list, and by its AAGUID one that is in no table', () => {
+    const aaguids = new Set([YUBIKEY_5_NFC, UNKNOWN]);
+    const { summary, names } = allowedModels({ kind: 'list', aaguids });
+    expect(names).toEqual([UNKNOWN, 'YubiKey 5 Series with NFC']);
+    expect(summary).toContain('YubiKey 5 Series with NFC');
   });
 });
 

@@ -1,0 +1,29 @@
+import type { RefusedEnrollment } from '#domain/users/refused-enrollments.service.js';
+
+/** What the errors of `navigator.credentials.create()` mean (WebAuthn §5.1.3, step 21 and following). */
+const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([
+  [
+    'NotAllowedError',
+    { code: 'not_completed', reason: 'It was cancelled, took too long, or no key could answer.' },
+  ],
+  ['AbortError', { code: 'not_completed', reason: 'The browser stopped waiting for the key.' }],
+  [
+    'InvalidStateError',
+    { code: 'already_on_key', reason: 'The key holds a credential of this account already.' },
+  ],
+  ['NotSupportedError', { code: 'not_supported', reason: 'The key does not know ES256.' }],
+  [
+    'ConstraintError',
+    { code: 'not_supported', reason: 'The key cannot do what was asked, such as check a PIN.' },
+  ],
+  [
+    'SecurityError',
+    { code: 'wrong_address', reason: 'The page was opened at an address without security keys.' },
+  ],
+]);
+
+/** Reads what a browser reports of an enrollment, by the name of the error alone: the text is the client's. */
+export function browserRefusal(errorName: string): RefusedEnrollment {
+  const meaning = MEANINGS.get(errorName);
+  return meaning ?? { code: 'browser_failed', reason: 'The browser could not use the key.' };
+}
