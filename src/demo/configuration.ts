@@ -60,7 +60,8 @@ export function demoConfiguration(
     SVC_IDP_DEMO_ISSUER: provider.issuer,
     SVC_IDP_DEMO_CLIENT_ID: provider.clientId,
     SVC_IDP_DEMO_CLIENT_SECRET: provider.clientSecret,
-    RUST_LOG: 'warn,token-signing=error', // that its keys are the database's own is as it should be
+    // Expected here: keys that the database keeps, and the refusals that the walk provokes.
+    RUST_LOG: 'warn,token-signing=error,errors=error',
     ...environment,
     SVC_LISTEN_ADDR: `${host}:${port}`,
   });

@@ -5,6 +5,7 @@ import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { Provider, type Configuration } from 'oidc-provider';
 import { parseEmailAddress } from '#domain/users/email-address.js';
 import { ForgetfulStore, MemoryStore } from './identity-provider-store.js';
+import { messagePage, PAGE_HEADERS, signInPage } from './identity-provider-pages.js';
 import { listenOnLoopback, stopServer } from './loopback-server.js';
 
 /** The one client of the demo's identity provider, and where it listens. */
@@ -97,8 +98,9 @@ async function configuration(
       return grant;
     },
     renderError: (ctx, { error }) => {
-      ctx.type = 'text/plain';
-      ctx.body = `The demo's identity provider refused the request: ${error}\n`;
+      ctx.type = 'html';
+      ctx.set(PAGE_HEADERS);
+      ctx.body = messagePage(`The request was refused: ${error}.`);
     },
   };
 }
@@ -122,29 +124,6 @@ function claimsOf(email: string) {
 
 const SIGN_IN = '/sign-in/';
 
-const page = (problem: string): string => `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <meta name="viewport" content="width=device-width" />
-    <meta name="color-scheme" content="light dark" />
-    <title>Demo identity provider</title>
-  </head>
-  <body>
-    <main>
-      <h1>Demo identity provider</h1>
-      <p>It stands in for your company's: it asks no password and believes any address.</p>
-      <form method="post">
-        <p><label for="email">E-mail</label></p>
-        <p><input id="email" name="email" type="email" required autofocus autocomplete="email" /></p>
-        <p role="alert">${problem}</p>
-        <p><button type="submit">Sign in</button></p>
-      </form>
-    </main>
-  </body>
-</html>
-`;
-
 function serve(
   server: Server,
   provider: Provider,
@@ -157,8 +136,8 @@ function serve(
     const isSignIn = req.url?.startsWith(SIGN_IN) === true;
     const answered = isSignIn ? signIn(provider, people, req, res) : protocol(req, res);
     answered.catch(() => {
-      res.writeHead(400, { 'content-type': 'text/plain' });
-      res.end('This sign-in has expired. Go back and start again.\n');
+      res.writeHead(400, { 'content-type': 'text/html; charset=utf-8', ...PAGE_HEADERS });
+      res.end(messagePage('This sign-in has expired. Go back and start again.'));
     });
   });
 }
@@ -186,8 +165,7 @@ async function signIn(
 function show(res: ServerResponse, status: number, problem: string): void {
   res.writeHead(status, {
     'content-type': 'text/html; charset=utf-8',
-    'content-security-policy': "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
-    'cache-control': 'no-store',
+    ...PAGE_HEADERS,
   });
-  res.end(page(problem));
+  res.end(signInPage(problem));
 }

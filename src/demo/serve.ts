@@ -67,7 +67,7 @@ export async function serveDemo(
     hosts: ['127.0.0.1', '::1'], // `localhost` is ::1 to some browsers, which must not meet another program there
     timeouts: EDGE_TIMEOUTS,
     trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
-    pageScripts: ['/demo/software-key.js'],
+    pageScripts: ['/static/demo/software-key.js'],
     modules: [BrowserKeyModule.forRoot(browserKey)],
   });
   keep({ identityProviderPort: provider.port }); // not before the database is known to be the demo's

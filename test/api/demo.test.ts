@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { stat, writeFile } from 'node:fs/promises';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import { listenOnLoopback, stopServer } from '../../src/demo/loopback-server.js'
 import { SoftwareKey } from '../../src/demo/software-key.js';
 import { startBrowser, visit } from '../support/browser.js';
 import { addChromiumKey } from '../support/chromium-key.js';
-import { Client } from '../support/client.js';
+import { Client, newAddress } from '../support/client.js';
 import { createTestDatabase } from '../support/database.js';
 import { run, start, type EntryPoint } from '../support/entry-point.js';
 import { freePort } from '../support/free-port.js';
@@ -41,11 +42,9 @@ const URL_TO_OPEN = /^ +(http:\/\/localhost:\d+)$/m;
 
 let cwd: string;
 
-/** What a demo says on standard error, but for what its walk is refused: limits, and a session that was ended. */
+/** The lines a demo prints on standard error: 10.30 wants none. */
 function complaintsOf(stderr: string): string[] {
-  return stderr
-    .split('\n')
-    .filter((line) => line !== '' && !/"code":"(?:rate_limited|unauthenticated)"/.test(line));
+  return stderr.split('\n').filter((line) => line !== '');
 }
 
 async function makeDirectory(): Promise<void> {
@@ -77,7 +76,24 @@ async function production(issuer: string) {
   return { baseUrl, environment };
 }
 
+/** A transcript with what differs from run to run masked. */
+function withoutChance(transcript: string): string[] {
+  return transcript
+    .replaceAll(/demo-[0-9a-f]{8}/g, 'demo-*')
+    .replaceAll(/SHA256:[\w+/]+/g, 'SHA256:*')
+    .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '*')
+    .replaceAll(/\b[A-Z]{4}-[A-Z]{4}\b/g, '*')
+    .replaceAll(/\b\d{10,}\b|\d+\.\d{1,3} s|\b28\d{3}\b/g, '*')
+    .replace(/, which sshd takes/, '')
+    .replace(/, (?:refused by sshd after \*|no sshd here to ask)/, '')
+    .split('\n')
+    .filter((line) => line !== '');
+}
+
 describe('the walk of the demo', () => {
+  /** The transcript of a run that was told to people. */
+  let printed = '';
+
   beforeAll(makeDirectory);
   afterAll(() => removeDirectory(cwd));
 
@@ -134,9 +150,16 @@ describe('the walk of the demo', () => {
     expect(told.map((line) => / (?<n>\d+)\. (?<name>.*) — ./.exec(line)?.groups)).toEqual(
       STEPS.map((name, index) => ({ n: String(index + 1), name })),
     );
+    printed = stdout;
     expect(stdout).toContain('10 of 10 steps held.');
     expect(stdout).not.toMatch(URL_TO_OPEN);
     expect(status).toBe(0);
+  });
+
+  it('10.30 prints what the README shows', async () => {
+    const readme = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
+    const [, shown = ''] = /```\n(The svc demo:[^]*?)```/.exec(readme) ?? [];
+    expect(withoutChance(printed)).toEqual(withoutChance(shown.split('\nNow ')[0] ?? ''));
   });
 
   it('keeps its secrets to itself', async () => {
@@ -258,6 +281,31 @@ describe('the demo, serving', () => {
     expect(await isOpen('127.0.0.2')).toBe(false); // all addresses would be this one too
   });
 
+  it('10.30 loads each of its pages and all they need in 9 quick tries', async () => {
+    for (const path of ['/', '/login', '/keys', '/enroll', '/device']) {
+      const headers = { 'x-forwarded-for': newAddress() };
+      for (let tries = 0; tries < 9; tries += 1) {
+        const answer = await new Client(baseUrl).get(path, { headers });
+        expect([path, answer.status]).not.toEqual([path, 429]);
+        const needed = [...answer.text.matchAll(/(?:src|href)="(\/[^"]*\.(?:js|css|svg))"/g)];
+        for (const [, file = ''] of needed) {
+          const got = await new Client(baseUrl).get(file, { headers });
+          expect([file, got.status]).toEqual([file, 200]);
+        }
+      }
+    }
+  });
+
+  it('10.30 styles the pages of its provider, under a policy that takes no other style', async () => {
+    const start = await new Client(baseUrl).get('/login?provider=demo');
+    const page = await fetch(start.headers.get('location') ?? '');
+    const text = await page.text();
+    const [, style = ''] = /<style>([^]*)<\/style>/.exec(text) ?? [];
+    const hash = createHash('sha256').update(style).digest('base64');
+    expect(style).toContain('font');
+    expect(page.headers.get('content-security-policy')).toContain(`style-src 'sha256-${hash}'`);
+  });
+
   it('accepts an outside software key whose root it was given, and no other', async () => {
     const owner = new Client(baseUrl);
     await owner.signIn('outside@example.com');
@@ -374,7 +422,7 @@ describe('the demo and production', () => {
         environment: { ...environment, SVC_DATABASE_URL: database.url },
       });
       await service.answers(`${baseUrl}/health/ready`);
-      expect((await fetch(`${baseUrl}/demo/software-key.js`)).status).toBe(404);
+      expect((await fetch(`${baseUrl}/static/demo/software-key.js`)).status).toBe(404);
       expect(await (await fetch(`${baseUrl}/login`)).text()).not.toContain('software-key');
       expect(await service.stop()).toMatchObject({ status: 0 });
 

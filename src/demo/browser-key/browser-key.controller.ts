@@ -8,14 +8,14 @@ import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 
 /** The script that stands in for `navigator.credentials`, and the key that answers it. */
-@Controller('demo')
+@Controller()
 @Public()
 export class BrowserKeyController {
   readonly #files = readStaticFiles(new URL('../static/', import.meta.url));
 
   constructor(private readonly key: BrowserKey) {}
 
-  @Get(':name')
+  @Get('static/demo/:name')
   read(@Param('name') name: string, @Res() response: Response): void {
     const file = this.#files.get(name);
     if (!file) throw new DomainError('not_found', 'There is nothing here.');
@@ -23,14 +23,14 @@ export class BrowserKeyController {
   }
 
   /** Our own pages alone may use the key, as if it were plugged in. */
-  @Post('software-key/create')
+  @Post('demo/software-key/create')
   @Access({ session: 'none', origin: 'strict' })
   @HttpCode(200)
   create(@Body({ schema: CREATE_OPTIONS }) options: CreateOptions) {
     return this.key.create(options);
   }
 
-  @Post('software-key/get')
+  @Post('demo/software-key/get')
   @Access({ session: 'none', origin: 'strict' })
   @HttpCode(200)
   get(@Body({ schema: GET_OPTIONS }) options: GetOptions) {

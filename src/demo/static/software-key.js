@@ -1,7 +1,7 @@
 // The demo's software key in the place of `navigator.credentials`, for as long as the choice on the page is on. Served by
 // the demo alone.
 
-import { sendJson } from '../static/api.js';
+import { sendJson } from '../api.js';
 
 /** Where this browser keeps the choice; on unless it says `off`. */
 const CHOICE = 'demo-software-key';
@@ -38,7 +38,7 @@ function toBase64url(bytes) {
 
 /** Puts the choice above the page. */
 function showChoice() {
-  const style = element('link', { rel: 'stylesheet', href: '/demo/software-key.css' });
+  const style = element('link', { rel: 'stylesheet', href: '/static/demo/software-key.css' });
   document.head.append(style);
 
   const box = element('input', { type: 'checkbox', checked: isOn() });

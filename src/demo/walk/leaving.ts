@@ -34,7 +34,8 @@ export async function provisionColleague(context: WalkContext): Promise<StepResu
     made,
   );
   const body = { schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'], userName: email };
-  const user = read(await walker.sendWith(token.token, 'POST', '/scim/v2/Users', body), USER);
+  const provisioner = new Walker(walker.baseUrl, '192.0.2.9');
+  const user = read(await provisioner.sendWith(token.token, 'POST', '/scim/v2/Users', body), USER);
 
   const colleague = new Walker(walker.baseUrl, '192.0.2.7');
   const query = new URLSearchParams({ provider, login_hint: email });

@@ -4,7 +4,7 @@ import { createLocalJWKSet, jwtVerify } from 'jose';
 import { z } from 'zod';
 import type { GetOptions } from '../software-key.js';
 import type { StepResult, WalkContext } from './walk.js';
-import { read, unexpected } from './walker.js';
+import { read, unexpected, Walker } from './walker.js';
 
 /** Where the demo's application is sent back to: nothing listens there, the walk reads the address alone. */
 const CALLBACK = 'http://127.0.0.1/callback';
@@ -19,7 +19,8 @@ const REQUEST = z.object({ state: z.string(), publicKey: z.custom<GetOptions>() 
 
 /** An application registers itself, asks, is agreed to, and gets an ID token that says a security key was touched. */
 export async function signInToApplication({ walker, email }: WalkContext): Promise<StepResult> {
-  const { client_id: clientId } = await walker.postFor(
+  const application = new Walker(walker.baseUrl, '192.0.2.6');
+  const { client_id: clientId } = await application.postFor(
     '/oauth/register',
     {
       client_name: 'An application of the demo',
@@ -48,7 +49,7 @@ export async function signInToApplication({ walker, email }: WalkContext): Promi
   const arrived = await walker.goUntil(agreed.redirect_to, CALLBACK);
   if (!(arrived instanceof URL)) throw unexpected(arrived);
 
-  const tokens = await walker.sendForm(
+  const tokens = await application.sendForm(
     '/oauth/token',
     {
       grant_type: 'authorization_code',
@@ -86,7 +87,8 @@ const TOKEN = z.object({ access_token: z.string(), scope: z.string(), expires_in
 
 /** The command line asks for a code, a person approves it with a touch, and its token opens the API of the keys. */
 export async function approveCommandLine({ walker, key }: WalkContext): Promise<StepResult> {
-  const device = await walker.sendForm(
+  const commandLine = new Walker(walker.baseUrl, '192.0.2.8');
+  const device = await commandLine.sendForm(
     '/oauth/device',
     { client_id: 'svc-cli', scope: 'svc:credentials' },
     DEVICE,
@@ -98,13 +100,13 @@ export async function approveCommandLine({ walker, key }: WalkContext): Promise<
   if (approval.status !== 200) throw unexpected(approval);
 
   await delay(device.interval * 1000); // as a device that polls
-  const token = await walker.sendForm(
+  const token = await commandLine.sendForm(
     '/oauth/token',
     { grant_type: DEVICE_GRANT, client_id: 'svc-cli', device_code: device.device_code },
     TOKEN,
   );
   const keys = z.object({ keys: z.array(z.object({ name: z.string() })) });
-  const listed = await walker.getWith(token.access_token, '/v1/keys', keys);
+  const listed = await commandLine.getWith(token.access_token, '/v1/keys', keys);
   if (listed.keys.length !== 1) throw new Error('the token of the command line opens nothing');
   return {
     line: `${device.user_code} approved with a touch; svc-cli may use ${token.scope} for ${token.expires_in} s`,

@@ -54,7 +54,7 @@ export function newWalk(
   provider: string | undefined,
 ): WalkContext {
   const email = `ada.lovelace@demo-${randomBytes(4).toString('hex')}.example`;
-  return { walker: new Walker(baseUrl), email, key, provider };
+  return { walker: new Walker(baseUrl, '192.0.2.5'), email, key, provider };
 }
 
 const KEY = z.object({

@@ -88,7 +88,7 @@ export class Walker {
 
   /** Reads a file. */
   async download(path: string): Promise<Uint8Array> {
-    const response = await fetch(new URL(path, this.baseUrl));
+    const response = await fetch(new URL(path, this.baseUrl), { headers: this.#from() });
     if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
     return new Uint8Array(await response.arrayBuffer());
   }
@@ -137,14 +137,17 @@ export class Walker {
     type: string | undefined,
     extra: Readonly<Record<string, string>>,
   ): Headers {
-    const headers = new Headers(extra);
-    if (this.address !== undefined) headers.set('x-forwarded-for', this.address);
+    const headers = new Headers({ ...this.#from(), ...extra });
     const cookies = [...this.#jar(url)].map(([name, { value }]) => [name, value]);
     if (cookies.length > 0 && !headers.has('authorization'))
       headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
     if (method === 'POST') headers.set('origin', this.baseUrl);
     if (type !== undefined) headers.set('content-type', type);
     return headers;
+  }
+
+  #from(): Record<string, string> {
+    return this.address === undefined ? {} : { 'x-forwarded-for': this.address };
   }
 
   #jar(url: URL): Map<string, Cookie> {

@@ -21,7 +21,7 @@ describe('the configuration of the demo', () => {
       database: { url: undefined, dataDir: './data-demo' },
       secrets: { root: SECRET },
       upstream: { providers: [{ slug: 'demo', issuer: PROVIDER.issuer }] },
-      log: { filter: 'warn,token-signing=error' },
+      log: { filter: 'warn,token-signing=error,errors=error' },
     });
   });
 
