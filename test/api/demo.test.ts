@@ -297,8 +297,8 @@ describe('the demo, serving', () => {
   });
 
   it('10.30 styles the pages of its provider, under a policy that takes no other style', async () => {
-    const start = await new Client(baseUrl).get('/login?provider=demo');
-    const page = await fetch(start.headers.get('location') ?? '');
+    const login = await new Client(baseUrl).get('/login?provider=demo');
+    const page = await fetch(login.headers.get('location') ?? '');
     const text = await page.text();
     const [, style = ''] = /<style>([^]*)<\/style>/.exec(text) ?? [];
     const hash = createHash('sha256').update(style).digest('base64');
