@@ -29,7 +29,7 @@ describe('certification test mode', () => {
     const client = app.client();
     for (let request = 0; request < 30; request += 1) {
       const answer = await client.post('/login/webauthn/start', {});
-      expect([answer.status, answer.headers.get('x-ratelimit-limit')]).toEqual([200, null]);
+      expect([answer.status, answer.headers.get('x-ratelimit-limit')]).toEqual([200, '20']);
     }
   });
 
@@ -309,6 +309,18 @@ describe('what waits for a login in certification test mode', () => {
       const answer = await decide(app.client(), '/certification/deny-login', codes);
       expect(answer.status).toBe(200);
       expect((await poll(codes)).json.error).toBe('access_denied');
+    });
+
+    it('10.words is found after any number of wrong codes: the lockout is lifted, too', async () => {
+      const codes = await newCodes();
+      const browser = app.client();
+      await decide(browser, '/certification/complete-login', await newCodes());
+      for (let n = 0; n < 7; n += 1) {
+        const wrong = await browser.post('/device/approve', { user_code: 'BBBB-BBBB' });
+        expect(wrong.status).toBe(404);
+      }
+      const approved = await browser.post('/device/approve', { user_code: codes.user_code });
+      expect(approved.json).toEqual({ status: 'approved' });
     });
 
     it('is shown its login page with the code, and approved by its page without a touch', async () => {

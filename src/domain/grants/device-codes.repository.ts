@@ -6,7 +6,7 @@ import { sql } from '#platform/database/sql.js';
 const SLOW_DOWN = 5;
 
 /** Wrong user codes that a person may type with less than {@link LOCK_MINUTES} between two. */
-const MOST_WRONG_TRIES = 5;
+export const MOST_WRONG_TRIES = 5;
 
 /** The minutes that whoever typed so many wrong codes waits after the last; a row that is older counts for nothing. */
 export const LOCK_MINUTES = 10;
@@ -64,8 +64,15 @@ export class DeviceCodesRepository {
    * Looks a live code up by its user code, and counts the try (RFC 8628 §5.1): one statement. The tries of a person wait for
    * one another on their row, so that of many at once no more are answered than of as many in a row. A right one clears nothing:
    * whoever guesses has right ones of their own.
+   *
+   * @param most how many wrong tries lock the person out
    */
-  async tryUserCode(tx: EntityManager, userId: string, userCode: string): Promise<UserCodeTry> {
+  async tryUserCode(
+    tx: EntityManager,
+    userId: string,
+    userCode: string,
+    most: number,
+  ): Promise<UserCodeTry> {
     const [tried] = await sql<FoundRow>(tx)`
       WITH found AS MATERIALIZED (
         SELECT id, client_id, payload,
@@ -82,7 +89,7 @@ export class DeviceCodesRepository {
                         THEN EXCLUDED.wrong_tries ELSE t.wrong_tries + EXCLUDED.wrong_tries END,
           last_at = CASE WHEN EXCLUDED.wrong_tries = 0 AND t.last_at >= now() - make_interval(mins => ${LOCK_MINUTES})
                     THEN t.last_at ELSE EXCLUDED.last_at END
-        WHERE t.wrong_tries < ${MOST_WRONG_TRIES} OR t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
+        WHERE t.wrong_tries < ${most} OR t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
         RETURNING user_id
       )
       SELECT f.id, f.client_id, f.payload, f.is_decided FROM tried LEFT JOIN found f ON true`;
