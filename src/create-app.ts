@@ -1,5 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import { ThrottlerStorage } from '@nestjs/throttler';
 import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { Config } from '#platform/config/config.js';
@@ -20,6 +21,8 @@ import { RequestsInFlight } from '#platform/http/server/requests-in-flight.servi
 import { edgeHeadersFor, responseHeaders } from '#platform/http/edge/response-headers.js';
 import { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
 import { validationPipe } from '#platform/http/validation.js';
+import type { Buckets } from '#platform/rate-limit/buckets.js';
+import { LimitHeaders } from '#platform/rate-limit/limit-headers.js';
 import { applicationLog } from '#platform/telemetry/application-log.js';
 import { rawAnswerMetrics, requestMetrics } from '#platform/telemetry/request-metrics.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
@@ -65,10 +68,11 @@ export async function createApp(
 
   const voices = app.get(ErrorVoices);
   const headersOf = edgeHeadersFor(app.get(IdentityProviders).authorizationEndpointOrigins());
+  const limits = new LimitHeaders(app.get<Buckets>(ThrottlerStorage), addressOf);
   const steps = [
     app.get(RequestsInFlight).track,
     interactionId,
-    responseHeaders(headersOf),
+    responseHeaders(headersOf, limits.set),
     log.requestLog,
     requestMetrics(app.get(ServiceMetrics)),
     requestDeadline(voices, root.timeouts),
@@ -79,6 +83,7 @@ export async function createApp(
   ];
   const unreadable = new UnreadableRequests({
     headersOf,
+    limitsOf: (address) => limits.lines(address),
     voices,
     logger,
     linger: root.timeouts.linger,

@@ -251,6 +251,7 @@ describe('the listeners alone', () => {
     const plan = { ports, hosts: [], timeouts: EDGE_TIMEOUTS };
     const listeners = new Listeners(config, plan, new RequestsInFlight());
     const unreadable = new UnreadableRequests({
+      limitsOf: () => [],
       headersOf: edgeHeadersFor([]),
       voices: new ErrorVoices({ http }, new Views({ relyingParty }, [])),
       logger: pino({ level: 'silent' }),

@@ -1,21 +1,35 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { takeOrBook, type Booking, type Bucket } from '#platform/rate-limit/bookings.js';
 import { DatabaseBuckets } from '#platform/rate-limit/database-buckets.js';
+import { Networks, SITE_RATE, siteOf } from '#platform/rate-limit/networks.js';
 import { RateLimitsRepository } from '#platform/rate-limit/rate-limits.repository.js';
+import { hitOf } from '#platform/rate-limit/client-bucket.js';
 import { TIERS, type TierName } from '#platform/rate-limit/tiers.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { count, rows } from '../support/rows.js';
 
+/** Counts its statements. */
+class CountingRepository extends RateLimitsRepository {
+  takes = 0;
+
+  override take(...parameters: Parameters<RateLimitsRepository['take']>) {
+    this.takes += 1;
+    return super.take(...parameters);
+  }
+}
+
 /** One process's view of the shared buckets. */
 class Replica {
   readonly log = new RecordingLog();
+  readonly repository = new CountingRepository();
   readonly buckets: DatabaseBuckets;
 
   private constructor(readonly dataSource: DataSource) {
-    this.buckets = new DatabaseBuckets(dataSource.manager, new RateLimitsRepository(), this.log);
+    this.buckets = new DatabaseBuckets(dataSource.manager, this.repository, this.log);
   }
 
   static async open(url: string): Promise<Replica> {
@@ -31,6 +45,11 @@ class Replica {
   ask(client: string, tier: TierName = 'authentication') {
     const { burst, interval } = TIERS[tier];
     return this.buckets.increment(client, burst * interval, burst, 0, tier);
+  }
+
+  /** A request of the Authentication tier, with a credential. */
+  take(bucket: string, holder: string) {
+    return this.buckets.take({ ...hitOf('authentication', bucket, () => holder), bucket });
   }
 
   /** How many of so many requests at once are let through. */
@@ -224,3 +243,177 @@ describe('buckets whose database is away', () => {
     await holder.release();
   });
 });
+
+describe('10.20 bookings in PostgreSQL', () => {
+  let database: TestDatabase;
+  let replicas: [Replica, Replica];
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    replicas = [await Replica.open(database.url), await Replica.open(database.url)];
+  });
+  afterAll(async () => {
+    for (const { dataSource } of replicas) await dataSource.destroy();
+    await database.drop();
+  });
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Lets time pass for a bucket, in the database and for the processes. */
+  async function pass(bucket: string, milliseconds: number): Promise<void> {
+    await replicas[0].dataSource.query(
+      `UPDATE rate_limits SET tat = tat - make_interval(secs => $2),
+         slots = ARRAY(SELECT slot - make_interval(secs => $2)
+                       FROM unnest(slots) WITH ORDINALITY AS s (slot, place) ORDER BY place)
+       WHERE bucket = $1`,
+      [bucket, milliseconds / 1000],
+    );
+    vi.advanceTimersByTime(milliseconds);
+  }
+
+  /** Takes the burst of a bucket. */
+  async function exhaust(bucket: string): Promise<void> {
+    const [one] = replicas;
+    while ((await one.take(bucket, 'first')).allowed);
+  }
+
+  it('a place that one replica told is kept by each of them, whoever asks before', async () => {
+    const [one, other] = replicas;
+    await exhaust('kept');
+    const { retryAfter } = await one.take('kept', 'patient');
+    const told = Math.ceil(retryAfter / 1000) * 1000;
+    for (let n = 0; n < 40; n += 1) {
+      for (const replica of replicas) await replica.take('kept', `impatient ${n % 3}`);
+      await pass('kept', told / 40);
+    }
+    expect((await other.take('kept', 'patient')).allowed).toBe(true);
+    expect((await one.take('kept', 'patient')).allowed).toBe(false);
+  });
+
+  it('20 at once with one credential use its place once', async () => {
+    const [one] = replicas;
+    await exhaust('once');
+    const { retryAfter } = await one.take('once', 'patient');
+    await pass('once', retryAfter);
+    const verdicts = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (replicas[n % 2] ?? one).take('once', 'patient')),
+    );
+    expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(1);
+  });
+
+  /** So many requests at once, each with a credential of its own, at one replica. */
+  function flood(bucket: string, name: string) {
+    const [one] = replicas;
+    const ask = (_: unknown, n: number) => one.take(bucket, `${name} ${n}`);
+    return Promise.all(Array.from({ length: 10_000 }, ask));
+  }
+
+  it('10,000 invented credentials at once ask the database as often as there are places, then never', async () => {
+    const [{ repository }] = replicas;
+    await exhaust('flooded');
+    const before = repository.takes;
+    await flood('flooded', 'invented');
+    const booked = repository.takes;
+    expect(booked - before).toBeLessThanOrEqual(2 * burst); // as many may be under way
+    const refusals = await flood('flooded', 'another');
+    expect(repository.takes).toBe(booked);
+    expect(refusals.some(({ allowed }) => allowed)).toBe(false);
+  });
+
+  it('10,000 invented credentials at once move no place that was told', async () => {
+    const [one, other] = replicas;
+    await exhaust('steady');
+    for (let n = 2; n < burst; n += 1) await one.take('steady', `early ${n}`);
+    const told = await one.take('steady', 'patient'); // far away, since a flood takes its time
+    await flood('steady', 'invented');
+    const again = await other.take('steady', 'patient');
+    expect(again.allowed || again.retryAfter <= told.retryAfter).toBe(true);
+    if (again.allowed) return;
+    await pass('steady', again.retryAfter);
+    expect((await other.take('steady', 'patient')).allowed).toBe(true);
+  });
+
+  it('the statement decides as the function does', async () => {
+    const [{ dataSource, repository }] = replicas;
+    const rate = TIERS.authentication;
+    const runner = dataSource.createQueryRunner();
+    await runner.startTransaction(); // whose now() stands still
+    let bucket: Bucket = { tat: 0, bookings: [] };
+    let state = 1;
+    const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+    for (let step = 0; step < 400; step += 1) {
+      const holder = `holder ${Math.floor(random() * 14)}`;
+      const {
+        tat: debt,
+        bookings,
+        ...taken
+      } = takeOrBook({ ...bucket, rate, holder, places: burst }, 0);
+      const row = await repository.take(runner.manager, 'compared', holder, rate);
+      expect({ ...row, debt: Math.round(row.debt) }).toEqual({
+        admitted: taken.allowed,
+        debt,
+        bookings: expect.toSatisfy(
+          (found: readonly Booking[]) =>
+            JSON.stringify(inOrder(found)) === JSON.stringify(inOrder(bookings)),
+        ),
+      });
+      const passed = Math.floor(random() ** 4 * 3 * interval);
+      bucket = {
+        tat: debt - passed,
+        bookings: bookings.map(({ slot, ...one }) => ({ ...one, slot: slot - passed })),
+      };
+      await runner.query(
+        `UPDATE rate_limits SET tat = tat - make_interval(secs => $1),
+           slots = ARRAY(SELECT slot - make_interval(secs => $1)
+                         FROM unnest(slots) WITH ORDINALITY AS s (slot, place) ORDER BY place)
+         WHERE bucket = 'compared'`,
+        [passed / 1000],
+      );
+    }
+    await runner.rollbackTransaction();
+    await runner.release();
+  });
+
+  it('a bucket is not deleted while it has bookings that live', async () => {
+    const [{ dataSource, repository }] = replicas;
+    const sinceDebt = (seconds: number) =>
+      dataSource.query(
+        `INSERT INTO rate_limits (bucket, tat, admitted, holders, slots)
+         VALUES ('booked', now() - make_interval(secs => $1), false, '{ada}', ARRAY[now() - make_interval(secs => $1)])
+         ON CONFLICT (bucket) DO UPDATE SET tat = excluded.tat, slots = excluded.slots`,
+        [seconds],
+      );
+    await dataSource.query('TRUNCATE rate_limits');
+    await sinceDebt(2);
+    expect(await repository.deleteExpired(dataSource.manager, 10)).toBe(0);
+    await sinceDebt(5);
+    expect(await repository.deleteExpired(dataSource.manager, 10)).toBe(1);
+  });
+
+  it('10.9 the failed attempts of a network are counted for all replicas', async () => {
+    const [one, other] = replicas;
+    const address = '2001:db8:1:2::3';
+    const networks = replicas.map(({ buckets }) => new Networks(buckets));
+    await one.dataSource.query(
+      `INSERT INTO rate_limits (bucket, tat, admitted) VALUES ($1, now() + make_interval(secs => $2), true)`,
+      [siteOf(address).bucket, (1.5 * SITE_RATE.burst * SITE_RATE.interval) / 1000],
+    );
+    expect(networks.map((network) => network.wait(address))).toEqual([0, 0]);
+    for (const network of networks) network.begin(address)(true);
+    for (const replica of [one, other]) {
+      const network = new Networks(replica.buckets);
+      while (network.wait('2001:db8:1:ffff::1') === 0) await delay(1);
+    }
+  });
+});
+
+/** Slots in whole milliseconds. */
+function inOrder(bookings: readonly Booking[]): readonly Booking[] {
+  return bookings
+    .map(({ holder, slot }) => ({ holder, slot: Math.round(slot) }))
+    .toSorted((one, other) => one.holder.localeCompare(other.holder));
+}

@@ -4,6 +4,7 @@ import accepts from 'accepts';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { requestPath } from '#platform/http/routing/request-path.js';
 import { Views } from '#platform/http/views.service.js';
+import { noteAnsweredError } from './answered-error.js';
 import { CATALOGUE } from './catalogue.js';
 import { challengeOf } from './challenge.js';
 import type { DomainError } from './domain-error.js';
@@ -39,6 +40,7 @@ export class ErrorVoices {
    */
   answer(error: DomainError, request: IncomingMessage, response: ServerResponse): void {
     const isTold = !response.headersSent && !response.destroyed;
+    noteAnsweredError(response, error.code);
     if (isTold || error.status >= 500) logError(error);
     if (!isTold) return;
     const { type, content } = this.#bodyOf(error, voiceOf(request));

@@ -1,6 +1,13 @@
 import type { IncomingMessage } from 'node:http';
-import { isIP } from 'node:net';
+import { isIP, type Socket } from 'node:net';
 import proxyAddr from 'proxy-addr';
+
+/** How many peers are known to be trusted or not. */
+const MOST_PEERS = 1000;
+
+/** Kept on the request, which asks more than once: a WeakMap of every request is work for the garbage collector. */
+const ADDRESS = Symbol('client address');
+type Resolved = IncomingMessage & { [ADDRESS]?: string };
 
 /** Tells a client's address from its request. */
 export type ClientAddressResolver = (request: IncomingMessage) => string | undefined;
@@ -12,19 +19,36 @@ export type ClientAddressResolver = (request: IncomingMessage) => string | undef
  */
 export function clientAddressResolver(trustedProxies: readonly string[]): ClientAddressResolver {
   const trusted = proxyAddr.compile([...trustedProxies]);
-  /** A request that is limited and audited asks twice, and its answer does not change. */
-  const resolved = new WeakMap<IncomingMessage, string>();
-  return (request) => {
-    const known = resolved.get(request);
+  const trustedPeers = new Map<string, boolean>();
+  /** The address at index 0 is the peer's. There are few, and each comes with many requests. */
+  const isTrusted = (address: string, index: number): boolean => {
+    if (index > 0) return trusted(address, index);
+    let known = trustedPeers.get(address);
+    if (known === undefined) {
+      if (trustedPeers.size === MOST_PEERS) trustedPeers.clear();
+      known = trusted(address, index);
+      trustedPeers.set(address, known);
+    }
+    return known;
+  };
+  return (request: Resolved) => {
+    const known = request[ADDRESS];
     if (known !== undefined) return known;
     const peer = request.socket.remoteAddress;
     if (peer === undefined) return undefined; // the peer is gone already
-    const walked = proxyAddr(request, trusted);
+    const walked = proxyAddr(request, isTrusted);
     const isClient = walked !== peer && isIP(walked) !== 0 && !trusted(walked, 0);
     const address = plain(isClient ? walked : peer);
-    resolved.set(request, address);
+    request[ADDRESS] = address;
     return address;
   };
+}
+
+/** The address at the other end of a connection, in its one spelling; undefined once it is gone. */
+export function peerAddressOf({
+  remoteAddress,
+}: Pick<Socket, 'remoteAddress'>): string | undefined {
+  return remoteAddress === undefined ? undefined : plain(remoteAddress);
 }
 
 /** The one spelling of an address: an IPv4-mapped one unmapped, a link-local one without its zone. */

@@ -1,12 +1,13 @@
 import type { Logger } from '@nestjs/common';
-import type { ThrottlerStorage } from '@nestjs/throttler';
 import type { EntityManager } from 'typeorm';
 import { reasonOf } from '#platform/database/faults.js';
-import type { Rate, Verdict } from './gcra.js';
-import { hitRecord, type HitRecord } from './hit-record.js';
+import { verdictOf, type Bucket } from './bookings.js';
+import { Buckets, type Hit } from './buckets.js';
+import type { Verdict } from './gcra.js';
 import { LocalBuckets } from './local-buckets.js';
 import type { RateLimitsRepository } from './rate-limits.repository.js';
 import { Refusals } from './refusals.js';
+import { TurnsByKey } from './turns-by-key.js';
 import { within } from './within.js';
 
 /** How long the database may take for a decision, and how often one that is away is asked again, in milliseconds. */
@@ -18,12 +19,16 @@ const CLEAR_EVERY = 60_000;
 const CLEAR_AT_ONCE = 10_000;
 
 /**
- * The buckets that all replicas share, in the database. A refusal is remembered here until it is over, so that a flood costs
- * the database nothing. While the database cannot decide, this process's own buckets do: a limit is never off.
+ * The buckets that all replicas share, in the database, with their bookings: each replica lets the holder of a booking in.
+ *
+ * A refusal is remembered here until it is over, and of one bucket no more requests ask at a time than its burst, so that a
+ * flood costs the database nothing. While the database cannot decide, this process's own buckets do, from what it said last:
+ * a limit is never off.
  */
-export class DatabaseBuckets implements ThrottlerStorage {
+export class DatabaseBuckets extends Buckets {
   readonly #local = new LocalBuckets();
   readonly #refusals = new Refusals();
+  readonly #turns = new TurnsByKey();
   #awayUntil: number | undefined;
   #clearAt = 0;
 
@@ -31,23 +36,51 @@ export class DatabaseBuckets implements ThrottlerStorage {
     private readonly manager: EntityManager,
     private readonly repository: RateLimitsRepository,
     private readonly logger: Logger,
-  ) {}
+  ) {
+    super();
+  }
 
-  async increment(
-    key: string,
-    ttl: number,
-    limit: number,
-    blockDuration: number,
-    tier: string,
-  ): Promise<HitRecord> {
-    const rate = { burst: limit, interval: ttl / limit };
+  override async take(hit: Hit): Promise<Verdict> {
+    const { bucket, rate } = hit;
+    const holder = hit.holder();
+    const refused = () => this.#refusals.of(bucket, holder, rate, performance.now());
+    return (
+      refused() ??
+      (await this.#turns.run(
+        bucket,
+        rate.burst,
+        async () =>
+          // What those before were told may have settled it.
+          refused() ?? (await this.#decide(hit, holder)) ?? this.#local.take(hit),
+      ))
+    );
+  }
+
+  override peek(hit: Hit): Verdict {
+    return this.#local.peek(hit);
+  }
+
+  override charge(hit: Hit): void {
+    this.#local.charge(hit);
+    const { bucket, rate } = hit;
+    const shareCharge = async (): Promise<void> => {
+      const debt = await this.#ask(() => this.repository.charge(this.manager, bucket, rate));
+      if (debt !== undefined) this.#local.owe(hit, performance.now() + debt);
+    };
+    void shareCharge();
+  }
+
+  /** @returns undefined where the database could not decide */
+  async #decide(hit: Hit, holder: string): Promise<Verdict | undefined> {
+    const { bucket, rate } = hit;
     const asked = performance.now();
-    const refusal = this.#refusals.of(key, asked);
-    if (refusal) return hitRecord(refusal, rate);
-    const decided = this.#mayAsk(asked) ? await this.#ask(key, rate, asked) : undefined;
-    if (!decided) return this.#local.increment(key, ttl, limit, blockDuration, tier);
-    if (!decided.allowed) this.#refusals.remember(key, decided, asked, performance.now());
-    return hitRecord(decided, rate);
+    const decided = await this.#ask(() => this.repository.take(this.manager, bucket, holder, rate));
+    if (!decided) return undefined;
+    const { admitted, debt, bookings } = decided;
+    const answered = performance.now();
+    this.#local.learn(hit, fromNow({ tat: debt, bookings }, answered));
+    if (!admitted) this.#refusals.remember(bucket, { debt, bookings }, asked, answered);
+    return verdictOf(admitted, { tat: debt, bookings }, { holder, rate }, 0);
   }
 
   /** While the database is away, one request in a while finds out whether it is back. */
@@ -58,16 +91,18 @@ export class DatabaseBuckets implements ThrottlerStorage {
     return true;
   }
 
-  /** @returns undefined where the database could not decide */
-  async #ask(key: string, rate: Rate, now: number): Promise<Verdict | undefined> {
+  /** @returns undefined where the database could not answer */
+  async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
+    const now = performance.now();
+    if (!this.#mayAsk(now)) return undefined;
     try {
-      const decided = await within(PATIENCE, this.repository.take(this.manager, key, rate));
+      const answer = await within(PATIENCE, question());
       if (this.#awayUntil !== undefined) {
         this.#awayUntil = undefined;
         this.logger.log('The database decides about rate limits again');
       }
       this.#clear(now);
-      return decided;
+      return answer;
     } catch (error) {
       if (this.#awayUntil === undefined) {
         this.logger.warn(
@@ -94,4 +129,12 @@ export class DatabaseBuckets implements ThrottlerStorage {
       deleted = await this.repository.deleteExpired(this.manager, CLEAR_AT_ONCE);
     } while (deleted === CLEAR_AT_ONCE);
   }
+}
+
+/** A bucket of the database's, whose times are relative, on this process's clock. */
+function fromNow({ tat, bookings }: Bucket, now: number): Bucket {
+  return {
+    tat: now + tat,
+    bookings: bookings.map(({ holder, slot }) => ({ holder, slot: now + slot })),
+  };
 }

@@ -1,40 +1,103 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/sql.js';
-import { longestDebt, verdict, type Rate, type Verdict } from './gcra.js';
+import { LAPSE_INTERVALS, type Booking } from './bookings.js';
+import { GRACE, longestDebt, type Rate } from './gcra.js';
+import { TIERS } from './tiers.js';
+
+/** Seconds after the end of a bucket's debt: by then each booking has lapsed. */
+const LONGEST_LAPSE = Math.max(
+  ...Object.values(TIERS).map(({ interval }) => (LAPSE_INTERVALS * interval) / 1000),
+);
+
+/** A decision of the database, and the bucket after it, in milliseconds from the moment of the decision. */
+export interface DecidedRow {
+  readonly admitted: boolean;
+  readonly debt: number;
+  /** Their slots are relative, too. */
+  readonly bookings: readonly Booking[];
+}
 
 /** Buckets that all replicas share, judged by the one clock they share: the database's. */
 @Injectable()
 export class RateLimitsRepository {
   /**
-   * Decides about one request, as `gcra` does, in one statement: the row's lock puts those of one bucket in a row, and each
-   * sees what the one before it did. A request that had to wait for the lock is judged by the time it came, which is never
-   * later than now.
+   * Decides about one request, as `takeOrBook` does, in one statement: the row's lock puts those of one bucket in a row, and
+   * each sees what the one before it did. A request that had to wait for the lock is judged by the time it came, which is
+   * never later than now.
    *
    * A refused request writes its refusal, too, since only a row that is written is returned as it is now. It moves the
    * bucket only where the server's clock was set back, and nobody could have come to owe so much.
    */
-  async take(tx: EntityManager, bucket: string, rate: Rate): Promise<Verdict> {
+  async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
+    const { burst } = rate;
     const interval = rate.interval / 1000;
     const most = longestDebt(rate) / 1000;
-    const tolerance = most - interval;
-    const [row] = await sql<{ admitted: boolean; debt: number }>(tx)`
+    const lapse = LAPSE_INTERVALS * interval;
+    const grace = GRACE / 1000;
+    const [row] = await sql<BucketRow>(tx)`
       INSERT INTO rate_limits AS known (bucket, tat, admitted)
       VALUES (${bucket}, now() + make_interval(secs => ${interval}), true)
-      ON CONFLICT (bucket) DO UPDATE SET
-        admitted = known.tat <= now() + make_interval(secs => ${tolerance}),
-        tat = CASE
-          WHEN known.tat <= now() + make_interval(secs => ${tolerance})
-            THEN greatest(known.tat, now()) + make_interval(secs => ${interval})
-          ELSE least(known.tat, now() + make_interval(secs => ${most}))
-        END
-      RETURNING admitted, 1000 * extract(epoch FROM tat - now())::double precision AS debt`;
+      ON CONFLICT (bucket) DO UPDATE SET (admitted, tat, holders, slots) = (
+        SELECT decided.admitted,
+               CASE WHEN decided.admitted THEN start + make_interval(secs => ${interval}) ELSE start END,
+               CASE WHEN kept IS NULL THEN others ELSE others || ${holder}::text END,
+               CASE WHEN kept IS NULL THEN other_slots ELSE other_slots || kept END
+        FROM (
+          SELECT live.*,
+                 start + (n + 1 - ${burst}) * make_interval(secs => ${interval}) AS slot
+          FROM (
+            SELECT greatest(now(), least(known.tat, now() + make_interval(secs => ${most}))) AS start,
+                   count(*) FILTER (WHERE holder <> ${holder})::integer AS n,
+                   coalesce(array_agg(holder) FILTER (WHERE holder <> ${holder}), '{}') AS others,
+                   coalesce(array_agg(slot) FILTER (WHERE holder <> ${holder}), '{}') AS other_slots,
+                   min(slot) FILTER (WHERE holder = ${holder}) AS own
+            FROM unnest(known.holders, known.slots) AS booking (holder, slot)
+            WHERE slot > now() - make_interval(secs => ${lapse}) AND slot <= now() + make_interval(secs => ${most})
+          ) AS live
+        ) AS queue
+        CROSS JOIN LATERAL (
+          SELECT start + make_interval(secs => ${interval}) <= now() + make_interval(secs => ${most})
+                 AND (coalesce(own <= now() + make_interval(secs => ${grace}), false)
+                      OR slot <= now() + CASE WHEN n = 0 THEN make_interval(secs => ${grace}) ELSE '0' END)
+                 AS admitted
+        ) AS decided
+        CROSS JOIN LATERAL (
+          SELECT CASE WHEN decided.admitted THEN NULL WHEN own IS NOT NULL THEN own WHEN n < ${burst} THEN slot END
+                 AS kept
+        ) AS booked
+      )
+      RETURNING admitted, 1000 * extract(epoch FROM tat - now())::double precision AS debt, holders,
+        ARRAY(SELECT 1000 * extract(epoch FROM slot - now())::double precision
+              FROM unnest(slots) WITH ORDINALITY AS booking (slot, place) ORDER BY place) AS waits`;
     if (!row) throw new Error('INSERT returned no row');
-    return verdict(row.admitted, row.debt, rate);
+    const { admitted, debt, holders, waits } = row;
+    const bookings = holders.map((of, place) => ({ holder: of, slot: waits[place] ?? 0 }));
+    return { admitted, debt, bookings };
   }
 
   /**
-   * Deletes buckets that are out of debt, which are as good as new ones.
+   * Counts a request that was let through without asking, up to the burst: what is beyond is forgiven.
+   *
+   * @returns the debt after it, in milliseconds
+   */
+  async charge(tx: EntityManager, bucket: string, rate: Rate): Promise<number> {
+    const interval = rate.interval / 1000;
+    const most = longestDebt(rate) / 1000;
+    const [row] = await sql<{ debt: number }>(tx)`
+      INSERT INTO rate_limits AS known (bucket, tat, admitted)
+      VALUES (${bucket}, now() + make_interval(secs => ${interval}), true)
+      ON CONFLICT (bucket) DO UPDATE SET
+        tat = least(greatest(known.tat, now()) + make_interval(secs => ${interval}),
+                    now() + make_interval(secs => ${most}))
+      RETURNING 1000 * extract(epoch FROM tat - now())::double precision AS debt`;
+    if (!row) throw new Error('INSERT returned no row');
+    return row.debt;
+  }
+
+  /**
+   * Deletes buckets that are out of debt, which are as good as new ones. No booking is for later than the debt, and each lapses
+   * soon after.
    *
    * @param most how many at once
    * @returns how many there were
@@ -43,11 +106,20 @@ export class RateLimitsRepository {
     // Who is waited for by nobody: two replicas may clear up at once, and no client waits for either.
     const [row] = await sql<{ deleted: number }>(tx)`
       WITH expired AS (
-        SELECT bucket FROM rate_limits WHERE tat < now() LIMIT ${most} FOR UPDATE SKIP LOCKED
+        SELECT bucket FROM rate_limits
+        WHERE tat < now() AND (slots = '{}' OR tat < now() - make_interval(secs => ${LONGEST_LAPSE}))
+        LIMIT ${most} FOR UPDATE SKIP LOCKED
       ), deleted AS (
         DELETE FROM rate_limits USING expired WHERE rate_limits.bucket = expired.bucket RETURNING 1
       )
       SELECT count(*)::integer AS deleted FROM deleted`;
     return row?.deleted ?? 0;
   }
+}
+
+interface BucketRow {
+  readonly admitted: boolean;
+  readonly debt: number;
+  readonly holders: readonly string[];
+  readonly waits: readonly number[];
 }

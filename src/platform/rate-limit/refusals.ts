@@ -1,43 +1,67 @@
-import type { Verdict } from './gcra.js';
+import type { Booking } from './bookings.js';
+import { GRACE, type Rate, type Verdict } from './gcra.js';
 import { ShortMemory } from './short-memory.js';
-import { TIERS } from './tiers.js';
+import { LONGEST_STATE } from './tiers.js';
 
 /** Beyond this many the rest is not remembered: the database refuses them again. */
 const MOST = 100_000;
 
-/** A refusal lasts no longer than until the next token. */
-const LONGEST = Math.max(...Object.values(TIERS).map(({ interval }) => interval));
+/**
+ * How long, in milliseconds, a client without a booking is refused without asking, when all places are held. A place that was
+ * booked meanwhile at another replica is not due before: a client is never told less than a second.
+ */
+const HOLD = 990;
 
-/** A moment between these two lets the next request through: as early, and as late, as it may have been. */
-interface Refusal {
-  readonly earliest: number;
-  readonly latest: number;
+/** The bucket as the database left it, in milliseconds from the moment of its decision. */
+export interface RefusedBucket {
+  readonly debt: number;
+  /** Their slots are relative, too. */
+  readonly bookings: readonly Booking[];
+}
+
+/** Between these two moments the database decided. */
+interface Refusal extends RefusedBucket {
+  readonly asked: number;
+  readonly answered: number;
 }
 
 /**
- * What the database refused, until it would refuse it no more.
+ * What the database refused, until it might decide otherwise: a client whose booking is not due yet, and every client without
+ * a booking while all places are held.
  *
- * It decided somewhere between the question and its answer. Counted from the question, a refusal ends here no later than
- * there: nobody who waited as long as they were told, by whichever replica, is refused from memory. Counted from the
- * answer, a wait that is promised is long enough.
+ * The database decided somewhere between the question and its answer. Counted from the question, a refusal ends here no later
+ * than there: no client that waited as long as any replica said is refused from memory. Counted from the answer, a wait that
+ * is promised is long enough.
  */
 export class Refusals {
-  readonly #known = new ShortMemory(LONGEST, () => new Map<string, Refusal>());
+  readonly #known = new ShortMemory(LONGEST_STATE, () => new Map<string, Refusal>());
 
-  /** The refusal of a bucket that still holds. */
-  of(bucket: string, now: number): Verdict | undefined {
+  /** The refusal of a holder that certainly still holds. */
+  of(bucket: string, holder: string, rate: Rate, now: number): Verdict | undefined {
     const known = this.#known.get(bucket, now);
-    if (!known || now >= known.earliest) return undefined;
-    return { allowed: false, remaining: 0, retryAfter: known.latest - now };
+    if (!known) return undefined;
+    const { asked, answered, debt, bookings } = known;
+    const own = bookings.find((booking) => booking.holder === holder);
+    if (own) {
+      return now < asked + own.slot - GRACE ? refusal(answered + own.slot - now) : undefined;
+    }
+    const { burst, interval } = rate;
+    if (bookings.length < burst) return undefined; // it may book
+    const first = Math.min(...bookings.map(({ slot }) => slot));
+    if (now >= asked + Math.max(first - GRACE, HOLD)) return undefined;
+    return refusal(answered + debt + (bookings.length + 1 - burst) * interval - now);
   }
 
   /**
    * @param asked when the database was asked
    * @param answered when it had answered
    */
-  remember(bucket: string, { retryAfter }: Verdict, asked: number, answered: number): void {
-    if (this.#known.size >= MOST) return;
-    const refusal = { earliest: asked + retryAfter, latest: answered + retryAfter };
-    this.#known.set(bucket, refusal, answered);
+  remember(bucket: string, refused: RefusedBucket, asked: number, answered: number): void {
+    if (this.#known.size >= MOST && this.#known.get(bucket, answered) === undefined) return;
+    this.#known.set(bucket, { ...refused, asked, answered }, answered);
   }
+}
+
+function refusal(retryAfter: number): Verdict {
+  return { allowed: false, remaining: 0, retryAfter: Math.max(1, retryAfter) };
 }

@@ -1,16 +1,30 @@
 import { Injectable, type ExecutionContext } from '@nestjs/common';
-import { ThrottlerGuard, normalizeIp } from '@nestjs/throttler';
+import { Reflector } from '@nestjs/core';
+import {
+  InjectThrottlerOptions,
+  InjectThrottlerStorage,
+  ThrottlerGuard,
+  type ThrottlerModuleOptions,
+} from '@nestjs/throttler';
 import type { Request, Response } from 'express';
+import { answeredErrorOf } from '#platform/errors/answered-error.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { clientAddressOf } from '#platform/http/client-origin.js';
 import { FallbackController } from '#platform/http/routing/fallback.controller.js';
 import { requestPath } from '#platform/http/routing/request-path.js';
-import { keepHeader } from '#platform/http/edge/response-headers.js';
-import { TIERS, tierOf, type TierName } from './tiers.js';
+import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { Buckets, type Hit } from './buckets.js';
+import { hitOf } from './client-bucket.js';
+import { holderOf } from './credential.js';
+import { isFailedAttempt } from './failed-attempt.js';
+import type { Verdict } from './gcra.js';
+import { noteLimit } from './limit-headers.js';
+import { Networks } from './networks.js';
+import { tierOf, type TierName } from './tiers.js';
 
 /**
  * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;
- * one of IPv6 is its /64, since that is what a single subscriber has.
+ * one of IPv6 is its /64, since that is what a single subscriber has. Those of one /48 share a bucket of their failed attempts.
  *
  * `@nestjs/throttler` would count in every tier it knows, one after the other; here one tier holds for a route.
  */
@@ -18,6 +32,17 @@ import { TIERS, tierOf, type TierName } from './tiers.js';
 export class TierGuard extends ThrottlerGuard {
   /** By method and template: as many as there are routes. */
   readonly #tiers = new Map<string, TierName | 'unlimited'>();
+  readonly #networks: Networks;
+
+  constructor(
+    @InjectThrottlerOptions() options: ThrottlerModuleOptions,
+    @InjectThrottlerStorage() private readonly buckets: Buckets,
+    reflector: Reflector,
+    private readonly cookies: SessionCookies,
+  ) {
+    super(options, buckets, reflector);
+    this.#networks = new Networks(buckets);
+  }
 
   override async canActivate(context: ExecutionContext): Promise<boolean> {
     if (this.commonOptions.skipIf?.(context)) return true;
@@ -27,7 +52,7 @@ export class TierGuard extends ThrottlerGuard {
     const tier = isUnmatched
       ? (tierOf(request.method, requestPath(request)) ?? 'unlimited')
       : this.#tierOfRoute(request);
-    if (tier !== 'unlimited') await this.#take(tier, request, http.getResponse<Response>());
+    if (tier !== 'unlimited') await this.#hold(tier, request, http.getResponse<Response>());
     return true;
   }
 
@@ -43,25 +68,43 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   /** @throws DomainError rate_limited */
-  async #take(tier: TierName, request: Request, response: Response): Promise<void> {
-    const { burst, interval } = TIERS[tier];
-    const bucket = `${tier} ${client(request)}`;
-    const hit = await this.storageService.increment(bucket, burst * interval, burst, 0, tier);
-    keepHeader(response, 'x-ratelimit-limit', String(burst));
-    keepHeader(response, 'x-ratelimit-remaining', String(burst - hit.totalHits));
-    if (!hit.isBlocked) return;
-    const retryAfter = hit.timeToBlockExpire;
-    response.setHeader('x-ratelimit-after', retryAfter);
-    throw new DomainError(
-      'rate_limited',
-      `Too many requests from this address. Try again in ${retryAfter} s.`,
-      { retryAfter },
+  async #hold(tier: TierName, request: Request, response: Response): Promise<void> {
+    const address = clientAddressOf(request);
+    const hit = hitOf(tier, address, () =>
+      holderOf(request.headers.authorization ?? this.cookies.token(request)),
     );
+    const isAttempt = tier === 'authentication' && address !== undefined;
+    const { allowed, remaining, retryAfter } =
+      (isAttempt ? this.#refusalOfNetwork(address, hit) : undefined) ??
+      (await this.buckets.take(hit));
+    noteLimit(response, { tier, remaining });
+    if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
+    if (isAttempt) this.#countFailure(address, request, response);
+  }
+
+  /** The refusal where the network of a client failed too often: until its own bucket has room, too. */
+  #refusalOfNetwork(address: string, hit: Hit): Verdict | undefined {
+    const wait = this.#networks.wait(address);
+    if (wait === 0) return undefined;
+    const own = this.buckets.peek(hit);
+    return { ...own, allowed: false, retryAfter: Math.max(wait, own.retryAfter) };
+  }
+
+  #countFailure(address: string, request: Request, response: Response): void {
+    const done = this.#networks.begin(address);
+    response.once('close', () => {
+      const { statusCode: status } = response;
+      const error = answeredErrorOf(response);
+      const { method } = request;
+      done(isFailedAttempt({ method, path: requestPath(request), status, error }));
+    });
   }
 }
 
-/** Who is limited. Those whose address is gone with their connection share one bucket. */
-function client(request: Request): string {
-  const address = clientAddressOf(request);
-  return address === undefined ? 'unknown' : normalizeIp(address);
+function refused(retryAfter: number): DomainError {
+  return new DomainError(
+    'rate_limited',
+    `Too many requests from this address. Try again in ${retryAfter} s.`,
+    { retryAfter },
+  );
 }

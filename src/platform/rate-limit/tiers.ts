@@ -1,4 +1,5 @@
 import { RouteTable } from '#platform/http/routing/route-table.js';
+import { LAPSE_INTERVALS } from './bookings.js';
 import { longestDebt, type Rate } from './gcra.js';
 
 /** The tiers, fixed by the requirements. A client has one bucket in each. */
@@ -11,8 +12,10 @@ export const TIERS = {
 /** The name of a tier. */
 export type TierName = keyof typeof TIERS;
 
-/** Milliseconds after which the bucket of any tier is as good as new. */
-export const LONGEST_DEBT = Math.max(...Object.values(TIERS).map(longestDebt));
+/** Milliseconds after which the bucket of any tier is as good as new, and has no bookings: none is for later than its debt. */
+export const LONGEST_STATE = Math.max(
+  ...Object.values(TIERS).map((rate) => longestDebt(rate) + LAPSE_INTERVALS * rate.interval),
+);
 
 /** Which tier holds where. A row that begins with a method holds for that method alone. */
 const ROUTES = new RouteTable<TierName | 'unlimited'>([

@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { ErrorOut, KoaContextWithOIDC, Provider, errors } from 'oidc-provider';
+import { noteAnsweredError } from '#platform/errors/answered-error.js';
 import { asDomainError } from '#platform/errors/as-domain-error.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { logError } from '#platform/errors/error-log.js';
@@ -86,8 +87,9 @@ export class ErrorAnswers {
     for (const event of CLIENT_ERRORS) {
       provider.on(
         event as 'grant.error',
-        (_ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) => {
+        (ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) => {
           const { error: code, error_description: description, error_detail: detail } = error;
+          noteAnsweredError(ctx.res, code);
           this.#logger.warn(
             `${event.replace('.error', '')}: ${code}: ${detail ?? description ?? ''}`,
           );

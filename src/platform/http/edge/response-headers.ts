@@ -46,11 +46,18 @@ export function keepHeader(response: Keeper, name: string, value: string): void 
   (response[KEPT] ??= []).push([name, value]);
 }
 
+/** Sets headers that depend on how the request was answered. */
+export type LateHeaders = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+) => void;
+
 /**
  * Writes the headers of every response at `writeHead`, the last moment there is, so that no later layer can lose or change
  * them.
  */
-export function responseHeaders(headersOf: EdgeHeaders): EdgeStep {
+export function responseHeaders(headersOf: EdgeHeaders, setLate: LateHeaders): EdgeStep {
   return (request, response: Keeper, next) => {
     const lines = headersOf({ path: requestPath(request), encrypted: isEncrypted(request) });
     const writeHead = response.writeHead.bind(response);
@@ -59,6 +66,7 @@ export function responseHeaders(headersOf: EdgeHeaders): EdgeStep {
       setAll(response, rest.at(-1));
       for (const [name, value] of lines) response.setHeader(name, value);
       for (const [name, value] of response[KEPT] ?? []) response.setHeader(name, value);
+      setLate(request, response, status);
       return message === undefined ? writeHead(status) : writeHead(status, message);
     };
     next();

@@ -6,6 +6,7 @@ import { newUuid } from '#platform/crypto/random.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorVoices } from '#platform/errors/error-voices.service.js';
+import { peerAddressOf } from '#platform/http/client-address.js';
 import { INTERACTION_ID } from '#platform/http/edge/interaction-id.js';
 import { swallowLateWrites } from '#platform/http/edge/late-writes.js';
 import { closeLingeringly } from '#platform/http/edge/lingering-close.js';
@@ -29,6 +30,8 @@ const FAULTS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 /** What answers need to be ours where no request came to be. */
 export interface UnreadableRequestsOptions {
   readonly headersOf: EdgeHeaders;
+  /** The headers about the limit of a client, by its address. */
+  readonly limitsOf: (address: string | undefined) => readonly HeaderLine[];
   readonly voices: ErrorVoices;
   /** Takes the lines of the target `http`. */
   readonly logger: Logger;
@@ -115,10 +118,11 @@ export class UnreadableRequests {
       socket.destroy();
       return;
     }
-    const { headersOf, linger, logger, onRawAnswer } = this.options;
+    const { headersOf, limitsOf, linger, logger, onRawAnswer } = this.options;
     const interactionId = newUuid();
     const headers = [
       ...headersOf({ path: NO_PATH, encrypted: isEncrypted({ socket }) }),
+      ...limitsOf(peerAddressOf(socket)),
       [INTERACTION_ID, interactionId] as const,
       ...special,
     ];

@@ -1,0 +1,125 @@
+import { ThrottlerStorage } from '@nestjs/throttler';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Buckets } from '#platform/rate-limit/buckets.js';
+import { siteOf } from '#platform/rate-limit/networks.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
+import { CALLBACK } from '../support/oauth-flow.js';
+
+describe('the failed attempts of an IPv6 /48', () => {
+  let app: TestApp;
+  let buckets: Buckets;
+  beforeAll(async () => {
+    app = await startTestApp();
+    buckets = app.nest.get<Buckets>(ThrottlerStorage);
+  });
+  afterAll(() => app.close());
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  let sites = 0;
+  /** An address of a site that no other test uses. */
+  const newSite = () => `2001:db8:${(sites += 1).toString(16)}:1::1`;
+  const client = (address: string) => Object.assign(app.client(), { address });
+
+  const register = (address: string) =>
+    client(address).post('/oauth/register', {
+      redirect_uris: [CALLBACK],
+      token_endpoint_auth_method: 'none',
+    });
+  const form = (address: string, path: string, fields: Readonly<Record<string, string>>) =>
+    client(address).send('POST', path, {
+      body: new URLSearchParams(fields).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+
+  it.each([
+    [
+      'a login that fails',
+      400,
+      (address: string) =>
+        client(address).post('/login/webauthn/complete', { state: 'x', credential: {} }),
+    ],
+    [
+      'an unknown client',
+      401,
+      (address: string) =>
+        form(address, '/oauth/token', { grant_type: 'authorization_code', client_id: 'nobody' }),
+    ],
+    [
+      'an unknown code',
+      400,
+      async (address: string) =>
+        form(address, '/oauth/token', {
+          grant_type: 'authorization_code',
+          client_id: (await register(newAddress())).json.client_id,
+          code: 'unknown',
+          code_verifier: 'v'.repeat(43),
+          redirect_uri: CALLBACK,
+        }),
+    ],
+    [
+      'a wrong registration token',
+      401,
+      (address: string) =>
+        client(address).get('/oauth/register/x', { headers: { authorization: 'Bearer x' } }),
+    ],
+    ['a registered client', 201, register],
+  ])('10.9 count %s', async (_, status, attempt) => {
+    const address = newSite();
+    const charge = vi.spyOn(buckets, 'charge');
+    expect((await attempt(address)).status).toBe(status);
+    await vi.waitFor(() => expect(charge).toHaveBeenCalledOnce());
+    expect(charge.mock.calls[0]?.[0].bucket).toBe(siteOf(address).bucket);
+  });
+
+  it('10.9 count neither what succeeds nor what is refused by a limit', async () => {
+    const address = newSite();
+    const browser = client(address);
+    const charge = vi.spyOn(buckets, 'charge');
+    for (let n = 0; n < 12; n += 1) await browser.post('/login/webauthn/start', {});
+    expect(charge).not.toHaveBeenCalled();
+  });
+
+  /** Lets a site have failed so often that it must wait so many milliseconds. */
+  function mustWait(address: string, retryAfter: number): void {
+    vi.restoreAllMocks();
+    const peek = buckets.peek.bind(buckets);
+    vi.spyOn(buckets, 'peek').mockImplementation((hit) =>
+      hit.bucket === siteOf(address).bucket
+        ? { allowed: false, remaining: 0, retryAfter }
+        : peek(hit),
+    );
+  }
+
+  it('10.9 keep its other addresses out, say so truly, and touch nobody else', async () => {
+    const address = newSite();
+    mustWait(address, 1500);
+    const neighbour = client(address.replace(':1::1', ':ffff::1'));
+    const refused = await neighbour.post('/login/webauthn/start', {});
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toBe('2');
+    expect(refused.headers.get('x-ratelimit-after')).toBe('2');
+    expect((await neighbour.get('/v1/keys')).status).toBe(401);
+    expect((await client(newSite()).post('/login/webauthn/start', {})).status).toBe(200);
+    expect((await app.client().post('/login/webauthn/start', {})).status).toBe(200);
+    vi.restoreAllMocks();
+    const after = await neighbour.post('/login/webauthn/start', {});
+    expect(after.headers.get('x-ratelimit-remaining')).toBe('7'); // its own bucket gave nothing
+  });
+
+  it('10.9 make the wait the later of both buckets', async () => {
+    const address = newSite();
+    const browser = client(address);
+    const wait = async () =>
+      Number((await browser.post('/login/webauthn/start', {})).headers.get('retry-after'));
+    while ((await wait()) === 0);
+    mustWait(address, 15_000);
+    expect(await wait()).toBe(15);
+    mustWait(address, 1);
+    expect(await wait()).toBeOneOf([1, 2]);
+    vi.restoreAllMocks();
+    expect(await wait()).toBeOneOf([1, 2]);
+  });
+});

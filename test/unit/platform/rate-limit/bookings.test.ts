@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { takeOrBook, type Booking } from '#platform/rate-limit/bookings.js';
+import { GRACE, gcra, type Rate } from '#platform/rate-limit/gcra.js';
+import { TIERS } from '#platform/rate-limit/tiers.js';
+
+/** A bucket on a clock of our own, which every holder asks. */
+function bucketOf(rate: Rate, places = rate.burst) {
+  let tat = 0;
+  let bookings: readonly Booking[] = [];
+  const ask = (holder: string, now: number) => {
+    const taken = takeOrBook({ tat, bookings, rate, holder, places }, now);
+    ({ tat, bookings } = taken);
+    return taken;
+  };
+  return { ask, bookings: () => bookings };
+}
+
+/** The same generator on every run: a failure can be looked at. */
+function randomSource(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
+  const { burst, interval } = rate;
+  const start = 1_000_000;
+
+  /** A bucket whose burst is taken. */
+  function emptied() {
+    const bucket = bucketOf(rate);
+    for (let n = 0; n < burst; n += 1) bucket.ask('first', start);
+    return bucket;
+  }
+
+  it('10.20 a refused request books the next slot, and is told the same until then', () => {
+    const { ask } = emptied();
+    expect(ask('patient', start).retryAfter).toBe(interval);
+    expect(ask('patient', start + 400).retryAfter).toBe(interval - 400);
+    expect(ask('patient', start + interval).allowed).toBe(true);
+  });
+
+  it('10.20 each credential has a slot of its own, one interval after the one before', () => {
+    const { ask } = emptied();
+    for (let n = 1; n <= burst; n += 1) {
+      expect(ask(`credential ${n}`, start).retryAfter).toBe(n * interval);
+    }
+    for (let n = 1; n <= burst; n += 1) {
+      expect(ask(`credential ${n}`, start + n * interval).allowed).toBe(true);
+    }
+  });
+
+  it('10.20 impatient neighbours cannot take the slot of a booking', () => {
+    const { ask } = emptied();
+    const { retryAfter } = ask('patient', start);
+    const comes = start + retryAfter + 900; // whole seconds, rounded up
+    for (let now = start; now < comes; now += 10) ask('impatient', now);
+    expect(ask('patient', comes).allowed).toBe(true);
+  });
+
+  it('10.20 a flood of 10,000 invented credentials moves no booking already told', () => {
+    const { ask, bookings } = emptied();
+    const { retryAfter } = ask('patient', start);
+    for (let n = 0; n < 10_000; n += 1) ask(`invented ${n}`, start + (n % 500));
+    expect(bookings()).toHaveLength(burst);
+    expect(ask('patient', start + 500).retryAfter).toBe(retryAfter - 500);
+    expect(ask('patient', start + retryAfter).allowed).toBe(true);
+  });
+
+  it('10.20 when all places are held the end of the queue is told, and nothing booked', () => {
+    const { ask, bookings } = emptied();
+    for (let n = 1; n <= burst; n += 1) ask(`credential ${n}`, start);
+    for (const late of ['late', 'later']) {
+      expect(ask(late, start).retryAfter).toBe((burst + 1) * interval);
+    }
+    expect(bookings().map(({ holder }) => holder)).not.toContain('late');
+  });
+
+  it('10.20 a booking lapses two intervals after its slot, and its place goes to others', () => {
+    const slot = start + interval;
+    const lapses = slot + 2 * interval;
+    for (const [now, left] of [
+      [lapses - 1, 0],
+      [lapses, 2],
+    ] as const) {
+      const { ask } = emptied();
+      ask('absent', start);
+      expect(ask('other', now)).toMatchObject({ allowed: true, remaining: left });
+      expect(ask('absent', now).allowed).toBe(true);
+    }
+  });
+
+  it('10.20 a clock that was set back leaves no booking that nobody can use', () => {
+    const { ask } = emptied();
+    ask('patient', start);
+    const { retryAfter } = ask('patient', start - 3_600_000);
+    expect(retryAfter).toBeLessThanOrEqual(interval + GRACE);
+    expect(ask('patient', start - 3_600_000 + interval + GRACE).allowed).toBe(true);
+  });
+
+  it('10.20 without bookings the decisions are those of GCRA', () => {
+    const random = randomSource(7);
+    let tat = 0;
+    let now = start;
+    for (let n = 0; n < 2000; n += 1) {
+      now += Math.floor(random() ** 3 * 4 * interval);
+      const plain = gcra(tat, now, rate);
+      const taken = takeOrBook({ tat, bookings: [], rate, holder: 'x', places: 0 }, now);
+      expect(taken).toMatchObject({
+        allowed: plain.allowed,
+        remaining: plain.remaining,
+        retryAfter: plain.retryAfter,
+      });
+      ({ tat } = plain);
+    }
+  });
+});
+
+describe('10.20 bookings of 3,000 random crowds', () => {
+  const random = randomSource(20_261_122);
+  const whole = (from: number, below: number) => from + Math.floor(random() * (below - from));
+
+  /** Lets patient and impatient holders ask at random moments; returns what was not as promised. */
+  function simulate(rate: Rate) {
+    const { ask } = bucketOf(rate);
+    const { interval } = rate;
+    const promised = new Map<string, number>();
+    const surprises: string[] = [];
+    const admitted: number[] = [];
+    let kept = 0;
+    let now = 1000;
+    for (let step = 0; step < 120; step += 1) {
+      now += Math.floor(random() ** 3 * 2 * interval);
+      // Patient holders come once, at their slot or a little later; others whenever they like.
+      for (const [holder, slot] of promised) {
+        if (slot > now || random() < 0.3) continue;
+        promised.delete(holder);
+        const comes = Math.min(now, slot + 2 * interval - 1);
+        if (comes < now) continue; // it has lapsed
+        kept += 1;
+        if (ask(holder, now).allowed) admitted.push(now);
+        else surprises.push(`${holder} was promised ${slot} and refused at ${now}`);
+      }
+      const holder = `${random() < 0.5 ? 'patient' : 'impatient'} ${whole(0, 12)}`;
+      if (promised.has(holder)) continue;
+      const { allowed, retryAfter, bookings } = ask(holder, now);
+      if (allowed) admitted.push(now);
+      else if (holder.startsWith('patient') && bookings.some((one) => one.holder === holder)) {
+        promised.set(holder, now + retryAfter);
+      }
+    }
+    return { surprises, admitted, kept };
+  }
+
+  it('keep every promise, and let no more through in any time than the rate does', () => {
+    let promises = 0;
+    for (let run = 0; run < 3000; run += 1) {
+      const rate = { burst: whole(1, 9), interval: whole(10, 100) };
+      const { surprises, admitted, kept } = simulate(rate);
+      admitted.forEach((until, last) => {
+        for (let first = 0; first <= last; first += 1) {
+          const elapsed = until - (admitted[first] ?? 0);
+          const most = rate.burst + (elapsed + GRACE) / rate.interval;
+          if (last - first + 1 > most) surprises.push(`${last - first + 1} in ${elapsed} ms`);
+        }
+      });
+      expect(surprises, JSON.stringify(rate)).toEqual([]);
+      promises += kept;
+    }
+    expect(promises).toBeGreaterThan(20_000);
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { GRACE } from '#platform/rate-limit/gcra.js';
+import { Refusals } from '#platform/rate-limit/refusals.js';
+import { TurnsByKey } from '#platform/rate-limit/turns-by-key.js';
+
+const RATE = { burst: 3, interval: 2000 };
+
+describe('10.20 a refusal of the database', () => {
+  /** The database was asked at 1000 and answered at 1040. */
+  function remembered(holders: readonly string[]) {
+    const refusals = new Refusals();
+    const bookings = holders.map((holder, n) => ({ holder, slot: (n + 1) * 2000 }));
+    refusals.remember('bucket', { debt: 6000, bookings }, 1000, 1040);
+    return (holder: string, now: number) => refusals.of('bucket', holder, RATE, now)?.retryAfter;
+  }
+
+  it('holds for a booking until it may be due, and promises what is surely long enough', () => {
+    const wait = remembered(['ada']);
+    expect(wait('ada', 1040)).toBe(2000);
+    expect(wait('ada', 1000 + 2000 - GRACE - 1)).toBe(40 + GRACE + 1);
+    expect(wait('ada', 1000 + 2000 - GRACE)).toBeUndefined();
+  });
+
+  it('holds for no other credential while places are free', () => {
+    const wait = remembered(['ada', 'bob']);
+    expect(wait('eve', 1040)).toBeUndefined();
+  });
+
+  it('holds for every other credential while all places are held, and tells the end of the queue', () => {
+    const wait = remembered(['ada', 'bob', 'cem']);
+    expect(wait('eve', 1040)).toBe(8000);
+    expect(wait('eve', 2000)).toBe(8000 - 960);
+    expect(wait('eve', 1000 + 2000 - GRACE)).toBeUndefined(); // the first place may be free
+  });
+});
+
+describe('10.20 turns by key', () => {
+  it('lets so many run at a time for each key, in the order of coming', async () => {
+    const turns = new TurnsByKey();
+    const begun: string[] = [];
+    const ends: (() => void)[] = [];
+    const run = (key: string, name: string) =>
+      turns.run(key, 2, async () => {
+        begun.push(name);
+        await new Promise<void>((resolve) => ends.push(resolve));
+      });
+    const all = [run('a', 'a1'), run('a', 'a2'), run('a', 'a3'), run('a', 'a4'), run('b', 'b1')];
+    await Promise.resolve();
+    expect(begun).toEqual(['a1', 'a2', 'b1']);
+    while (ends.length > 0) {
+      ends.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(all);
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
+  });
+
+  it('goes on after one that failed', async () => {
+    const turns = new TurnsByKey();
+    const failed = turns.run('a', 1, () => Promise.reject(new Error('no')));
+    const next = turns.run('a', 1, () => Promise.resolve('yes'));
+    await expect(failed).rejects.toThrow('no');
+    expect(await next).toBe('yes');
+  });
+});
