@@ -62,7 +62,11 @@ async function configuration(
     ],
     responseTypes: ['code'],
     scopes: ['openid', 'email', 'profile'],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    claims: {
+      openid: ['sub'],
+      email: ['email', 'email_verified'],
+      profile: ['name', 'given_name', 'family_name'],
+    },
     conformIdTokenClaims: false, // the claims go into the ID token, as with the providers people really use
     enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
     jwks: { keys: [await signingKey()] },
@@ -119,7 +123,13 @@ function claimsOf(email: string) {
   const [localPart = email] = email.split('@');
   const words = localPart.split(/[._-]+/).filter((word) => word !== '');
   const name = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join(' ');
-  return { email, email_verified: true, name: name || email };
+  const [given = '', ...family] = name.split(' ');
+  return {
+    email,
+    email_verified: true,
+    name: name || email,
+    ...(family.length === 0 ? {} : { given_name: given, family_name: family.join(' ') }),
+  };
 }
 
 const SIGN_IN = '/sign-in/';

@@ -117,8 +117,10 @@ export class OidcUpstream implements UpstreamProvider {
       String(claims['sub']),
     );
     // An address and its being verified come from one source: half from each would vouch for nothing.
-    const { email, email_verified, xms_edov, name = claims['name'] } = more as Claims;
-    return { ...claims, email, email_verified, xms_edov, name };
+    const { email, email_verified, xms_edov, name, given_name, family_name } = more as Claims;
+    const names = Object.entries({ name, given_name, family_name });
+    const known = Object.fromEntries(names.filter(([, value]) => value !== undefined));
+    return { ...claims, ...known, email, email_verified, xms_edov };
   }
 }
 

@@ -16,6 +16,9 @@ export interface UpstreamIdentity {
   /** Verified, trimmed, ASCII lower-cased. */
   readonly email: string;
   readonly name: string | null;
+  /** The parts of the name, where the provider tells them. */
+  readonly givenName?: string;
+  readonly familyName?: string;
   /** The domain of the organization this person belongs to or makes; null where there is none to make. */
   readonly organizationDomain: string | null;
 }
@@ -51,9 +54,19 @@ export function identityFromClaims(
     subject,
     tenant: (isGoogle ? hostedDomain : microsoftTenant(provider.issuer, claims)) ?? '',
     email,
-    name: toSingleLine(text(claims['name']) ?? '', NAME_LIMIT),
+    name: nameIn(claims, 'name') ?? null,
+    ...namePart('givenName', nameIn(claims, 'given_name')),
+    ...namePart('familyName', nameIn(claims, 'family_name')),
     organizationDomain: domain === undefined ? null : organizationDomain(domain),
   };
+}
+
+function nameIn(claims: Claims, claim: string): string | undefined {
+  return toSingleLine(text(claims[claim]) ?? '', NAME_LIMIT) ?? undefined;
+}
+
+function namePart(part: 'givenName' | 'familyName', name: string | undefined) {
+  return name === undefined ? {} : { [part]: name };
 }
 
 function verifiedEmail(issuer: string, claims: Claims): string {

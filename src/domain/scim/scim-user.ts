@@ -31,6 +31,8 @@ export interface UserRow {
 /** Their attributes: of somebody whom SCIM did not make, what sign-in knows of them. */
 export const ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb_strip_nulls(jsonb_build_object(
   'displayName', u.name,
+  'name', CASE WHEN coalesce(u.name, u.given_name, u.family_name) IS NOT NULL
+    THEN jsonb_build_object('formatted', u.name, 'givenName', u.given_name, 'familyName', u.family_name) END,
   'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(jsonb_build_object('value', u.email, 'primary', true)) END
 )) END`;
 /** What they are called by: somebody whom SCIM did not make goes by their e-mail. */

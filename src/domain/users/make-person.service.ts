@@ -88,13 +88,13 @@ export class MakePerson {
     identity: UpstreamIdentity,
     origin: AuditOrigin,
   ): Promise<EnrollingPerson> {
-    const { email, name, organizationDomain } = identity;
+    const { email, organizationDomain } = identity;
     const organization =
       organizationDomain === null
         ? await this.#stayOutside(tx, identity)
         : await this.#joinOrFound(tx, organizationDomain, identity);
     const orgId = organization?.id ?? null;
-    const made = await this.users.create(tx, { id, orgId, email, name });
+    const made = await this.users.create(tx, { ...identity, id, orgId });
     if (!made || !(await this.users.bindIdentity(tx, id, identity))) {
       throw refused('An account with this e-mail address exists already. Sign in again.');
     }

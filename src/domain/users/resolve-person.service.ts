@@ -58,6 +58,7 @@ export class ResolvePerson {
     const user = await this.users.lock(tx, bound.id);
     if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
     if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
+    await this.users.followName(tx, user.id, identity);
     await this.changeEmail.followUpstream(tx, user, identity.email, origin);
     return { kind: 'known', user };
   }
@@ -93,6 +94,7 @@ export class ResolvePerson {
       if (bound?.id === member.id) return { kind: 'known', user: bound };
       return refused('This account is bound to another sign-in.');
     }
+    await this.users.followName(tx, member.id, identity);
     await this.tombstones.forgetIdentity(tx, organization.id, identity);
     await this.audit.record(tx, {
       type: 'identity_bound',

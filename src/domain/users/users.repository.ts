@@ -13,12 +13,18 @@ export interface User {
   readonly scimManaged: boolean;
 }
 
+/** A name as an identity provider gives it. */
+export interface UpstreamName {
+  readonly name: string | null;
+  readonly givenName?: string;
+  readonly familyName?: string;
+}
+
 /** A person about to be made. */
-export interface NewPerson {
+export interface NewPerson extends UpstreamName {
   readonly id: string;
   readonly orgId: string | null;
   readonly email: string;
-  readonly name: string | null;
 }
 
 interface Row {
@@ -70,8 +76,9 @@ export class UsersRepository {
   /** Adds a person; false when the e-mail is taken in the organization, also as a userName, or among people without one. */
   async create(tx: EntityManager, person: NewPerson): Promise<boolean> {
     const made = await sql<{ id: string }>(tx)`
-      INSERT INTO users (id, org_id, email, name)
-      VALUES (${person.id}, ${person.orgId}, ${person.email}, ${person.name})
+      INSERT INTO users (id, org_id, email, name, given_name, family_name)
+      VALUES (${person.id}, ${person.orgId}, ${person.email}, ${person.name}, ${person.givenName ?? null},
+              ${person.familyName ?? null})
       ON CONFLICT DO NOTHING
       RETURNING id`;
     return made.length === 1;
@@ -80,7 +87,7 @@ export class UsersRepository {
   /** Adds a person who belongs to nobody's organization, unless they are there; returns the id they have in either case. */
   async ensureOutsider(
     tx: EntityManager,
-    { id, email, name }: Omit<NewPerson, 'orgId'>,
+    { id, email, name }: Pick<NewPerson, 'id' | 'email' | 'name'>,
   ): Promise<string> {
     const [row] = await sql<{ id: string }>(tx)`
       INSERT INTO users (id, email, name) VALUES (${id}, ${email}, ${name})
@@ -110,6 +117,19 @@ export class UsersRepository {
 
   async makeAdmin(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`UPDATE users SET is_org_admin = true, updated_at = now() WHERE id = ${id}`;
+  }
+
+  /** Follows the name that an identity provider now gives, as far as it gives one; of a user whom SCIM manages it stays. */
+  async followName(tx: EntityManager, id: string, upstream: UpstreamName): Promise<void> {
+    const { name, givenName = null, familyName = null } = upstream;
+    await sql(tx)`
+      UPDATE users
+      SET name = coalesce(${name}::text, name), given_name = coalesce(${givenName}::text, given_name),
+          family_name = coalesce(${familyName}::text, family_name), version = version + 1, updated_at = now()
+      WHERE id = ${id} AND NOT scim_managed
+        AND (name IS DISTINCT FROM coalesce(${name}::text, name)
+          OR given_name IS DISTINCT FROM coalesce(${givenName}::text, given_name)
+          OR family_name IS DISTINCT FROM coalesce(${familyName}::text, family_name))`;
   }
 
   /** Changes the e-mail; false when another of the organization has it. */

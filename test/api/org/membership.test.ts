@@ -304,8 +304,10 @@ describe('the migration', () => {
           [randomUUID(), marked, { operation, resource_type: 'User', email }],
         );
       }
-      const file = new URL('../../../migrations/1763784009100-membership.sql', import.meta.url);
-      await dataSource.query(await readFile(file, 'utf8'));
+      for (const name of ['1763784009100-membership', '1763784009110-earlier-tombstones']) {
+        const file = new URL(`../../../migrations/${name}.sql`, import.meta.url);
+        await dataSource.query(await readFile(file, 'utf8'));
+      }
       const memberships = () =>
         rows(dataSource, 'SELECT membership, provisioned FROM organizations ORDER BY id = $1', [
           marked,
