@@ -63,7 +63,7 @@ export class AppModule {
         MetricsModule.forRoot(config.metrics),
         OidcModule,
         OrgAdminModule,
-        PagesModule,
+        PagesModule.forRoot(OidcModule),
         OwnSessionsModule,
         ScimModule,
         SshCaModule,

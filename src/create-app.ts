@@ -95,13 +95,17 @@ export async function createApp(
       await app.init();
       await app.get(Listeners).open({
         application: requestEdge(
-          [...steps, hostRule(ownAuthorities(config.http), voices), withoutAuthority],
+          [
+            ...steps,
+            hostRule(ownAuthorities(config.http), config.http.baseUrl, voices),
+            withoutAuthority,
+          ],
           express,
         ),
         redirect: requestEdge(
           [
             ...steps,
-            hostRule(ownHost(config.http), voices),
+            hostRule(ownHost(config.http), config.http.baseUrl, voices),
             withoutAuthority,
             httpsRedirect(config.http.baseUrl),
           ],

@@ -205,6 +205,47 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await page.getByText('gone@example.com').count()).toBe(0);
   });
 
+  it('10.27 shows nothing of a person who logged out from the cache of the disk either', async () => {
+    await visitor.plugIn(app.newKey());
+    // A page that is being unloaded listens keeps no page in memory: Back asks the cache of the disk, or the server.
+    await page.addInitScript("addEventListener('unload', () => {})");
+    await signIn('cached@example.com');
+    await button('Enroll this key').click();
+    await heading('Hello, Cached').waitFor();
+    await page.goto('/keys');
+    await heading('Your keys').waitFor();
+    await button('Log out').click();
+    await page.waitForURL('/');
+    await page.goBack({ waitUntil: 'commit' });
+    await page.waitForURL('/login?redirect_to=%2Fkeys');
+    await heading('Sign in').waitFor();
+    expect(await page.getByText('cached@example.com').count()).toBe(0);
+    await page.goBack({ waitUntil: 'commit' });
+    await page.waitForURL('/');
+    await heading('Access that starts with a key in your hand').waitFor();
+    expect(await page.getByText('cached@example.com').count()).toBe(0);
+  });
+
+  it('10.27 links to the login where the session ended in another tab, and comes back', async () => {
+    await visitor.plugIn(app.newKey());
+    await signIn('tabs@example.com');
+    await button('Enroll this key').click();
+    await heading('Hello, Tabs').waitFor();
+    const other = await page.context().newPage();
+    await other.goto('/');
+    await other.getByRole('button', { name: 'Log out' }).click();
+    await other.getByRole('heading', { name: 'Access that starts' }).waitFor();
+    await other.close();
+
+    await page.getByLabel('Your SSH public key').fill(SSH_PUBLIC_KEY);
+    await button('Get a certificate').click();
+    await page.getByRole('status').getByRole('link', { name: 'Log in again' }).click();
+    await page.waitForURL('/login?redirect_to=%2F');
+    await button('Use your security key').click();
+    await heading('Hello, Tabs').waitFor();
+    expect(new URL(page.url()).pathname).toBe('/');
+  });
+
   it('says without JavaScript that a security key needs it, and offers no dead button', async () => {
     const context = await browser.newContext({ baseURL: app.baseUrl, javaScriptEnabled: false });
     try {

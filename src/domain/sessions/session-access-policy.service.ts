@@ -8,6 +8,7 @@ import {
   type AccessRequirement,
   type CallerFacts,
   type PresentedToken,
+  type Visitor,
 } from '#platform/http/access/access-policy.js';
 import { AccessTokenRule, challengeOf, refusedToken } from './access-token-rule.service.js';
 import { ADMIN_SCOPE } from './access-token.js';
@@ -57,6 +58,12 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     const { user } = session;
     const accessToken = session.level === 'verified' ? session.accessToken : null;
     return { userId: user?.id, orgId: user?.orgId ?? undefined, clientId: accessToken?.clientId };
+  }
+
+  override visitorOf(session: LiveSession | Provisioner): Visitor | undefined {
+    if (!('level' in session)) return undefined;
+    const { email, name } = session.user ?? session.pendingIdentity;
+    return { email: email ?? '', name, verified: session.level === 'verified' };
   }
 
   /** @throws DomainError unauthenticated: neither a cookie nor an access token of a person provisions anybody */

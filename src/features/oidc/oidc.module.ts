@@ -3,6 +3,7 @@ import { AuditModule } from '#domain/audit/audit.module.js';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
 import { GrantsModule } from '#domain/grants/grants.module.js';
 import { PendingLogins } from '#domain/grants/pending-logins.js';
+import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { TokenSigningModule } from '#domain/token-signing/token-signing.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
@@ -17,6 +18,7 @@ import { Applications } from './applications/applications.service.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { DeviceApprovals } from './device/device-approvals.service.js';
 import { DeviceController } from './device/device.controller.js';
+import { DeviceSignIn } from './device/device-sign-in.service.js';
 import { DeviceRequests } from './device/device-requests.service.js';
 import { AccessTokenJwts } from './tokens/access-token-jwts.service.js';
 import { Adapters } from './provider/adapters.service.js';
@@ -33,6 +35,7 @@ import { OidcProvider } from './provider/oidc-provider.service.js';
 import { OidcPendingLogins } from './sessions/pending-logins.service.js';
 import { PageSources } from './provider/page-sources.service.js';
 import { SelfRegistrations } from './clients/self-registrations.service.js';
+import { PostedRequests } from './clients/posted-requests.service.js';
 import { RequestObjects } from './clients/request-objects.service.js';
 import { SessionBridge } from './sessions/session-bridge.service.js';
 import { TokenPolicies } from './tokens/token-policies.service.js';
@@ -61,6 +64,7 @@ import { TokenController } from './routes/token.controller.js';
     AuthenticatorsModule,
     GrantsModule,
     HttpModule,
+    IdentityProvidersModule,
     OutboundModule,
     SessionsModule,
     TokenSigningModule,
@@ -87,6 +91,7 @@ import { TokenController } from './routes/token.controller.js';
     DeviceApprovals,
     DevicePolls,
     DeviceRequests,
+    DeviceSignIn,
     ErrorAnswers,
     Fido2Challenges,
     Fido2Grant,
@@ -99,6 +104,7 @@ import { TokenController } from './routes/token.controller.js';
     MutualTls,
     OidcProvider,
     PageSources,
+    PostedRequests,
     RequestObjects,
     SelfRegistrations,
     SessionBridge,

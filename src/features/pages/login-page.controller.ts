@@ -1,6 +1,7 @@
 import { Controller, Get, Inject, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { PendingLogins } from '#domain/grants/pending-logins.js';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -21,6 +22,9 @@ const QUERY = z.object({
   user_code: z.string().max(64).optional(),
 });
 
+/** The page that an authorization request waits at, by its id. */
+const INTERACTION = /^\/interaction\/([\w-]{1,64})$/;
+
 /** `GET /login`: a button for each identity provider and one for the key; `?provider=` goes upstream at once. */
 @Controller('login')
 @Access({ session: 'optional', origin: 'ui' })
@@ -33,6 +37,7 @@ export class LoginPageController {
     private readonly providers: IdentityProviders,
     private readonly cookies: SessionCookies,
     private readonly views: Views,
+    private readonly pending: PendingLogins,
   ) {
     this.#baseUrl = config.http.baseUrl;
     this.#isCertification = config.certification.token !== undefined;
@@ -66,9 +71,17 @@ export class LoginPageController {
       providers,
       redirectTo,
       again: query.again !== undefined,
+      isReturning: this.cookies.hasUsedKey(request),
+      application: await this.#application(redirectTo),
       pending: this.#isCertification ? pendingLogin(query) : undefined,
     });
     response.type('html').send(html);
+  }
+
+  /** The application that the login is for, where it leads back to an authorization request. */
+  async #application(redirectTo: string) {
+    const uid = INTERACTION.exec(new URL(redirectTo).pathname)?.[1];
+    return uid === undefined ? undefined : this.pending.applicationOf(uid);
   }
 }
 

@@ -1,4 +1,4 @@
-import { Module, type OnModuleInit } from '@nestjs/common';
+import { Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
@@ -11,11 +11,17 @@ import { StaticController } from './static.controller.js';
  * /, /login, /enroll, /keys, /logout and /static: server-rendered pages, escaped by the template engine, no inline
  * script or style. The ceremonies they start are feature webauthn's; they share nothing but the paths.
  */
-@Module({
-  imports: [HttpModule, IdentityProvidersModule, UsersModule],
-  controllers: [AccountPagesController, LoginPageController, StaticController],
-})
+@Module({})
 export class PagesModule implements OnModuleInit {
+  /** @param pendingLogins the module that exports the PendingLogins: what waits for a login is not this one's to know */
+  static forRoot(pendingLogins: Type): DynamicModule {
+    return {
+      module: PagesModule,
+      imports: [HttpModule, IdentityProvidersModule, UsersModule, pendingLogins],
+      controllers: [AccountPagesController, LoginPageController, StaticController],
+    };
+  }
+
   constructor(private readonly views: Views) {}
 
   onModuleInit(): void {

@@ -64,6 +64,7 @@ export class EnrollController {
     const enrolled = await this.ceremony.complete(session, body, origin);
     this.metrics.countAuthEvent('enrollment');
     this.cookies.set(response, enrolled.session);
+    this.cookies.rememberKeyUse(response);
     const current = enrolled.level === 'verified' ? enrolled.key.id : undefined;
     return { key: keyJson(enrolled.key, current), redirect_to: enrolled.redirectTo };
   }

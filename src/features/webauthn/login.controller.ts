@@ -44,6 +44,7 @@ export class LoginController {
     const login = this.ceremony.complete(asker, body, origin);
     const { opened, redirectTo } = await this.metrics.countLogin(login);
     if (opened) this.cookies.set(response, opened);
+    this.cookies.rememberKeyUse(response);
     return { redirect_to: redirectTo };
   }
 }

@@ -7,6 +7,7 @@ import { AccessGuard } from './access/access.guard.js';
 import { BodyGuard } from './body/body.guard.js';
 import { DeclaredSizeGuard } from './body/declared-size.guard.js';
 import { HttpModule } from './http.module.js';
+import { PageVisitors } from './access/page-visitors.service.js';
 import { OriginRule } from './access/origin-rule.service.js';
 
 /**
@@ -22,6 +23,7 @@ export class EdgeModule {
       imports: [HttpModule, RateLimitModule, accessPolicy],
       providers: [
         OriginRule,
+        PageVisitors,
         { provide: APP_GUARD, useClass: TierGuard },
         { provide: APP_GUARD, useClass: DeclaredSizeGuard },
         { provide: APP_GUARD, useClass: AccessGuard },

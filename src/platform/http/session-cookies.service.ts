@@ -11,6 +11,11 @@ const BROWSER = 'svc_browser';
 /** A browser takes a cookie of this prefix from this very host alone, over https (RFC 6265bis §4.1.3.2). */
 const HOST_PREFIX = '__Host-';
 
+/** Says that a security key was used in this browser: the same word in every browser. */
+const RETURNING = 'svc_returning';
+/** 400 days, the longest that browsers keep a cookie (RFC 6265bis §5.5). */
+const RETURNING_SECONDS = 400 * 86_400;
+
 const BROWSER_SECRET = /^[\w-]{43}$/; // 256 bits, base64url
 
 /**
@@ -52,15 +57,27 @@ export class SessionCookies {
     this.#setAll(response, session.token, maxAgeSeconds);
   }
 
-  /** Takes the token away. */
+  /** Takes the token away, and from the browser's cache the pages that were shown with it (Clear Site Data §3.1). */
   clear(response: Response): void {
     this.#setAll(response, '', 0);
+    response.setHeader('Clear-Site-Data', '"cache"');
   }
 
   #setAll(response: Response, token: string, maxAgeSeconds: number): void {
     for (const name of this.#names) {
       setCookie(response, name, token, { secure: this.#secure, maxAgeSeconds });
     }
+  }
+
+  /** Remembers, without anything that tells browsers apart, that a security key was used in this one. */
+  rememberKeyUse(response: Response): void {
+    const options = { secure: this.#secure, maxAgeSeconds: RETURNING_SECONDS };
+    setCookie(response, RETURNING, '1', options);
+  }
+
+  /** Whether a security key was used in this browser before. It is a hint for the order of a page, and no proof. */
+  hasUsedKey(request: Request): boolean {
+    return readCookie(request, RETURNING) === '1';
   }
 
   /** The browser's secret, minted on first need: 256 random bits that only this browser presents. */

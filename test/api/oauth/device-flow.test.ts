@@ -301,7 +301,7 @@ describe('a device that wants to act for somebody', () => {
       await signedIn.signIn(ADA);
       expect(signedIn.cookie('svc_session')).toBeDefined();
       for (const browser of [app.client(), signedIn]) {
-        const page = await show(browser, user_code);
+        const page = await show(browser, user_code, { sign_in: 'key' });
         const location = `/login?${new URLSearchParams({ redirect_to: `/device?user_code=${user_code}` }).toString()}`;
         expect([page.status, page.headers.get('location')]).toEqual([303, location]);
         expect(page.text).not.toContain('svc command line');
@@ -320,10 +320,7 @@ describe('a device that wants to act for somebody', () => {
     const answer = await show(browser, user_code, { provider: 'demo' });
     expect(answer.status).toBe(303);
     const location = answer.headers.get('location') ?? '';
-    expect(location).toContain('provider=demo');
-    const upstream = await browser.get(location);
-    expect(upstream.status).toBe(303);
-    expect(new URL(upstream.headers.get('location') ?? '').origin).not.toBe(app.baseUrl);
+    expect(new URL(location, app.baseUrl).origin).not.toBe(app.baseUrl);
     await browser.signIn(ADA, `/device?user_code=${user_code}`);
     await browser.logIn(adasKey);
     expect((await show(browser, user_code)).text).toContain('svc command line');

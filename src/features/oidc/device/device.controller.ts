@@ -1,8 +1,8 @@
-import { Body, Controller, Get, HttpCode, Inject, Post, Query, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Post, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { CONFIG, type Config } from '#platform/config/config.js';
-import { Access } from '#platform/http/access/access.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { BodyType } from '#platform/http/body/body-type.js';
 import { ClientOrigin } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
@@ -10,6 +10,7 @@ import { Views } from '#platform/http/views.service.js';
 import { Holders } from '#oidc/sessions/holders.service.js';
 import { DeviceApprovals } from './device-approvals.service.js';
 import { DeviceRequests } from './device-requests.service.js';
+import { DeviceSignIn } from './device-sign-in.service.js';
 import {
   DEVICE_DECISION,
   DEVICE_FORM,
@@ -24,42 +25,52 @@ import { formatUserCode } from './user-code.js';
 @Controller('device')
 @Access({ session: 'none', origin: 'strict' })
 export class DeviceController {
-  readonly #isCertification: boolean;
-
   constructor(
-    @Inject(CONFIG) config: Config,
     private readonly holders: Holders,
     private readonly requests: DeviceRequests,
     private readonly approvals: DeviceApprovals,
+    private readonly signIn: DeviceSignIn,
     private readonly cookies: SessionCookies,
     private readonly views: Views,
-  ) {
-    this.#isCertification = config.certification.token !== undefined;
-  }
+  ) {}
 
   /** Asks for the code. One that came with the address is shown to be compared, and never sent by itself (§3.3.1). */
   @Get()
-  ask(@Query({ schema: DEVICE_QUERY }) query: DeviceQuery, @Res() response: Response): void {
-    this.#ask(response, query.user_code, false);
+  @Access({ session: 'optional', origin: 'strict' })
+  ask(
+    @CurrentSession() session: LiveSession | undefined,
+    @Query({ schema: DEVICE_QUERY }) query: DeviceQuery,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): void {
+    this.#ask(query.user_code, { session, request, response });
   }
 
-  /** Shows who asks for what; whoever is not logged in with a key does that first. */
+  /**
+   * Shows who asks for what. A browser without a session goes upstream first, and one that is only signed in there to the login
+   * with the key.
+   */
   @Post()
+  @Access({ session: 'optional', origin: 'strict' })
   @HttpCode(200)
   @BodyType('form')
   async show(
+    @CurrentSession() session: LiveSession | undefined,
     @Body({ schema: DEVICE_FORM }) form: DeviceForm,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
     const holder = await this.holders.ofBrowser({ req: request });
     if (!holder) {
-      response.redirect(303, this.#loginPage(form));
+      const next = session
+        ? this.signIn.loginPage(form)
+        : await this.signIn.begin(form, request, response);
+      response.redirect(303, next);
       return;
     }
     const page = await this.requests.page(holder, form.user_code);
     if (page) response.type('html').send(this.views.render('device-approval', page));
-    else this.#ask(response.status(404), form.user_code, true);
+    else this.#ask(form.user_code, { session, request, response: response.status(404) }, true);
   }
 
   /** The person approves, with a touch of their key in the last minute. */
@@ -83,18 +94,20 @@ export class DeviceController {
     return { status: 'denied' };
   }
 
-  #ask(response: Response, typed: string | undefined, isWrong: boolean): void {
-    const userCode = formatUserCode(typed ?? '');
-    response.type('html').send(this.views.render('device', { userCode, isWrong }));
+  #ask(typed: string | undefined, { session, request, response }: Visit, isWrong = false): void {
+    const page = {
+      userCode: formatUserCode(typed ?? ''),
+      isWrong,
+      choices: session ? [] : this.signIn.choices(),
+      isReturning: this.cookies.hasUsedKey(request),
+    };
+    response.type('html').send(this.views.render('device', page));
   }
+}
 
-  /** It leads back to the form, where the code stands. */
-  #loginPage({ user_code: typed, provider }: DeviceForm): string {
-    const userCode = formatUserCode(typed);
-    const back = `/device?${new URLSearchParams({ user_code: userCode }).toString()}`;
-    const query = new URLSearchParams({ redirect_to: back });
-    if (provider !== undefined && provider !== '') query.set('provider', provider);
-    if (this.#isCertification) query.set('user_code', userCode);
-    return `/login?${query.toString()}`;
-  }
+/** A browser at the form. */
+interface Visit {
+  readonly session: LiveSession | undefined;
+  readonly request: Request;
+  readonly response: Response;
 }

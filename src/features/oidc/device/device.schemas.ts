@@ -11,6 +11,8 @@ export const DEVICE_FORM = z.object({
   user_code: USER_CODE.min(1),
   /** The identity provider to sign in with where nobody is. */
   provider: z.string().max(32).optional(),
+  /** Asks for the login with the security key instead. */
+  sign_in: z.literal('key').optional(),
 });
 
 /** An approval or a refusal. */

@@ -5,14 +5,15 @@ import type { Provider } from 'oidc-provider';
 import { DataSource } from 'typeorm';
 import { ConsentsRepository } from '#domain/grants/consents.repository.js';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { WaitingApplication } from '#domain/grants/pending-logins.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { readCookie } from '#platform/http/cookies.js';
-import { DomainError } from '#platform/errors/domain-error.js';
 import { displayHost, displayName } from '#oidc/clients/display-name.js';
 import { CLAIMS_OF_SCOPES, epochSeconds } from '#oidc/tokens/claims.js';
 import { scopeWords } from '#oidc/tokens/scopes.js';
 import { Holders } from './holders.service.js';
 import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import { signInOver } from './sign-in-over.js';
 import { forgetAccount, loginOf } from './session-bridge.service.js';
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
@@ -31,7 +32,7 @@ interface AcrRequest {
 /** What the consent page shows. */
 export interface ConsentPage {
   readonly uid: string;
-  readonly client: { readonly name: string; readonly host: string; readonly isDynamic: boolean };
+  readonly client: WaitingApplication;
   readonly person: { readonly email: string; readonly name: string | null };
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
@@ -83,7 +84,7 @@ export class Interactions {
       !holder ||
       interaction.session?.accountId !== holder.userId
     ) {
-      throw over();
+      throw signInOver();
     }
     const clientId = String(interaction.params['client_id']);
     await this.dataSource.transaction((tx) => this.consents.record(tx, holder.userId, clientId));
@@ -102,8 +103,25 @@ export class Interactions {
   /** Ends a login as a synthetic person's, or as refused: certification test mode only. Returns where the browser goes. */
   async finishLogin(uid: string, result: Interaction['result']): Promise<string> {
     const interaction = await this.oidc.provider.Interaction.find(uid);
-    if (!interaction) throw over();
+    if (!interaction) throw signInOver();
     return this.#finish(interaction, result);
+  }
+
+  /** The application that an interaction is for; undefined where it is over. */
+  async applicationOf(uid: string): Promise<WaitingApplication | undefined> {
+    const interaction = await this.oidc.provider.Interaction.find(uid);
+    return interaction && (await this.#application(interaction));
+  }
+
+  async #application({ params }: Interaction): Promise<WaitingApplication | undefined> {
+    const client = await this.oidc.provider.Client.find(String(params['client_id']));
+    return (
+      client && {
+        name: displayName(client),
+        host: displayHost(String(params['redirect_uri'])),
+        isDynamic: client['svc_kind'] === 'dynamic',
+      }
+    );
   }
 
   /** By the signed cookie that only the browser has which began it. */
@@ -112,7 +130,7 @@ export class Interactions {
     const { cookies } = provider.createContext(request, response);
     const isTheirs = cookies.get(provider.cookieName('interaction'), { signed: true }) === uid;
     const interaction = isTheirs ? await provider.Interaction.find(uid) : undefined;
-    if (!interaction) throw over();
+    if (!interaction) throw signInOver();
     return interaction;
   }
 
@@ -142,15 +160,11 @@ export class Interactions {
 
   async #consentPage(interaction: Interaction, holder: GrantHolder): Promise<ConsentPage> {
     const { params } = interaction;
-    const client = await this.oidc.provider.Client.find(String(params['client_id']));
-    if (!client) throw over();
+    const client = await this.#application(interaction);
+    if (!client) throw signInOver();
     return {
       uid: interaction.uid,
-      client: {
-        name: displayName(client),
-        host: displayHost(String(params['redirect_uri'])),
-        isDynamic: client['svc_kind'] === 'dynamic',
-      },
+      client,
       person: { email: holder.email ?? '', name: holder.name },
       scopes: [
         ...new Set([
@@ -201,11 +215,4 @@ function scopesOfClaims(claims: string | undefined): string[] {
 function resultOf(holder: GrantHolder) {
   const { loginTs, ...login } = loginOf(holder);
   return { ...login, ts: loginTs };
-}
-
-function over(): DomainError {
-  return new DomainError(
-    'not_found',
-    'This sign-in is over. Go back to the application and start again.',
-  );
 }

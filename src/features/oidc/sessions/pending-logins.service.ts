@@ -1,6 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { PendingLogins, type LoggedIn, type PendingLogin } from '#domain/grants/pending-logins.js';
+import {
+  PendingLogins,
+  type LoggedIn,
+  type PendingLogin,
+  type WaitingApplication,
+} from '#domain/grants/pending-logins.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { DeviceApprovals } from '#oidc/device/device-approvals.service.js';
@@ -19,6 +24,10 @@ export class OidcPendingLogins extends PendingLogins {
   ) {
     super();
     this.#devicePage = `${config.http.baseUrl}/device`;
+  }
+
+  override applicationOf(interaction: string): Promise<WaitingApplication | undefined> {
+    return this.interactions.applicationOf(interaction);
   }
 
   override async complete(

@@ -55,6 +55,7 @@ export function onSubmit(form, { status, waiting, run, explain }) {
       say(status, 'done', await run(new FormData(form), button));
     } catch (error) {
       say(status, 'error', messageOf(error, explain));
+      if (error instanceof Refusal && error.code === 'unauthenticated') offerLogin(status);
     } finally {
       turnOff(false);
     }
@@ -66,6 +67,15 @@ export function onSubmit(form, { status, waiting, run, explain }) {
 function messageOf(error, explain) {
   if (!(error instanceof Refusal)) return explain(error);
   return error.reference ? `${error.message}\nReference: ${error.reference}` : error.message;
+}
+
+/** Adds a link to the login page, which leads back here: the session of this page has ended, maybe in another tab. */
+function offerLogin(status) {
+  const link = document.createElement('a');
+  const back = location.pathname + location.search;
+  link.href = `/login?${new URLSearchParams({ redirect_to: back })}`;
+  link.textContent = 'Log in again';
+  status.append(' ', link);
 }
 
 /** Says something in a live region; assistive technology reads it aloud. */

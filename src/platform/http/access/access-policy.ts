@@ -40,6 +40,14 @@ export interface CallerFacts {
   readonly clientId?: string | undefined;
 }
 
+/** The person at a browser, as the header of a page shows them. */
+export interface Visitor {
+  readonly email: string;
+  readonly name: string | null;
+  /** Logged in with a security key, and not only signed in upstream. */
+  readonly verified: boolean;
+}
+
 /**
  * Decides who may come in: implemented where sessions are known, called by the guard.
  *
@@ -58,4 +66,7 @@ export abstract class AccessPolicy<Session = unknown> {
 
   /** Names the caller of an admitted session for the log. */
   abstract factsOf(session: Session): CallerFacts;
+
+  /** Names the person of an admitted session for the header of a page; undefined where it is no person's. */
+  abstract visitorOf(session: Session): Visitor | undefined;
 }

@@ -42,9 +42,9 @@ export function ownHost({ baseUrl }: Config['http']): Ours {
 
 /**
  * Refuses what was asked of another host (RFC 9110 §7.4): 421, and a line for `security`, since it may be somebody who
- * rebinds a name to our address. A request whose `Host` is missing, there twice or no host is 400 (RFC 9112 §3.2).
+ * rebinds a name to our address. The answer names the configured address. A request whose `Host` is missing, there twice or no host is 400 (RFC 9112 §3.2).
  */
-export function hostRule(isOurs: Ours, voices: ErrorVoices): EdgeStep {
+export function hostRule(isOurs: Ours, baseUrl: string, voices: ErrorVoices): EdgeStep {
   const security = new Logger('security');
   const tell = limitedLines((line) => security.warn(line));
   return (request, response, next) => {
@@ -55,7 +55,7 @@ export function hostRule(isOurs: Ours, voices: ErrorVoices): EdgeStep {
       voices.answer(new DomainError('invalid_request', detail), request, response);
     } else {
       tell(`refused a request for the host ${toSingleLine(host, LONGEST_HOST)}`);
-      const detail = 'This host is not served here.';
+      const detail = `This host is not served here. The service is at ${baseUrl}.`;
       voices.answer(new DomainError('misdirected_request', detail), request, response);
     }
   };

@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { addApplication } from '../support/applications.js';
+import type { Client } from '../support/client.js';
+import { CALLBACK, newPkce } from '../support/oauth-flow.js';
+
+const OWNER = 'ada@page.example';
+
+describe('the login page', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp();
+    await app.enrolled(OWNER);
+  });
+  afterAll(() => app.close());
+
+  const metadata = (name: string) => ({
+    client_name: name,
+    redirect_uris: [CALLBACK],
+    token_endpoint_auth_method: 'none',
+  });
+
+  async function loginPageOf(browser: Client, clientId: string) {
+    const query = new URLSearchParams({
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      code_challenge: newPkce().challenge,
+      code_challenge_method: 'S256',
+    });
+    const page = await browser.follow(`/oauth/authorize?${query.toString()}`);
+    expect([page.status, page.url.pathname]).toEqual([200, '/login']);
+    return page;
+  }
+
+  const named = /<p class="note" data-application>([^]*?)<\/p>/;
+
+  it('10.26 names the application that it is for, and where that is', async () => {
+    const { clientId } = await addApplication(app, metadata('Pay <roll>'), { owner: OWNER });
+    const browser = app.client();
+    const [, note = ''] = named.exec((await loginPageOf(browser, clientId)).text) ?? [];
+    expect(note).toContain('<strong>Pay &lt;roll&gt;</strong>');
+    expect(note).toContain('<strong>client.example</strong>');
+    expect(note).not.toContain('registered itself');
+
+    // The step with the key names it too.
+    const waiting = app.client();
+    await waiting.signIn(OWNER);
+    expect((await loginPageOf(waiting, clientId)).text).toMatch(named);
+  });
+
+  it('10.26 says of an application that registered itself that it did, in one clean line', async () => {
+    const name = `Bank \u202e ${'x'.repeat(80)}`;
+    const { clientId } = await addApplication(app, metadata(name), { kind: 'dynamic' });
+    const [, note = ''] = named.exec((await loginPageOf(app.client(), clientId)).text) ?? [];
+    expect(note).toContain('registered itself');
+    expect(note).not.toContain('\u202e');
+    expect(note).not.toContain('x'.repeat(65));
+  });
+
+  it('10.26 names no application where none waits, whatever the address says', async () => {
+    for (const target of ['/', '/interaction/unknown', '/interaction/', '/keys']) {
+      const { status, text } = await app
+        .client()
+        .get(`/login?redirect_to=${encodeURIComponent(target)}&application=Evil`);
+      expect([status, named.test(text), text.includes('Evil')]).toEqual([200, false, false]);
+    }
+  });
+
+  it('10.26 offers the security key first to a browser in which one was used', async () => {
+    const order = async (browser: Client) => {
+      const { text } = await browser.get('/login');
+      return {
+        isKeyFirst: text.indexOf('data-ceremony="login"') < text.indexOf('provider=demo'),
+        primary: /<(a|button) class="button [^"]*primary/.exec(text)?.[1],
+      };
+    };
+    const newcomer = app.client();
+    expect(await order(newcomer)).toEqual({ isKeyFirst: false, primary: 'a' });
+
+    const { client: enrolled, key } = await app.enrolled('returns@page.example');
+    await enrolled.post('/logout');
+    expect(await order(enrolled)).toEqual({ isKeyFirst: true, primary: 'button' });
+
+    const other = app.client();
+    await other.signIn('returns@page.example');
+    expect(other.cookie('svc_returning')).toBeUndefined();
+    await other.logIn(key);
+    await other.post('/logout');
+    expect(await order(other)).toEqual({ isKeyFirst: true, primary: 'button' });
+    // It is the same in every browser, so that it tells none from another.
+    expect([enrolled.cookie('svc_returning'), other.cookie('svc_returning')]).toEqual(['1', '1']);
+  });
+});

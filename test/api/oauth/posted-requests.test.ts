@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { addApplication } from '../../support/applications.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
+import { count } from '../../support/rows.js';
+
+describe('authorization requests that come by POST', () => {
+  let app: TestApp;
+  let ada: Client;
+  let clientId: string;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ({ client: ada } = await app.enrolled('ada@posted.example'));
+    ({ clientId } = await addApplication(
+      app,
+      { redirect_uris: [CALLBACK], token_endpoint_auth_method: 'client_secret_basic' },
+      { owner: 'ada@posted.example' },
+    ));
+  });
+  afterAll(() => app.close());
+
+  /** A request of so many bytes; what makes it long is a parameter that nothing reads. */
+  function request(bytes: number, more: Readonly<Record<string, string>> = {}) {
+    const fields = {
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      state: 'a b',
+      code_challenge: newPkce().challenge,
+      code_challenge_method: 'S256',
+      ...more,
+    };
+    const length = new URLSearchParams(fields).toString().length;
+    return { ...fields, padding: 'x'.repeat(Math.max(0, bytes - length - '&padding='.length)) };
+  }
+
+  async function referenceOf(fields: Readonly<Record<string, string>>): Promise<URL> {
+    const answer = await postForm(app, '/oauth/authorize', fields);
+    expect([answer.status, answer.text]).toEqual([303, expect.any(String)]);
+    return new URL(answer.headers.get('location') ?? '');
+  }
+
+  const open = (url: URL, browser = ada): Promise<Answer> =>
+    browser.get(url.pathname + url.search, { address: newAddress() });
+
+  it.each([3 * 1024, 20 * 1024, 64 * 1024])(
+    '10.words work with %d bytes, by a short reference to what is kept',
+    async (bytes) => {
+      const url = await referenceOf(request(bytes));
+      expect(url.href.length).toBeLessThan(300);
+      expect(url.pathname).toBe('/oauth/authorize');
+      const answer = await open(url);
+      const location = new URL(answer.headers.get('location') ?? '');
+      expect(location.href.startsWith(CALLBACK)).toBe(true);
+      expect(location.searchParams.get('state')).toBe('a b');
+      expect(location.searchParams.get('code')).not.toBeNull();
+    },
+  );
+
+  it('10.words keep the request through a login', async () => {
+    const url = await referenceOf(request(30 * 1024));
+    const answer = await open(url, app.client());
+    expect([answer.status, answer.headers.get('location')]).toEqual([
+      303,
+      expect.stringMatching(/^\/interaction\//),
+    ]);
+  });
+
+  it('10.words are kept for a minute, as their hash alone, and for the client that they name', async () => {
+    const url = await referenceOf(request(4 * 1024));
+    const secret = (url.searchParams.get('request_uri') ?? '').split(':').at(-1) ?? '';
+    expect(secret).toMatch(/^[\w-]{43}$/);
+    const kept = "oauth_artifacts WHERE model = 'PostedRequest'";
+    expect(
+      await count(app.dataSource, `${kept} AND payload::text LIKE '%' || $1 || '%'`, [secret]),
+    ).toBe(0);
+    expect(await count(app.dataSource, `${kept} AND expires_at > now() + interval '61 s'`)).toBe(0);
+
+    const other = new URL(url);
+    other.searchParams.set('client_id', 'another');
+    expect((await open(other)).status).toBe(404);
+    const unnamed = new URL(url);
+    unnamed.searchParams.delete('client_id');
+    expect((await open(unnamed)).status).toBe(404);
+
+    await app.dataSource.query(
+      `UPDATE oauth_artifacts SET payload = jsonb_set(payload, '{exp}', '1') WHERE model = 'PostedRequest'`,
+    );
+    const late = await open(url);
+    expect([late.status, late.headers.get('content-type')]).toEqual([
+      404,
+      'text/html; charset=utf-8',
+    ]);
+  });
+
+  it('10.words are no pushed requests: a client that must push is refused', async () => {
+    const { clientId: pushing } = await addApplication(
+      app,
+      {
+        redirect_uris: [CALLBACK],
+        token_endpoint_auth_method: 'client_secret_basic',
+        require_pushed_authorization_requests: true,
+      },
+      { owner: 'ada@posted.example' },
+    );
+    const answer = await open(await referenceOf(request(4 * 1024, { client_id: pushing })));
+    const location = new URL(answer.headers.get('location') ?? '');
+    expect(location.searchParams.get('error')).toBe('invalid_request');
+  });
+});
