@@ -117,6 +117,8 @@ describe('a device that wants to act for somebody', () => {
     const claims = claimsOf(tokens.json.id_token);
     expect(claims).toMatchObject({
       aud: 'svc-cli',
+      email: ADA,
+      email_verified: true,
       hardware_verified: true,
       amr: ['hwk', 'pin', 'user'],
     });

@@ -96,6 +96,13 @@ describe('the FIDO2 grant', () => {
     expect(types.slice(-2)).toEqual(['login_success', 'oauth_token_issued']);
   });
 
+  it('10.26 its ID token holds the claims of the scopes that were granted', async () => {
+    const { json } = await touch({ scope: 'openid email' });
+    expect(claimsOf(json.id_token as string)).toMatchObject({ email, email_verified: true });
+    const { json: bare } = await touch({ scope: 'openid' });
+    expect(claimsOf(bare.id_token as string)).not.toHaveProperty('email');
+  });
+
   it('10.1 leaves svc:admin out of a token that no DPoP key is bound to', async () => {
     const answer = await touch({ scope: 'svc:credentials svc:admin' });
     expect([answer.status, answer.json]).toMatchObject([
