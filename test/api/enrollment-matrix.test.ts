@@ -98,7 +98,7 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
 
   const status = () => page.locator('[data-status]');
 
-  /** Signs in as somebody new, who tries to enroll what is plugged in. Returns what the page says in the end. */
+  /** Signs in as a newcomer, who tries to enroll the key of the machine. Returns what the page says in the end. */
   async function enroll(email: string, { key, model, script, timeout }: Partial<Case>) {
     await addChromiumKey(page, undefined, key);
     if (model !== undefined) await vendor.attest(page, model);

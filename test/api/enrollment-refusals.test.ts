@@ -166,7 +166,7 @@ describe('an enrollment that is refused', () => {
       expect([late.status, late.json.code]).toEqual([400, 'invalid_state']);
     });
 
-    it('10.24 is heard of nobody who is not signed in, and of no other site', async () => {
+    it('10.24 is taken from a session on our own page alone', async () => {
       const body = { state: 'x', error: 'NotAllowedError' };
       expect((await app.client().post('/enroll/webauthn/failed', body)).status).toBe(401);
       const client = await newcomer('origin@browser.example');

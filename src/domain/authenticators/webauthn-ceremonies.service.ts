@@ -57,7 +57,7 @@ export interface AssertionCeremony {
   readonly credentialId: Buffer;
   /**
    * The bytes of the owner's user id. A response with another user handle is refused; one without passes unless
-   * `requireUserHandle`, as it must be where nobody was identified before (WebAuthn §7.2 step 6).
+   * `requireUserHandle`, as it must be where no user was identified before (WebAuthn §7.2 step 6).
    */
   readonly userHandle: Buffer | null;
   readonly requireUserHandle?: boolean;

@@ -83,9 +83,11 @@ async function giveUp(path, state, error) {
 
 /** Lets the browser drop a credential that leads nowhere (WebAuthn Level 3 §5.1.10.2), where it can. */
 async function forget(rpId, credentialId) {
-  await globalThis.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId }).catch(
-    () => {},
-  );
+  try {
+    await globalThis.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId });
+  } catch {
+    // The refusal is told all the same.
+  }
 }
 
 /**
