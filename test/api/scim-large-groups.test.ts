@@ -40,7 +40,7 @@ describe('a group of 20,000 members', () => {
     expect(memberIdsOf(json)).toEqual(ids.slice(0, MEMBERS));
     expect(json.members[0]).toEqual({
       value: ids[0],
-      $ref: `../Users/${ids[0]}`,
+      $ref: `${app.baseUrl}/scim/v2/Users/${ids[0]}`,
       display: expect.stringContaining(tenant.domain),
       type: 'User',
     });

@@ -216,7 +216,7 @@ describe('Okta', () => {
     expect((await shown(tenant, 'Users', user.id)).groups).toEqual([
       {
         value: filled.json.id,
-        $ref: `../Groups/${filled.json.id}`,
+        $ref: filled.json.meta.location,
         display: filled.json.displayName,
         type: 'direct',
       },
@@ -421,7 +421,13 @@ describe('Microsoft Entra ID', () => {
       };
       expect(await managerAfter('Add', a)).toEqual({ value: a });
       const reference = { $ref: `../Users/${b}`, value: b };
-      expect(await managerAfter('Add', [reference])).toEqual(reference);
+      expect(await managerAfter('Add', [reference])).toEqual({ value: b });
+      const boss = await newUser();
+      expect(await managerAfter('Replace', [{ value: boss.id }])).toEqual({
+        $ref: boss.meta.location,
+        value: boss.id,
+        displayName: boss.userName,
+      });
       expect(await managerAfter('Replace', '')).toBeUndefined();
       expect(await managerAfter('Replace', { value: a })).toEqual({ value: a });
       expect(await managerAfter('Replace', { value: '' })).toBeUndefined();

@@ -144,7 +144,7 @@ export function readValue(of: Attribute, raw: unknown): AttributeValue | undefin
   return elements.length === 0 ? undefined : elements;
 }
 
-/** A copy of what was stored, without anything the schema does not have. */
+/** A copy of what was stored, without anything that the schema does not have, or that no client writes. */
 export function storedValue(of: Attribute, stored: unknown): AttributeValue | undefined {
   if (!of.subAttributes) return isSimple(stored) ? stored : undefined;
   if (!of.multiValued) return storedComplex(of, stored);
@@ -156,7 +156,8 @@ export function storedValue(of: Attribute, stored: unknown): AttributeValue | un
 
 function storedComplex(of: Attribute, stored: unknown): ComplexValue | undefined {
   if (!isObject(stored)) return undefined;
-  const parts = (of.subAttributes ?? []).map((sub): Part => {
+  const writable = (of.subAttributes ?? []).filter(({ mutability }) => mutability !== 'readOnly');
+  const parts = writable.map((sub): Part => {
     const part = Object.hasOwn(stored, sub.name) ? stored[sub.name] : undefined;
     return [sub, isSimple(part) ? part : undefined];
   });

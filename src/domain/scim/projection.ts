@@ -18,6 +18,8 @@ export interface Projection {
   readonly needsGroups: boolean;
   /** Whether anything of a user is shown that has no column. */
   readonly needsAttributes: boolean;
+  /** Whether the version is shown, which is of all that can be shown. */
+  readonly needsVersion: boolean;
   /** Whether nothing in particular was asked for. */
   readonly isDefault: boolean;
 }
@@ -80,6 +82,7 @@ function projectionOf(
     needsMembers: includes('members'),
     needsGroups: includes('groups'),
     needsAttributes: [...shown].some((path) => !BESIDE.has(path.split('.', 1)[0] ?? path)),
+    needsVersion: includes('meta.version'),
     isDefault: !wanted && !unwanted,
   };
 }

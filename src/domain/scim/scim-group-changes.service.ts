@@ -28,7 +28,7 @@ export class ScimGroupChanges {
     private readonly groups: ScimGroupsRepository,
   ) {}
 
-  /** @throws DomainError uniqueness; invalid_value for a member who is nobody in the organization */
+  /** @throws DomainError uniqueness; invalid_value where no member is a user of the organization, or one is a group */
   create(actor: ScimActor, { members, ...group }: NextGroup): Promise<ScimGroup> {
     return this.work.transact(actor.orgId, async (tx) => {
       const made = await this.groups.insert(tx, actor, group);
@@ -38,6 +38,8 @@ export class ScimGroupChanges {
   }
 
   /**
+   * Changes a group. What changes nothing is no change: there is no new version, and no audit row.
+   *
    * @param compute judges what the group is, and says what it becomes
    * @throws DomainError not_found, uniqueness, invalid_value, and whatever `compute` throws
    */
@@ -50,8 +52,12 @@ export class ScimGroupChanges {
       const current = await this.groups.lock(tx, actor.orgId, id);
       if (!current) throw noGroup();
       const { members, ...group } = compute(current);
-      await this.#apply(tx, actor.orgId, id, members);
-      return this.groups.update(tx, actor, id, group);
+      const moved = await this.#apply(tx, actor.orgId, id, members);
+      const isSame =
+        moved === 0 &&
+        group.displayName === current.displayName &&
+        group.externalId === current.externalId;
+      return isSame ? current : this.groups.update(tx, actor, id, group);
     });
   }
 
@@ -65,58 +71,79 @@ export class ScimGroupChanges {
     });
   }
 
+  /** @returns how many people came or went */
   async #apply(
     tx: EntityManager,
     orgId: string,
     groupId: string,
     changes: readonly MemberChange[],
-  ): Promise<void> {
-    await this.groups.holdPeople(tx, orgId, changes.flatMap(idsAdded));
+  ): Promise<number> {
+    const known = await this.#known(tx, orgId, changes.map(idsAdded));
+    const add = (ids: readonly string[]) => this.groups.addMembers(tx, orgId, groupId, ids);
+    let moved = 0;
     for (const change of changes) {
       switch (change.kind) {
         case 'add':
-          await this.#add(tx, orgId, groupId, idsOf(change.ids));
+          moved += await add(among(change.ids, known));
           break;
         case 'remove':
-          await this.groups.removeMembers(tx, groupId, change.ids.filter(isUuid));
+          moved += await this.groups.removeMembers(tx, groupId, change.ids.filter(isUuid));
           break;
         case 'removeWhere':
-          await this.groups.removeMembers(tx, groupId, [change.id].filter(isUuid));
+          moved += await this.groups.removeMembers(tx, groupId, [change.id].filter(isUuid));
           break;
         case 'replace':
-          await this.groups.keepMembers(tx, groupId, idsOf(change.ids));
-          await this.#add(tx, orgId, groupId, idsOf(change.ids));
+          moved += await this.groups.keepMembers(tx, groupId, among(change.ids, known));
+          moved += await add(among(change.ids, known));
           break;
         case 'clear':
-          await this.groups.keepMembers(tx, groupId, []);
+          moved += await this.groups.keepMembers(tx, groupId, []);
       }
     }
+    return moved;
   }
 
-  async #add(
+  /**
+   * The people among the ids that changes put into a group, held until the transaction ends. Providers name people who were
+   * deleted meanwhile: the others are taken all the same.
+   *
+   * @throws DomainError invalid_value where a change names none who is there, or names a group
+   */
+  async #known(
     tx: EntityManager,
     orgId: string,
-    groupId: string,
-    ids: readonly string[],
-  ): Promise<void> {
-    if (ids.length === 0) return;
-    if ((await this.groups.addMembers(tx, orgId, groupId, ids)) < ids.length) throw noMember();
+    changes: readonly (readonly string[])[],
+  ): Promise<ReadonlySet<string>> {
+    const known = await this.groups.holdPeople(tx, orgId, changes.flat().filter(isUuid));
+    const isKnown = (id: string) => known.has(id.toLowerCase());
+    const stale = changes.find((ids) => ids.length > 0 && !ids.some(isKnown));
+    if (stale) throw noMembers(stale);
+    const unknown = changes.flat().filter((id) => isUuid(id) && !isKnown(id));
+    if (unknown.length > 0 && (await this.groups.hasGroup(tx, orgId, unknown))) {
+      throw invalidValue('members', 'are users: a group cannot be in a group');
+    }
+    return known;
   }
 }
 
-/** Whom a change puts into the group. */
+/** The ids that a change puts into the group. */
 function idsAdded(change: MemberChange): readonly string[] {
-  return change.kind === 'add' || change.kind === 'replace' ? idsOf(change.ids) : [];
+  return change.kind === 'add' || change.kind === 'replace' ? change.ids : [];
 }
 
-/** @throws DomainError invalid_value for an id that nobody can have */
-function idsOf(ids: readonly string[]): readonly string[] {
-  if (!ids.every(isUuid)) throw noMember();
-  return [...new Set(ids.map((id) => id.toLowerCase()))];
+/** The ids that are known, each once. */
+function among(ids: readonly string[], known: ReadonlySet<string>): readonly string[] {
+  return [...new Set(ids.map((id) => id.toLowerCase()))].filter((id) => known.has(id));
 }
 
-function noMember(): DomainError {
-  return invalidValue('members', 'names somebody who is no user here');
+/** The most ids that an error names, and the most characters of each. */
+const MOST_NAMED = 10;
+const MOST_CHARACTERS = 64;
+
+function noMembers(ids: readonly string[]): DomainError {
+  const named = ids.slice(0, MOST_NAMED).map((id) => id.slice(0, MOST_CHARACTERS).toWellFormed());
+  const more = ids.length > MOST_NAMED ? ` and ${ids.length - MOST_NAMED} more` : '';
+  return invalidValue('members', `names no user that is here: ${named.join(', ')}${more}`);
 }
 
 /** The one answer for a group that is not there, and for one of another organization. */

@@ -14,7 +14,8 @@ export interface ScimGroup {
   readonly id: string;
   readonly displayName: string;
   readonly externalId: string | null;
-  readonly version: string;
+  /** The version of all that is shown of it. */
+  readonly tag: string;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
@@ -36,10 +37,18 @@ interface Row {
   display_name: string;
   external_id: string | null;
   version: string;
+  member_version?: string | null;
   created_at: Date;
   updated_at: Date;
   sort_value: string | null;
 }
+
+/** What changed of its members without a write of the group: they were deleted, or have other names. */
+const MEMBER_VERSION = '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
+/** As {@link ScimGroup} has it in its tag, for filters. */
+const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
+/** The name of a member, as a group shows it. */
+const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
 
 /** Where the attributes of a group are, for filters and order. */
 const FIELDS: FilterFields = {
@@ -51,34 +60,41 @@ const FIELDS: FilterFields = {
     'meta.resourceType': { kind: 'text', expression: `'Group'::text`, required: true },
     'meta.created': { kind: 'timestamp', expression: 'g.created_at', required: true },
     'meta.lastModified': { kind: 'timestamp', expression: 'g.updated_at', required: true },
+    'meta.version': { kind: 'text', expression: `('W/"' || ${TAG} || '"')`, required: true },
     members: {
       kind: 'relation',
       from: 'group_members gm',
       on: 'gm.group_id = g.id',
-      fields: { value: { kind: 'uuid', expression: 'gm.user_id' } },
+      fields: {
+        value: { kind: 'uuid', expression: 'gm.user_id' },
+        display: { kind: 'text', expression: MEMBER_NAME },
+        type: { kind: 'text', expression: `'User'::text` },
+      },
     },
   },
 };
 /** What no two groups of an organization have, and what few of them have. */
 const UNIQUE: ReadonlySet<string> = new Set(['id', 'displayName']);
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
-const SHOWN = 'g.id, g.display_name, g.external_id, g.version, g.created_at, g.updated_at';
+const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, g.updated_at`;
 
 /** Groups of an organization and who is in them. */
 @Injectable()
 export class ScimGroupsRepository {
   async find(tx: EntityManager, orgId: string, id: string): Promise<ScimGroup | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT id, display_name, external_id, version, created_at, updated_at FROM groups
-      WHERE org_id = ${orgId} AND id = ${id}`;
+      SELECT id, display_name, external_id, version, created_at, updated_at,
+             (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
+      FROM groups WHERE org_id = ${orgId} AND id = ${id}`;
     return row && scimGroup(row);
   }
 
   /** A group, locked until the transaction ends: changes of one group follow each other. */
   async lock(tx: EntityManager, orgId: string, id: string): Promise<ScimGroup | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT id, display_name, external_id, version, created_at, updated_at FROM groups
-      WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE`;
+      SELECT id, display_name, external_id, version, created_at, updated_at,
+             (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
+      FROM groups WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
     return row && scimGroup(row);
   }
 
@@ -147,7 +163,9 @@ export class ScimGroupsRepository {
                  ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
           FROM changed
         )
-        SELECT id, display_name, external_id, version, created_at, updated_at FROM changed`;
+        SELECT id, display_name, external_id, version, created_at, updated_at,
+               (SELECT version FROM group_member_versions WHERE group_id = changed.id) AS member_version
+        FROM changed`;
       if (!row) throw new Error('a locked group is gone');
       return scimGroup(row);
     } catch (error) {
@@ -180,17 +198,31 @@ export class ScimGroupsRepository {
   /**
    * Keeps people of the organization from being removed until the transaction ends, before it touches a membership: in the
    * order of their ids, as everybody who takes several.
+   *
+   * @returns those of the ids that are people of the organization
    */
-  async holdPeople(tx: EntityManager, orgId: string, userIds: readonly string[]): Promise<void> {
-    if (userIds.length === 0) return;
-    await sql(tx)`
-      SELECT FROM users WHERE org_id = ${orgId} AND id = ANY (${userIds}::uuid[]) ORDER BY id FOR KEY SHARE`;
+  async holdPeople(
+    tx: EntityManager,
+    orgId: string,
+    userIds: readonly string[],
+  ): Promise<ReadonlySet<string>> {
+    if (userIds.length === 0) return new Set();
+    const rows = await sql<{ id: string }>(tx)`
+      SELECT id FROM users WHERE org_id = ${orgId} AND id = ANY (${userIds}::uuid[]) ORDER BY id FOR KEY SHARE`;
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** Whether one of some ids is that of a group of the organization. */
+  async hasGroup(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<boolean> {
+    const rows = await sql<{ id: string }>(tx)`
+      SELECT id FROM groups WHERE org_id = ${orgId} AND id = ANY (${ids}::uuid[]) LIMIT 1`;
+    return rows.length > 0;
   }
 
   /**
    * Puts people of the organization into a group; those who are there stay. The caller holds them.
    *
-   * @returns how many of the ids are people of the organization
+   * @returns how many were not there
    */
   async addMembers(
     tx: EntityManager,
@@ -199,30 +231,42 @@ export class ScimGroupsRepository {
     userIds: readonly string[],
   ): Promise<number> {
     const [row] = await sql<{ n: string }>(tx)`
-      WITH known AS MATERIALIZED (
-        SELECT id FROM users WHERE org_id = ${orgId} AND id = ANY (${userIds}::uuid[])
-      ), added AS (
-        INSERT INTO group_members (group_id, user_id) SELECT ${groupId}::uuid, id FROM known
+      WITH added AS (
+        INSERT INTO group_members (group_id, user_id)
+        SELECT ${groupId}::uuid, id FROM users WHERE org_id = ${orgId} AND id = ANY (${userIds}::uuid[])
         ON CONFLICT DO NOTHING
+        RETURNING user_id
       )
-      SELECT count(*) AS n FROM known`;
+      SELECT count(*) AS n FROM added`;
     return Number(row?.n);
   }
 
-  /** Takes people out of a group; those who are not there are none of its business. */
+  /** Takes people out of a group; those who are not there are none of its business. @returns how many were there */
   async removeMembers(
     tx: EntityManager,
     groupId: string,
     userIds: readonly string[],
-  ): Promise<void> {
-    await sql(tx)`
-      DELETE FROM group_members WHERE group_id = ${groupId} AND user_id = ANY (${userIds}::uuid[])`;
+  ): Promise<number> {
+    const [row] = await sql<{ n: string }>(tx)`
+      WITH gone AS (
+        DELETE FROM group_members WHERE group_id = ${groupId} AND user_id = ANY (${userIds}::uuid[]) RETURNING user_id
+      )
+      SELECT count(*) AS n FROM gone`;
+    return Number(row?.n);
   }
 
-  /** Takes everybody out of a group but some. */
-  async keepMembers(tx: EntityManager, groupId: string, userIds: readonly string[]): Promise<void> {
-    await sql(tx)`
-      DELETE FROM group_members WHERE group_id = ${groupId} AND NOT user_id = ANY (${userIds}::uuid[])`;
+  /** Takes all people out of a group but some. @returns how many those were */
+  async keepMembers(
+    tx: EntityManager,
+    groupId: string,
+    userIds: readonly string[],
+  ): Promise<number> {
+    const [row] = await sql<{ n: string }>(tx)`
+      WITH gone AS (
+        DELETE FROM group_members WHERE group_id = ${groupId} AND NOT user_id = ANY (${userIds}::uuid[]) RETURNING user_id
+      )
+      SELECT count(*) AS n FROM gone`;
+    return Number(row?.n);
   }
 
   /** Whether a group has at most so many members. */
@@ -286,7 +330,7 @@ function scimGroup(row: Row): ScimGroup {
     id: row.id,
     displayName: row.display_name,
     externalId: row.external_id,
-    version: row.version,
+    tag: Number(row.member_version ?? 0) > 0 ? `${row.version}-${row.member_version}` : row.version,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };

@@ -10,6 +10,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { ScimActor } from './scim-actor.js';
 import type { ScimUser } from './scim-user.js';
 import { ScimUsersRepository, type ScimUserState } from './scim-users.repository.js';
+import { isSame } from './user-state.js';
 
 /** What a write makes of a user, and whether they may be here at all. */
 export interface NextUser extends ScimUserState {
@@ -38,7 +39,8 @@ export class ScimUserChanges {
   ) {}
 
   /**
-   * Changes a user: in one statement where nothing but attributes changes, and else under their row's lock.
+   * Changes a user: in one statement where nothing but attributes changes, and else under their row's lock. What changes
+   * nothing is no change: there is no new version, and no audit row.
    *
    * @throws DomainError not_found, uniqueness, and whatever `compute` throws
    */
@@ -57,10 +59,12 @@ export class ScimUserChanges {
     compute: ComputeUser,
   ): Promise<ScimUser | undefined> {
     for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-      const current = await this.users.find(manager, actor.orgId, id, false);
+      const current = await this.users.find(manager, actor.orgId, id);
       if (!current) throw noUser();
       const next = compute(current);
-      if (next.active !== current.active || next.email !== current.email) return undefined;
+      const turns = next.active !== current.active || next.email !== current.email;
+      // Whether it is still so is for the lock to say: somebody may be changing it back at this moment.
+      if (turns || isSame(current, next)) return undefined;
       const changed = await this.users.update(manager, actor, current, next, {});
       if (changed) return changed;
     }
@@ -111,6 +115,7 @@ export class ScimUserChanges {
     const current = await this.users.lock(tx, actor.orgId, id);
     if (!current) throw noUser();
     const next = await this.#withFreeAddress(tx, actor, current, compute(current));
+    if (isSame(current, next)) return current;
     const turns = next.active !== current.active;
     const details = await this.#moveTombstones(tx, actor, current, next);
     const changed = await this.users.update(tx, actor, current, next, turns ? false : details);
@@ -126,7 +131,7 @@ export class ScimUserChanges {
       const reason = 'user deactivated by SCIM';
       await this.deprovision.deactivate(tx, { userId: id, reason, revokedBy: 'scim', audit });
     }
-    const after = await this.users.find(tx, actor.orgId, id, true);
+    const after = await this.users.find(tx, actor.orgId, id);
     if (!after) throw new Error('a locked user is gone');
     return after;
   }

@@ -7,6 +7,8 @@ import { isOfOne, searchTable, type ScimPage, type ScimSearch } from './scim-sea
 import {
   ATTRIBUTES,
   GROUPS,
+  SHOWN_ATTRIBUTES,
+  TAG,
   USER_NAME,
   WHO,
   scimUser,
@@ -41,7 +43,7 @@ function textsOf({ withAttributes, withRelations }: UserParts): {
   groups: string;
 } {
   return {
-    attributes: withAttributes ? `(${ATTRIBUTES})::text` : NO_ATTRIBUTES,
+    attributes: withAttributes ? `(${SHOWN_ATTRIBUTES})::text` : NO_ATTRIBUTES,
     groups: withRelations ? GROUPS : 'NULL',
   };
 }
@@ -94,6 +96,7 @@ const FIELDS: FilterFields = {
     'meta.resourceType': { kind: 'text', expression: `'User'::text`, required: true },
     'meta.created': { kind: 'timestamp', expression: 'u.created_at', required: true },
     'meta.lastModified': { kind: 'timestamp', expression: 'u.updated_at', required: true },
+    'meta.version': { kind: 'text', expression: `('W/"' || ${TAG} || '"')`, required: true },
     groups: {
       kind: 'relation',
       from: 'group_members um JOIN groups ug ON ug.id = um.group_id',
@@ -101,6 +104,7 @@ const FIELDS: FilterFields = {
       fields: {
         value: { kind: 'uuid', expression: 'um.group_id' },
         display: { kind: 'text', expression: 'ug.display_name' },
+        type: { kind: 'text', expression: `'direct'::text` },
       },
     },
   },

@@ -1,3 +1,6 @@
+import { hash } from 'node:crypto';
+import { ENTERPRISE_URN } from './schemas.js';
+
 /** A user as SCIM keeps them. */
 export interface ScimUser {
   readonly id: string;
@@ -5,9 +8,12 @@ export interface ScimUser {
   readonly externalId: string | null;
   readonly active: boolean;
   readonly email: string | null;
-  /** Everything else that SCIM says of them, as the text of a JSON object. */
+  /** Everything else that is shown of them, as the text of a JSON object; references to resources are relative. */
   readonly attributes: string;
+  /** The version of their row. */
   readonly version: string;
+  /** The version of all that is shown of them; undefined where it was not all read. */
+  readonly tag: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   /** The groups they are in, as the text of a JSON array; undefined where nobody asked. */
@@ -35,15 +41,32 @@ export const ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb
     THEN jsonb_build_object('formatted', u.name, 'givenName', u.given_name, 'familyName', u.family_name) END,
   'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(jsonb_build_object('value', u.email, 'primary', true)) END
 )) END`;
+/** What a user is called where others refer to them. */
+const NAME = `coalesce(m.name, m.user_name, m.email, m.id::text)`;
+const MANAGER = `{${ENTERPRISE_URN},manager}`;
+const MANAGER_VALUE = `u.attributes #>> '{${ENTERPRISE_URN},manager,value}'`;
+/** Where their manager is found among the users of the organization; an id of another service finds none. */
+const THEIR_MANAGER = `FROM users m WHERE m.org_id = u.org_id
+  AND m.id = CASE WHEN ${MANAGER_VALUE} ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN (${MANAGER_VALUE})::uuid END`;
+/** The name of their manager; NULL where the manager is no user of the organization. */
+const MANAGER_NAME = `(SELECT ${NAME} ${THEIR_MANAGER})`;
+/** Their attributes as they are shown: with the address and the name of their manager (RFC 7643 §4.3). */
+export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${ATTRIBUTES} ELSE jsonb_set(
+  u.attributes, '${MANAGER}', (u.attributes #> '${MANAGER}') - '$ref' || coalesce(
+    (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
+) END`;
 /** What they are called by: somebody whom SCIM did not make goes by their e-mail. */
 export const USER_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
 /** The groups they are in, as {@link ScimUser} has them. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
+/** As {@link ScimUser} has it in its tag, for filters: the version of the row, and a digest of what else is shown. */
+export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
+  ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;
 /** The columns of a user, as `u`, without what may be long; and all of them. */
 export const WHO = `u.id, ${USER_NAME} AS user_name, u.external_id, u.active, u.email, u.version, u.created_at, u.updated_at`;
-export const COLUMNS = `${WHO}, (${ATTRIBUTES})::text AS attributes`;
+export const COLUMNS = `${WHO}, (${SHOWN_ATTRIBUTES})::text AS attributes`;
 
 /** A user as they are read. */
 export function scimUser(row: UserRow, withGroups: boolean): ScimUser {
@@ -55,8 +78,25 @@ export function scimUser(row: UserRow, withGroups: boolean): ScimUser {
     email: row.email,
     attributes: row.attributes,
     version: row.version,
+    tag: withGroups ? tagOf(row) : undefined,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     groups: withGroups ? (row.groups ?? '[]') : undefined,
   };
+}
+
+/** What an address of a manager begins with, and nothing else does: quotes within a text are escaped. */
+const MANAGER_ADDRESS = '"$ref": "../Users/';
+
+/** Their groups and their manager have names that change without a new version of their row. */
+function tagOf({ version, groups, attributes }: UserRow): string {
+  const others = (groups ?? '') + (attributes.includes(MANAGER_ADDRESS) ? attributes : '');
+  return others === '' ? version : `${version}-${hash('sha256', others).slice(0, 16)}`;
+}
+
+/** The text of JSON that is shown of a user, with absolute references (RFC 7643 §2.3.7). */
+export function withAddresses(json: string, base: string): string {
+  return json
+    .replaceAll(MANAGER_ADDRESS, `"$ref": "${base}/Users/`)
+    .replaceAll('"$ref" : "../Groups/', `"$ref": "${base}/Groups/`);
 }

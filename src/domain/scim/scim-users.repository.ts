@@ -24,29 +24,24 @@ const MOST_TRIES = 3;
 /** Users as an identity provider sees them: those of its organization, whoever made them. */
 @Injectable()
 export class ScimUsersRepository {
-  /** @param withGroups whether the groups they are in are wanted */
-  async find(
-    tx: EntityManager,
-    orgId: string,
-    id: string,
-    withGroups: boolean,
-  ): Promise<ScimUser | undefined> {
+  /** A user, with all that is shown of them. */
+  async find(tx: EntityManager, orgId: string, id: string): Promise<ScimUser | undefined> {
     const [row] = await fixedSql<UserRow>(
       tx,
-      `SELECT ${COLUMNS}${withGroups ? `, ${GROUPS} AS groups` : ''} FROM users u WHERE u.org_id = $1 AND u.id = $2`,
+      `SELECT ${COLUMNS}, ${GROUPS} AS groups FROM users u WHERE u.org_id = $1 AND u.id = $2`,
       [orgId, id],
     );
-    return row && scimUser(row, withGroups);
+    return row && scimUser(row, true);
   }
 
   /** A user, locked until the transaction ends. */
   async lock(tx: EntityManager, orgId: string, id: string): Promise<ScimUser | undefined> {
     const [row] = await fixedSql<UserRow>(
       tx,
-      `SELECT ${COLUMNS} FROM users u WHERE u.org_id = $1 AND u.id = $2 FOR UPDATE OF u`,
+      `SELECT ${COLUMNS}, ${GROUPS} AS groups FROM users u WHERE u.org_id = $1 AND u.id = $2 FOR UPDATE OF u`,
       [orgId, id],
     );
-    return row && scimUser(row, false);
+    return row && scimUser(row, true);
   }
 
   /**
@@ -83,7 +78,7 @@ export class ScimUsersRepository {
       email: user.email,
       scim_token_id: tokenId,
     };
-    const [row] = await sql<UserRow>(tx)`
+    const [row] = await sql<{ id: string }>(tx)`
       WITH made AS (
         INSERT INTO users (id, org_id, email, name, active, scim_managed, user_name, external_id, attributes)
         SELECT ${id}, ${orgId}::uuid,
@@ -92,7 +87,7 @@ export class ScimUsersRepository {
                ${user.name}, ${user.active}::boolean, true, ${user.userName}, ${user.externalId},
                ${JSON.stringify(user.attributes)}::jsonb
         ON CONFLICT DO NOTHING
-        RETURNING id, user_name, external_id, active, email, attributes, version, created_at, updated_at
+        RETURNING id, email
       ), lifted AS (
         UPDATE scim_tombstones t SET lifted_for = made.id
         FROM made WHERE t.org_id = ${orgId} AND t.email = made.email
@@ -105,9 +100,8 @@ export class ScimUsersRepository {
                  || CASE WHEN EXISTS (SELECT FROM lifted) THEN '{"tombstone_lifted": true}' ELSE '{}' END::jsonb
         FROM made
       )
-      SELECT id, user_name, external_id, active, email, attributes::text AS attributes, version, created_at, updated_at
-      FROM made`;
-    return row && scimUser({ ...row, groups: null }, true);
+      SELECT id FROM made`;
+    return row && this.find(tx, orgId, id);
   }
 
   /** Whether another user of the organization signs in with an address. */
@@ -144,26 +138,22 @@ export class ScimUsersRepository {
       ...audited,
     };
     try {
-      const [row] = await sql<UserRow>(tx)`
+      const [row] = await sql<{ id: string }>(tx)`
         WITH changed AS (
           UPDATE users SET user_name = ${user.userName}, external_id = ${user.externalId}, email = ${user.email},
                  name = ${user.name}, attributes = ${JSON.stringify(user.attributes)}, scim_managed = true,
                  version = version + 1, updated_at = now()
           WHERE id = ${id} AND org_id = ${orgId} AND version = ${version} AND active = ${active}
             AND email IS NOT DISTINCT FROM ${email}
-          RETURNING id, user_name, external_id, active, email, attributes, version, created_at, updated_at
+          RETURNING id
         ), audited AS (
           INSERT INTO audit_events (id, type, class, subject_id, org_id, request_id, ip, user_agent, details)
           SELECT ${newUuid()}, 'scim_operation', 'admin', id, ${orgId}, ${origin.requestId}, ${origin.ip ?? null},
                  ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
           FROM changed WHERE ${audited !== false}::boolean
         )
-        SELECT id, user_name, external_id, active, email, attributes::text AS attributes, version, created_at, updated_at,
-               (SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
-                                                  'type', 'direct') ORDER BY g.id)::text
-                FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = changed.id) AS groups
-        FROM changed`;
-      return row && scimUser(row, true);
+        SELECT id FROM changed`;
+      return row && (await this.find(tx, orgId, id));
     } catch (error) {
       if (violatedConstraint(error) === 'users_user_name') throw taken();
       throw error;

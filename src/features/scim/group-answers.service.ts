@@ -117,7 +117,10 @@ export class GroupAnswers {
         PATIENCE_OF_A_BEGUN_ANSWER,
       );
       if (batch.length > 0)
-        yield (isFirst ? ',"members":[' : ',') + batch.map(memberJson).join(',');
+        yield (
+          (isFirst ? ',"members":[' : ',') +
+          batch.map((member) => memberJson(member, this.answers.base)).join(',')
+        );
       isFirst &&= batch.length === 0;
       last = batch.length < BATCH ? undefined : batch.at(-1);
     } while (last);

@@ -28,7 +28,7 @@ export interface BulkOutcome {
   readonly response?: unknown;
 }
 
-type Made = { readonly id: string; readonly version: string } | undefined;
+type Made = { readonly id: string; readonly tag: string | undefined } | undefined;
 
 /** What has become of a bulk request so far. */
 interface Progress {
@@ -167,7 +167,7 @@ export class ScimBulk {
     try {
       const isWhole = (references.get(operation) ?? []).every((one) => ids.has(one));
       const user = isWhole
-        ? await this.users.find(caller, id, true)
+        ? await this.users.find(caller, id)
         : await this.users.patch(caller, id, { Operations: [{ op: 'remove', path: 'manager' }] });
       outcomes.set(operation, { ...outcome, version: entityTag(user) });
     } catch (thrown) {

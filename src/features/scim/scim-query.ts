@@ -46,8 +46,8 @@ export function readQuery(
       sort: readSort(fields, schema, others),
       count,
       page: cursor === undefined ? { kind: 'index', startIndex } : { kind: 'cursor', cursor },
-      withAttributes: projection.needsAttributes,
-      withRelations: projection.needsGroups,
+      withAttributes: projection.needsAttributes || projection.needsVersion,
+      withRelations: projection.needsGroups || projection.needsVersion,
     },
   };
 }

@@ -7,11 +7,20 @@ import {
 } from '#domain/scim/schemas.js';
 import { project, type Projection } from '#domain/scim/projection.js';
 import type { ScimGroup, ScimMember } from '#domain/scim/scim-groups.repository.js';
-import type { ScimUser } from '#domain/scim/scim-user.js';
+import { withAddresses, type ScimUser } from '#domain/scim/scim-user.js';
 
-/** The version of a resource as an entity tag (RFC 7644 §3.14): weak, since groups of users come and go beside it. */
-export function entityTag({ version }: { readonly version: string }): string {
-  return `W/"${version}"`;
+/** A resource of which all was read that is shown, or not: then it has no tag. */
+interface Tagged {
+  readonly tag: string | undefined;
+}
+
+/**
+ * The version of a resource as an entity tag (RFC 7644 §3.14): another one whenever what is shown of it is another. It is weak,
+ * since it says nothing about bytes.
+ */
+export function entityTag({ tag }: Tagged): string {
+  if (tag === undefined) throw new Error('a resource was shown of which not all was read');
+  return `W/"${tag}"`;
 }
 
 /** Where a resource is. */
@@ -37,8 +46,10 @@ export function userJson(user: ScimUser, projection: Projection, base: string): 
   ];
   if (externalId !== null) parts.push(`"externalId":${JSON.stringify(externalId)}`);
   parts.push(`"active":${active}`);
-  if (attributes !== '{}') parts.push(attributes.slice(1, -1));
-  if (groups !== undefined && groups !== '[]') parts.push(`"groups":${groups}`);
+  if (attributes !== '{}') parts.push(withAddresses(attributes.slice(1, -1), base));
+  if (groups !== undefined && groups !== '[]') {
+    parts.push(`"groups":${withAddresses(groups, base)}`);
+  }
   parts.push(`"meta":${metaJson(user, 'User', locationOf(base, 'Users', id))}`);
   const json = `${parts.join(',')}}`;
   if (projection.isDefault) return json;
@@ -62,12 +73,11 @@ export function groupHead(group: ScimGroup, projection: Projection, base: string
 }
 
 /** A member of a group as JSON. */
-export function memberJson({ userId, display }: ScimMember): string {
-  return `{"value":"${userId}","$ref":"../Users/${userId}","display":${JSON.stringify(display)},"type":"User"}`;
+export function memberJson({ userId, display }: ScimMember, base: string): string {
+  return `{"value":"${userId}","$ref":"${locationOf(base, 'Users', userId)}","display":${JSON.stringify(display)},"type":"User"}`;
 }
 
-interface Versioned {
-  readonly version: string;
+interface Versioned extends Tagged {
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
@@ -78,7 +88,7 @@ function meta(of: Versioned, resourceType: 'User' | 'Group', location: string): 
     created: of.createdAt.toISOString(),
     lastModified: of.updatedAt.toISOString(),
     location,
-    version: entityTag(of),
+    ...(of.tag === undefined ? {} : { version: entityTag(of) }),
   };
 }
 

@@ -72,7 +72,7 @@ export class ScimUsersController {
     @Res() response: Response,
   ): Promise<void> {
     const projection = readProjection(query, USER_SCHEMA);
-    const user = await this.users.find(caller, id, projection.needsGroups);
+    const user = await this.users.find(caller, id);
     this.answers.one(response, 200, user, projection);
   }
 

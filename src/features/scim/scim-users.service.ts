@@ -38,9 +38,9 @@ export class ScimUsers {
   }
 
   /** @throws DomainError not_found */
-  async find({ orgId }: ScimActor, id: string, withGroups: boolean): Promise<ScimUser> {
+  async find({ orgId }: ScimActor, id: string): Promise<ScimUser> {
     if (!isUuid(id)) throw noUser();
-    const user = await this.work.bounded(orgId, (tx) => this.users.find(tx, orgId, id, withGroups));
+    const user = await this.work.bounded(orgId, (tx) => this.users.find(tx, orgId, id));
     if (!user) throw noUser();
     return user;
   }

@@ -103,7 +103,7 @@ export const ENTERPRISE_ATTRIBUTES: readonly Attribute[] = [
   text('department', 'The name of the department.'),
   complex('manager', "The user's manager.", [
     text('value', 'The id of the manager.', { caseExact: true }),
-    reference('$ref', 'The address of the manager.', ['User']),
+    reference('$ref', 'The address of the manager.', ['User'], { mutability: 'readOnly' }),
     text('displayName', "The manager's name.", { mutability: 'readOnly' }),
   ]),
 ];

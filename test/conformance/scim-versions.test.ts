@@ -1,0 +1,393 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { rows } from '../support/rows.js';
+import { addTenant, type ScimTenant } from '../support/scim.js';
+import {
+  actsOf,
+  ENTERPRISE,
+  expectScimError,
+  found,
+  memberIdsOf,
+  shown,
+  withMembersLocked,
+  withQuery,
+} from '../support/scim-requests.js';
+
+let app: TestApp;
+let tenant: ScimTenant;
+beforeAll(async () => {
+  app = await startTestApp();
+  tenant = await addTenant(app);
+});
+afterAll(() => app.close());
+
+const { address, newUser, newGroup, patch } = actsOf(() => tenant);
+const base = () => `${app.baseUrl}/scim/v2`;
+const userOf = (id: string) => shown(tenant, 'Users', id);
+const groupOf = (id: string) => shown(tenant, 'Groups', id);
+
+/** The tag of a resource, which its head, its body and the lists tell alike. */
+async function tagOf(type: 'Users' | 'Groups', id: string): Promise<string> {
+  const answer = await tenant.send('GET', `/${type}/${id}`);
+  const tag = answer.headers.get('etag') ?? '';
+  expect(tag).toMatch(/^W\/"[^"]+"$/);
+  expect(answer.json.meta.version).toBe(tag);
+  for (const more of [{}, { attributes: 'meta' }, { excludedAttributes: 'groups,members' }]) {
+    const query = withQuery(`/${type}`, { filter: `id eq "${id}"`, ...more });
+    expect((await tenant.send('GET', query)).json.Resources[0].meta.version).toBe(tag);
+  }
+  return tag;
+}
+
+/** Expects that an act changes the tag of a resource. */
+async function expectNewTag(
+  type: 'Users' | 'Groups',
+  id: string,
+  act: () => Promise<unknown>,
+): Promise<void> {
+  const before = await tagOf(type, id);
+  await act();
+  const after = await tagOf(type, id);
+  expect(after).not.toBe(before);
+  const path = `/${type}/${id}`;
+  const known = (tag: string) => tenant.send('GET', path, undefined, { 'if-none-match': tag });
+  expect([(await known(before)).status, (await known(after)).status]).toEqual([200, 304]);
+  const operation = { Operations: [{ op: 'replace', path: 'externalId', value: randomUUID() }] };
+  const write = (tag: string) => tenant.send('PATCH', path, operation, { 'if-match': tag });
+  expect([(await write(before)).status, (await write(after)).status]).toEqual([412, 200]);
+}
+
+const withManager = (id: string) => newUser({ [ENTERPRISE]: { manager: { value: id } } });
+const rename = (id: string, displayName: string) =>
+  patch(`/Users/${id}`, { op: 'replace', path: 'displayName', value: displayName });
+
+describe('10.19 the tag of a user', () => {
+  it('10.19 changes when they come into a group, and when they leave it', async () => {
+    const { id } = await newUser();
+    const group = await newGroup();
+    const member = [{ value: id }];
+    await expectNewTag('Users', id, () =>
+      patch(`/Groups/${group.id}`, { op: 'add', path: 'members', value: member }),
+    );
+    await expectNewTag('Users', id, () =>
+      patch(`/Groups/${group.id}`, { op: 'remove', path: 'members', value: member }),
+    );
+  });
+
+  it('10.19 changes when a group of theirs is renamed or deleted', async () => {
+    const { id } = await newUser();
+    const group = await newGroup(id);
+    const path = `/Groups/${group.id}`;
+    await expectNewTag('Users', id, () =>
+      patch(path, { op: 'replace', path: 'displayName', value: randomUUID() }),
+    );
+    await expectNewTag('Users', id, () => tenant.send('DELETE', path));
+  });
+
+  it('10.19 changes when their manager is renamed or deleted', async () => {
+    const boss = await newUser({ displayName: 'Old' });
+    const { id } = await withManager(boss.id);
+    await expectNewTag('Users', id, () => rename(boss.id, 'New'));
+    await expectNewTag('Users', id, () => tenant.send('DELETE', `/Users/${boss.id}`));
+  });
+
+  it('10.19 is of all that can be shown, whatever is asked for', async () => {
+    const boss = await newUser({ displayName: 'B' });
+    const { id } = await withManager(boss.id);
+    await newGroup(id);
+    const tags = await Promise.all(
+      ['', '?attributes=userName', '?excludedAttributes=groups'].map(async (query) =>
+        (await tenant.send('GET', `/Users/${id}${query}`)).headers.get('etag'),
+      ),
+    );
+    expect(new Set(tags).size).toBe(1);
+  });
+});
+
+describe('10.19 the tag of a group', () => {
+  it('10.19 changes when a member comes, leaves, is deleted or has another name', async () => {
+    const [a, b] = await Promise.all([newUser({ displayName: 'A' }), newUser()]);
+    const { id } = await newGroup(b.id);
+    const value = [{ value: a.id }];
+    const act = (op: string) => () => patch(`/Groups/${id}`, { op, path: 'members', value });
+    await expectNewTag('Groups', id, act('add'));
+    await expectNewTag('Groups', id, () => rename(a.id, 'Other'));
+    await expectNewTag('Groups', id, act('remove'));
+    await expectNewTag('Groups', id, () => tenant.send('DELETE', `/Users/${b.id}`));
+    expect(memberIdsOf(await groupOf(id))).toEqual([]);
+  });
+
+  it('10.19 is told without a look at its members', async () => {
+    const { id } = await newUser();
+    const group = await newGroup(id);
+    const path = `/Groups/${group.id}?excludedAttributes=members`;
+    const answer = await withMembersLocked(app, () => tenant.send('GET', path));
+    expect(answer.headers.get('etag')).toBe(await tagOf('Groups', group.id));
+  });
+
+  it('10.19 stays when a member changes who keeps their name', async () => {
+    const { id } = await newUser();
+    const group = await newGroup(id);
+    const before = await tagOf('Groups', group.id);
+    await patch(`/Users/${id}`, { op: 'replace', path: 'title', value: 'x' });
+    expect(await tagOf('Groups', group.id)).toBe(before);
+  });
+
+  it('10.19 counts 20 members of two groups who are deleted at once', async () => {
+    const ids = await Promise.all(Array.from({ length: 20 }, async () => (await newUser()).id));
+    const groups = await Promise.all([newGroup(...ids), newGroup(...ids.toReversed())]);
+    const deletions = ids.map((id: string) => tenant.send('DELETE', `/Users/${id}`));
+    const statuses = (await Promise.all(deletions)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([204]));
+    const counted = await rows<{ version: string }>(
+      app.dataSource,
+      'SELECT version FROM group_member_versions WHERE group_id = ANY ($1::uuid[])',
+      [groups.map(({ id }) => id)],
+    );
+    expect(counted).toEqual([{ version: '20' }, { version: '20' }]);
+  });
+});
+
+describe('10.19 a write that changes nothing (E33)', () => {
+  const auditRows = async (id: string) =>
+    (
+      await rows(
+        app.dataSource,
+        `SELECT 1 FROM audit_events WHERE type = 'scim_operation' AND details ->> 'resource_id' = $1`,
+        [id],
+      )
+    ).length;
+
+  /** Expects that a write is answered with the resource as it was, and leaves no trace. */
+  async function expectNoChange(
+    type: 'Users' | 'Groups',
+    id: string,
+    method: string,
+    body: object,
+  ): Promise<void> {
+    const [before, audited] = [await shown(tenant, type, id), await auditRows(id)];
+    const answer = await tenant.send(method, `/${type}/${id}`, body);
+    expect([answer.status, answer.json]).toEqual([200, before]);
+    expect([await shown(tenant, type, id), await auditRows(id)]).toEqual([before, audited]);
+  }
+
+  it('10.19 moves neither lastModified nor version of a user', async () => {
+    const boss = await newUser({ displayName: 'B' });
+    const user = await newUser({
+      externalId: 'x',
+      displayName: 'D',
+      name: { givenName: 'G' },
+      emails: [{ value: address(), type: 'work', primary: true }],
+      [ENTERPRISE]: { manager: { value: boss.id }, department: 'S' },
+    });
+    await newGroup(user.id);
+    const { meta: _, ...whole } = await userOf(user.id);
+    await expectNoChange('Users', user.id, 'PUT', whole);
+    for (const operations of [
+      [{ op: 'replace', path: 'active', value: 'True' }],
+      [{ op: 'replace', value: { id: user.id, displayName: 'D' } }],
+      [{ op: 'add', path: 'emails', value: whole.emails }],
+      [{ op: 'replace', path: `${ENTERPRISE}:manager`, value: boss.id }],
+      [{ op: 'remove', path: 'title' }],
+      [
+        { op: 'replace', path: 'title', value: 'x' },
+        { op: 'remove', path: 'title' },
+      ],
+      [{ op: 'replace', path: 'password', value: 'x' }],
+    ]) {
+      await expectNoChange('Users', user.id, 'PATCH', { Operations: operations });
+    }
+  });
+
+  it('10.19 moves neither lastModified nor version of a group', async () => {
+    const [a, b] = await Promise.all([newUser(), newUser()]);
+    const { id, displayName } = await newGroup(a.id);
+    const members = [{ value: a.id }];
+    await expectNoChange('Groups', id, 'PUT', { displayName, members });
+    for (const operation of [
+      { op: 'replace', value: { id, displayName } },
+      { op: 'add', path: 'members', value: members },
+      { op: 'replace', path: 'members', value: members },
+      { op: 'remove', path: 'members', value: [{ value: b.id }] },
+      { op: 'remove', path: `members[value eq "${b.id}"]` },
+      { op: 'remove', path: 'externalId' },
+    ]) {
+      await expectNoChange('Groups', id, 'PATCH', { Operations: [operation] });
+    }
+  });
+
+  it('10.19 is refused all the same under the tag of another version', async () => {
+    const { id } = await newUser({ title: 'x' });
+    const body = { Operations: [{ op: 'replace', path: 'title', value: 'x' }] };
+    const headers = { 'if-match': 'W/"7"' };
+    expectScimError(await tenant.send('PATCH', `/Users/${id}`, body, headers), 412);
+  });
+});
+
+describe('10.19 references (E32)', () => {
+  it('10.19 are addresses that answer', async () => {
+    const boss = await newUser({ displayName: 'The "Boss"' });
+    const { id } = await withManager(boss.id);
+    const group = await newGroup(id);
+    const user = await userOf(id);
+    expect(user[ENTERPRISE].manager).toEqual({
+      value: boss.id,
+      $ref: `${base()}/Users/${boss.id}`,
+      displayName: 'The "Boss"',
+    });
+    expect(user.groups).toEqual([
+      {
+        value: group.id,
+        $ref: `${base()}/Groups/${group.id}`,
+        display: group.displayName,
+        type: 'direct',
+      },
+    ]);
+    const [member] = (await groupOf(group.id)).members;
+    expect(member.$ref).toBe(`${base()}/Users/${id}`);
+    for (const $ref of [user[ENTERPRISE].manager.$ref, user.groups[0].$ref, member.$ref]) {
+      const path = ($ref as string).slice(base().length);
+      expect((await tenant.send('GET', path)).json.meta.location).toBe($ref);
+    }
+    expect(await found(tenant, 'Users', `id eq "${id}"`)).toEqual([user]);
+  });
+
+  it('10.19 are not there of a manager who is no user here', async () => {
+    const other = await addTenant(app);
+    const theirs = await other.send('POST', '/Users', { userName: `a@${other.domain}` });
+    for (const value of [theirs.json.id, randomUUID(), '26118915', "' || '1"]) {
+      const $ref = 'https://elsewhere.example/Users/1';
+      const { id } = await newUser({
+        [ENTERPRISE]: { manager: { value, $ref, displayName: 'X' } },
+      });
+      expect((await userOf(id))[ENTERPRISE]).toEqual({ manager: { value } });
+    }
+  });
+
+  it('10.19 stay texts in texts', async () => {
+    const nickName = '"$ref": "../Users/1"\\"$ref" : "../Groups/1"';
+    const boss = await newUser({ displayName: nickName });
+    const { id } = await newUser({ nickName, [ENTERPRISE]: { manager: { value: boss.id } } });
+    await tenant.send('POST', '/Groups', { displayName: nickName, members: [{ value: id }] });
+    const user = await userOf(id);
+    const { manager } = user[ENTERPRISE];
+    expect([user.nickName, manager.displayName, user.groups[0].display]).toEqual([
+      nickName,
+      nickName,
+      nickName,
+    ]);
+  });
+});
+
+describe('10.19 members who are not there (E25)', () => {
+  it.each(['POST', 'PUT', 'PATCH add', 'PATCH replace', 'bulk'])(
+    '10.19 do not keep the others out: %s',
+    async (way) => {
+      const [a, gone] = await Promise.all([newUser(), newUser()]);
+      await tenant.send('DELETE', `/Users/${gone.id}`);
+      const members = [gone.id, a.id, 'never'].map((value) => ({ value }));
+      const displayName = randomUUID();
+      let id = way === 'POST' ? '' : (await newGroup()).id;
+      if (way === 'POST') {
+        const made = await tenant.send('POST', '/Groups', { displayName, members });
+        expect([made.status, memberIdsOf(made.json)]).toEqual([201, [a.id]]);
+        id = made.json.id;
+      } else if (way === 'PUT') {
+        await tenant.send('PUT', `/Groups/${id}`, { displayName, members });
+      } else if (way === 'bulk') {
+        const data = { Operations: [{ op: 'add', path: 'members', value: members }] };
+        const operation = { method: 'PATCH', path: `/Groups/${id}`, data };
+        const answer = await tenant.send('POST', '/Bulk', { Operations: [operation] });
+        expect(answer.json.Operations[0].status).toBe('200');
+      } else {
+        const op = way.split(' ')[1];
+        const answer = await patch(`/Groups/${id}`, { op, path: 'members', value: members });
+        expect([answer.status, memberIdsOf(answer.json)]).toEqual([200, [a.id]]);
+      }
+      expect(memberIdsOf(await groupOf(id))).toEqual([a.id]);
+    },
+  );
+
+  it('10.19 are named by a 400 where none is there, and nothing changes', async () => {
+    const [a, b] = await Promise.all([newUser(), newUser()]);
+    const group = await newGroup(a.id);
+    const [one, two] = [randomUUID(), 'nobody'];
+    const value = [{ value: one }, { value: two }];
+    for (const answer of [
+      await tenant.send('POST', '/Groups', { displayName: randomUUID(), members: value }),
+      await tenant.send('PUT', `/Groups/${group.id}`, { displayName: 'x', members: value }),
+      await patch(
+        `/Groups/${group.id}`,
+        { op: 'remove', path: `members[value eq "${a.id}"]` },
+        { op: 'add', path: 'members', value },
+      ),
+    ]) {
+      expectScimError(answer, 400, 'invalidValue');
+      expect(answer.json.detail).toContain(one);
+      expect(answer.json.detail).toContain(two);
+    }
+    expect(await groupOf(group.id)).toEqual(group);
+    expect(memberIdsOf(await groupOf(group.id))).not.toContain(b.id);
+  });
+
+  it('10.19 are never groups', async () => {
+    const { id } = await newUser();
+    const inner = await newGroup();
+    for (const value of [[{ value: inner.id }, { value: id }], [{ value: id, type: 'Group' }]]) {
+      const group = await newGroup();
+      const answer = await patch(`/Groups/${group.id}`, { op: 'add', path: 'members', value });
+      expectScimError(answer, 400, 'invalidValue');
+      expect(memberIdsOf(await groupOf(group.id))).toEqual([]);
+    }
+  });
+
+  it('10.19 are those of another organization, too', async () => {
+    const other = await addTenant(app);
+    const theirs = await other.send('POST', '/Users', { userName: `a@${other.domain}` });
+    const { id } = await newUser();
+    const group = await newGroup(id, theirs.json.id);
+    expect(memberIdsOf(group)).toEqual([id]);
+  });
+});
+
+describe('10.19 filters by what is derived', () => {
+  it('10.19 by value, type and display of members', async () => {
+    const a = await newUser({ displayName: `A ${randomUUID()}` });
+    const b = await newUser();
+    const { id } = await newGroup(a.id);
+    for (const [filter, count] of [
+      [`members[value eq "${a.id}" and type eq "User"]`, 1],
+      [`members[value eq "${a.id}" and type eq "Group"]`, 0],
+      [`members[value eq "${b.id}" and type eq "User"]`, 0],
+      [`members[display eq "${a.displayName.toUpperCase()}"]`, 1],
+      [`members.display co "${a.displayName}"`, 1],
+      [`members[display eq "nobody"] and id eq "${id}"`, 0],
+    ] as const) {
+      const groups = await found(tenant, 'Groups', filter);
+      expect([filter, groups.map((group) => group.id)]).toEqual([filter, count ? [id] : []]);
+    }
+  });
+
+  it('10.19 by the type of groups, and the version', async () => {
+    const boss = await newUser();
+    const { id } = await withManager(boss.id);
+    const group = await newGroup(id);
+    await tenant.send('DELETE', `/Users/${(await newUser()).id}`);
+    const user = await userOf(id);
+    for (const [filter, ids] of [
+      [`groups[type eq "direct" and value eq "${group.id}"]`, [id]],
+      [`groups.type eq "indirect"`, []],
+      [`id eq "${id}" and groups.type eq "direct"`, [id]],
+      [`id eq "${id}" and meta.version eq ${JSON.stringify(user.meta.version)}`, [id]],
+      [`id eq "${id}" and meta.version eq "W/\\"0\\""`, []],
+    ] as const) {
+      const users = await found(tenant, 'Users', filter);
+      expect([filter, users.map((one) => one.id)]).toEqual([filter, ids]);
+    }
+    await tenant.send('DELETE', `/Users/${id}`);
+    const { version } = (await groupOf(group.id)).meta;
+    const filter = `id eq "${group.id}" and meta.version eq ${JSON.stringify(version)}`;
+    expect(await found(tenant, 'Groups', filter)).toHaveLength(1);
+  });
+});
