@@ -19,7 +19,7 @@ END $$;
 CREATE TRIGGER organizations_membership BEFORE INSERT OR UPDATE OF membership, provisioned ON organizations
   FOR EACH ROW EXECUTE FUNCTION organizations_membership();
 
--- The addresses of people whom SCIM removed: a sign-in makes none of them again, whatever the membership, until SCIM does. A write of
+-- The addresses of people that SCIM removed: a sign-in makes none of them again in either membership, until SCIM does. A write of
 -- SCIM lifts the tombstone for the user that it names, and for no other.
 CREATE TABLE scim_tombstones (
   org_id     uuid        NOT NULL REFERENCES organizations (id) ON DELETE CASCADE,

@@ -1,4 +1,4 @@
--- The addresses of people whom SCIM removed before, by the audit log, which keeps its acts for ever. In a transaction of its own: it may
+-- The addresses of people that SCIM removed before, by the audit log, which keeps its acts for ever. In a transaction of its own: it may
 -- read for long, and locks nothing that sign-ins need.
 INSERT INTO scim_tombstones (org_id, email, created_at)
 SELECT e.org_id, lower((e.details ->> 'email') COLLATE "C"), max(e.created_at)

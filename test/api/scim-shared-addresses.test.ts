@@ -72,7 +72,7 @@ describe('two users of SCIM with one primary address', () => {
     expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [first.id])).toBe(1);
   });
 
-  it('10.19 E29: 20 at once with one address are 20 users, of whom one signs in with it', async () => {
+  it('10.19 E29: 20 at once with one address are 20 users, and one of them signs in with it', async () => {
     const email = newEmail();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => scim('POST', '/Users', bodyWith(email))),

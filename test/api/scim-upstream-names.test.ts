@@ -61,7 +61,7 @@ describe('the name of a user who signed in, as SCIM shows it', () => {
     ]);
   });
 
-  it('10.19 O19: a user whom SCIM made has the name that SCIM gave, whatever the provider says', async () => {
+  it('10.19 O19: a user that SCIM made has the name that SCIM gave, not the one of the provider', async () => {
     const email = `grace@${DOMAIN}`;
     const name = { givenName: 'Grace', familyName: 'Hopper' };
     await organization.scim('POST', '/Users', { userName: email, name });
@@ -70,7 +70,7 @@ describe('the name of a user who signed in, as SCIM shows it', () => {
     expect((await found(email)).name).toEqual(name);
   });
 
-  it('10.19 O19: is one clean line of a length that fits, whatever the provider sends', async () => {
+  it('10.19 O19: is one clean line of a length that fits, also where the provider sends another', async () => {
     const email = `bob@open.${DOMAIN}`;
     says.set(email, { given_name: `B\nob\u202e${'x'.repeat(500)}`, family_name: 42 });
     await app.enrolled(email);

@@ -10,12 +10,12 @@ interface ClaimedIdentity {
 }
 
 /**
- * Tombstones of people whom SCIM removed from an organization: of their addresses and of their identities. While one stands, a
- * sign-in makes no member of the address or of the identity. SCIM lifts that of an address for the user whom it gives the address.
+ * Tombstones of people that SCIM removed from an organization: of their addresses and of their identities. While one stands, a
+ * sign-in makes no member of the address or of the identity. SCIM lifts that of an address for the user that gets the address.
  */
 @Injectable()
 export class TombstonesRepository {
-  /** Sets the tombstones of a user whom SCIM is about to remove; the caller holds the row of the user. */
+  /** Sets the tombstones of a user that SCIM is about to remove; the caller holds the row of the user. */
   async setForUser(tx: EntityManager, orgId: string, userId: string): Promise<void> {
     await sql(tx)`
       WITH address AS (
@@ -71,7 +71,7 @@ export class TombstonesRepository {
     return row?.forbidden === true;
   }
 
-  /** Forgets that an identity was removed: SCIM made a user, to whom the identity is bound now. */
+  /** Forgets that an identity was removed: it is bound to a user that SCIM made. */
   async forgetIdentity(
     tx: EntityManager,
     orgId: string,

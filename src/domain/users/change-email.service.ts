@@ -29,9 +29,8 @@ export class ChangeEmail {
   ) {}
 
   /**
-   * Follows the e-mail an identity provider now vouches for: only within the domains of the user's organization, never
-   * for a user whom SCIM manages, and not to an address that another user has, or that a person had
-   * whom SCIM removed. Otherwise the old one stays.
+   * Follows the e-mail an identity provider now vouches for, within the domains of the user's organization. A user that SCIM
+   * manages keeps theirs. An address that another user has, or that SCIM took from a removed person, is not followed either.
    *
    * @param user their row locked by the caller
    */

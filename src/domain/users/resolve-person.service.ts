@@ -21,9 +21,9 @@ export type Person =
     };
 
 const DEACTIVATED = 'This account is deactivated.';
-/** The answer to a person whom SCIM did not make, where it alone makes members. */
+/** The answer to a person that SCIM did not make, where it alone makes members. */
 export const PROVISIONED = 'Your organization provisions its people itself: ask its administrator.';
-/** The answer to a person whom SCIM removed, and has not made again. */
+/** The answer to a person that SCIM removed, and has not made again. */
 export const REMOVED =
   'Your organization has removed this account: ask its administrator to provision it again.';
 
@@ -41,7 +41,7 @@ export class ResolvePerson {
     private readonly audit: AuditLog,
   ) {}
 
-  /** The user to whom an identity is bound. */
+  /** The user of a bound identity. */
   bound(tx: EntityManager, { issuer, subject }: UpstreamIdentity): Promise<User | undefined> {
     return this.users.findByIdentity(tx, issuer, subject);
   }

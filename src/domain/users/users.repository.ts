@@ -119,7 +119,7 @@ export class UsersRepository {
     await sql(tx)`UPDATE users SET is_org_admin = true, updated_at = now() WHERE id = ${id}`;
   }
 
-  /** Follows the name that an identity provider now gives, as far as it gives one; of a user whom SCIM manages it stays. */
+  /** Follows the name that an identity provider now gives, as far as it gives one. A user that SCIM manages keeps theirs. */
   async followName(tx: EntityManager, id: string, upstream: UpstreamName): Promise<void> {
     const { name, givenName = null, familyName = null } = upstream;
     await sql(tx)`

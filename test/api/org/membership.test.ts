@@ -156,7 +156,7 @@ describe('the membership of an organization', () => {
   });
 });
 
-describe('a person whom SCIM removed', () => {
+describe('a person that SCIM removed', () => {
   it('10.25 stays out of an open organization until SCIM makes them again, and others come in', async () => {
     const organization = await openOrganization('out.example');
     const id = await made(organization, 'bob@out.example');
@@ -248,7 +248,7 @@ describe('a person whom SCIM removed', () => {
     expect(await count(app.dataSource, "users WHERE email = 'bob@heir.example'")).toBe(0);
   });
 
-  it('10.25 whom SCIM made again and an admin removed stays out: the tombstone was lifted for one user', async () => {
+  it('10.25 stays out where an admin removed the user that SCIM made again: the tombstone was lifted for that user', async () => {
     const organization = await openOrganization('again.example');
     const first = await made(organization, 'bob@again.example');
     await organization.scim('DELETE', `/Users/${first}`);
@@ -268,7 +268,7 @@ describe('a person whom SCIM removed', () => {
 });
 
 describe('the migration', () => {
-  it('10.25 turns the mark into the mode, and whom SCIM removed before into tombstones', async () => {
+  it('10.25 turns the mark into the mode, and earlier removals by SCIM into tombstones', async () => {
     const database = await createTestDatabase();
     const dataSource = new DataSource({ type: 'postgres', url: database.url });
     await dataSource.initialize();
