@@ -43,8 +43,13 @@ export function normalizeTemplate(documentIssuer: string): string {
 
 /** Whether an ID token's `iss` is the template with its own `tid`, one tenant: no tenant speaks for another. */
 export function issuedByOwnTenant(template: string, iss: unknown, tid: unknown): boolean {
-  const isTenant = typeof tid === 'string' && /^[\w.-]+$/.test(tid) && !NO_TENANT.test(tid);
+  const isTenant = typeof tid === 'string' && /^[\w.-]+$/.test(tid) && !isNoTenant(tid);
   return isTenant && iss === template.replace('{tenantid}', tid);
+}
+
+/** Whether a `tid` names no tenant, but many: `organizations` and the like. */
+export function isNoTenant(tid: unknown): boolean {
+  return typeof tid === 'string' && NO_TENANT.test(tid);
 }
 
 /** Whether a `tid` is the tenant of Microsoft's personal accounts. */

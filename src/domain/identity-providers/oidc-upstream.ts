@@ -4,6 +4,7 @@ import type { OidcProviderConfig } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   isMicrosoftIssuer,
+  isNoTenant,
   isOfPersonalAccounts,
   issuedByOwnTenant,
   tenantTemplate,
@@ -86,6 +87,26 @@ export class OidcUpstream implements UpstreamProvider {
     }
   }
 
+  /**
+   * Judges the tenant of a token of Microsoft.
+   *
+   * @throws DomainError sign_in_failed, and sign_in_refused for a personal account
+   */
+  #checkTenant({ iss, tid }: Claims): void {
+    const { issuer } = this.settings;
+    if (!isMicrosoftIssuer(issuer)) return;
+    const template = tenantTemplate(issuer);
+    if (isNoTenant(tid) || (template && !issuedByOwnTenant(template, iss, tid))) {
+      throw new DomainError('sign_in_failed', 'The identity provider speaks for another tenant.');
+    }
+    if (isOfPersonalAccounts(tid)) {
+      throw new DomainError(
+        'sign_in_refused',
+        'Personal Microsoft accounts cannot sign in here. Use the account of your organization.',
+      );
+    }
+  }
+
   /** Redeems the code for an ID token, checks it, and returns what it claims. */
   async #redeem({ parameters, state, remembered }: Arrival): Promise<Claims> {
     const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
@@ -100,16 +121,7 @@ export class OidcUpstream implements UpstreamProvider {
     // TLS alone would do for the code flow (OpenID Connect Core 1.0 §3.1.3.7); the signature is checked all the same.
     await this.keys.verify(tokens.id_token ?? '');
     const claims: Claims = tokens.claims() ?? {};
-    const template = tenantTemplate(this.settings.issuer);
-    if (template && !issuedByOwnTenant(template, claims['iss'], claims['tid'])) {
-      throw new DomainError('sign_in_failed', 'The identity provider speaks for another tenant.');
-    }
-    if (isMicrosoftIssuer(this.settings.issuer) && isOfPersonalAccounts(claims['tid'])) {
-      throw new DomainError(
-        'sign_in_refused',
-        'Personal Microsoft accounts cannot sign in here. Use the account of your organization.',
-      );
-    }
+    this.#checkTenant(claims);
     if (claims['email'] !== undefined || !this.metadata.userinfo_endpoint) return claims;
     const more = await client.fetchUserInfo(
       this.configuration,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Membership } from '#domain/organizations/membership.js';
 import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
-import { isSingleLine } from '#platform/http/single-line.js';
+import { LINE_OF_TEXT } from './line-of-text.js';
 import type { NewToken } from './scim-tokens.service.js';
 
 /** Days for which a token is good: 90 unless told, a year at most. */
@@ -9,12 +9,7 @@ const DAYS = { usual: 90, most: 365 } as const;
 
 /** `POST /api/v1/org/scim-tokens`. */
 export const CREATE_TOKEN = z.strictObject({
-  description: z
-    .string()
-    .trim()
-    .min(1, 'must not be empty')
-    .refine((text) => Array.from(text).length <= 256, 'must have at most 256 characters')
-    .refine(isSingleLine, 'must be one line of text'),
+  description: LINE_OF_TEXT,
   expires_in_days: z.int().min(1).max(DAYS.most).default(DAYS.usual),
 });
 /** What {@link CREATE_TOKEN} makes of a body. */
