@@ -129,6 +129,34 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
+  it('10.10 lists the sessions of a person, and ends another one from its button', async () => {
+    const key = app.newKey();
+    await visitor.plugIn(key);
+    await signIn('sessions@example.com');
+    await button('Enroll this key').click();
+    await heading('Hello, Sessions').waitFor();
+    const other = app.client();
+    await other.logIn(key);
+    expect((await other.get('/v1/keys')).status).toBe(200);
+    await page.getByRole('link', { name: 'Your sessions' }).first().click();
+    await heading('Your sessions').waitFor();
+    const sessions = page.locator('[data-session]');
+    expect(await sessions.count()).toBe(2);
+    await sessions
+      .filter({ hasNot: page.locator('.badge') })
+      .getByRole('button')
+      .click();
+    await said('Ended, with every token on it.').waitFor();
+    expect((await other.get('/v1/keys')).status).toBe(401);
+    await sessions
+      .filter({ has: page.locator('.badge') })
+      .getByRole('button')
+      .click();
+    await page.waitForURL('/');
+    expect(await page.getByRole('link', { name: 'Sign in' }).count()).toBe(1);
+    expect(visitor.complaints).toEqual([]);
+  });
+
   it('shows a hostile name of a person or of a key as text', async () => {
     await visitor.plugIn(app.newKey());
     await signIn('mallory@example.com');

@@ -21,6 +21,7 @@ GET    /                          unlimited       256  ui    ui   optional
 GET    /login                     general         256  ui    ui   optional
 GET    /enroll                    general         256  ui    ui   optional
 GET    /keys                      general         256  ui    ui   optional
+GET    /sessions                  general         256  ui    ui   optional
 POST   /logout                    general         256  ui    ui   optional
 GET    /static/:name              unlimited       256  ui    ui   none
 GET    /oauth/callback            unlimited       256  api   api  optional

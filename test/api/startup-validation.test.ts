@@ -102,7 +102,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_OAUTH_EVENTS_RETENTION_DAYS: '-1' },
     'SVC_OAUTH_EVENTS_RETENTION_DAYS: must be a whole number',
   ],
-  [{ SVC_SESSION_HOURS: '0' }, 'SVC_SESSION_HOURS: must be between 1 and 24'],
+  [{ SVC_SESSION_HOURS: '0' }, 'SVC_SESSION_HOURS: must be between 1 and 12'],
   [
     { SVC_EXTRA_CA_CERTS: `/${PLANTED}.pem` },
     'SVC_EXTRA_CA_CERTS: must be PEM certificates, or a readable file of them',

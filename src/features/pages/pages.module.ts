@@ -5,10 +5,11 @@ import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views.service.js';
 import { AccountPagesController } from './account-pages.controller.js';
 import { LoginPageController } from './login-page.controller.js';
+import { SessionsPageController } from './sessions-page.controller.js';
 import { StaticController } from './static.controller.js';
 
 /**
- * /, /login, /enroll, /keys, /logout and /static: server-rendered pages, escaped by the template engine, no inline
+ * /, /login, /enroll, /keys, /sessions, /logout and /static: server-rendered pages, escaped by the template engine, no inline
  * script or style. The ceremonies they start are feature webauthn's; they share nothing but the paths.
  */
 @Module({})
@@ -18,7 +19,12 @@ export class PagesModule implements OnModuleInit {
     return {
       module: PagesModule,
       imports: [HttpModule, IdentityProvidersModule, UsersModule, pendingLogins],
-      controllers: [AccountPagesController, LoginPageController, StaticController],
+      controllers: [
+        AccountPagesController,
+        LoginPageController,
+        SessionsPageController,
+        StaticController,
+      ],
     };
   }
 

@@ -200,7 +200,7 @@ export const ENVIRONMENT = z.object({
   SVC_ALLOWED_AAGUIDS: aaguidPolicy.default({ kind: 'any' }),
   SVC_CERTIFICATION_TEST_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
   SVC_CERTIFICATION_HOST: z.string().toLowerCase().optional(), // unset: that mode starts on loopback alone
-  SVC_SESSION_HOURS: wholeNumber(1, 24).default(8),
+  SVC_SESSION_HOURS: wholeNumber(1, 12).default(8), // NIST SP 800-63B-4 AAL3: 12 hours at most
 
   SVC_CLEANUP_INTERVAL: wholeNumber(0, 86_400).default(900), // seconds; 0: never
   SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),

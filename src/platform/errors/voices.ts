@@ -23,6 +23,7 @@ export const VOICES = new RouteTable<Voice>([
   ['/login', 'page'],
   ['/enroll', 'page'],
   ['/keys', 'page'],
+  ['/sessions', 'page'],
   ['/logout', 'page'],
   ['/device', 'page'],
   ['/saml/acs', 'page'],

@@ -51,6 +51,7 @@ const ROUTES = new RouteTable<TierName | 'unlimited'>([
   ['/login', 'general'],
   ['/enroll', 'general'],
   ['/keys', 'general'],
+  ['/sessions', 'general'],
   ['/logout', 'general'],
   ['/certification/*', 'general'],
 

@@ -54,6 +54,22 @@ describe('what a person is asked before a client learns of them', () => {
     expect(await isSilent(elsewhere)).toBe(false);
   });
 
+  it.each(['constructor', 'toString', '__proto__'])(
+    '10.9 names a scope as it is, also one named like a property of every object: %s',
+    async (scope) => {
+      const metadata = {
+        redirect_uris: [CALLBACK],
+        svc_resource_scopes: scope,
+        token_endpoint_auth_method: 'client_secret_basic',
+      };
+      const theirs = await addApplication(app, metadata, { owner: 'mallory@consent.example' });
+      const parameters = { resource: RESOURCE, scope: `openid ${scope}` };
+      const page = await consentPage(asked(theirs.clientId, parameters));
+      expect(page.text).toContain(`<li>${scope}</li>`);
+      expect(page.text).not.toMatch(/function|\[object/);
+    },
+  );
+
   it('is asked by a colleague who wants to act for them elsewhere, and not by their own application', async () => {
     const metadata = {
       redirect_uris: [CALLBACK],

@@ -12,6 +12,7 @@ const SPECIAL = new RouteTable<SpecialClass>([
   ['/login*', 'ui'],
   ['/enroll*', 'ui'],
   ['/keys', 'ui'],
+  ['/sessions', 'ui'],
   ['/logout', 'ui'],
   ['/static/*', 'ui'],
   ['/device*', 'ui'],

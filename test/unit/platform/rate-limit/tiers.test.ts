@@ -45,6 +45,7 @@ describe('the tiers', () => {
     ['general', 'GET', '/login'],
     ['general', 'GET', '/enroll'],
     ['general', 'GET', '/keys'],
+    ['general', 'GET', '/sessions'],
     ['general', 'POST', '/logout'],
     ['general', 'POST', '/certification/complete-login'],
 

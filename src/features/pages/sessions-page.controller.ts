@@ -1,0 +1,41 @@
+import { Controller, Get, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { ManageSessions } from '#domain/users/manage-sessions.service.js';
+import { Access, CurrentSession } from '#platform/http/access/access.js';
+import { Views } from '#platform/http/views.service.js';
+import { moment } from './moment.js';
+import { person } from './person.js';
+
+/** `/sessions`: the page on which users see where they are logged in, and end a session with every token on it. */
+@Controller('sessions')
+@Access({ session: 'optional', origin: 'ui' })
+export class SessionsPageController {
+  constructor(
+    private readonly sessions: ManageSessions,
+    private readonly views: Views,
+  ) {}
+
+  @Get()
+  async show(
+    @CurrentSession() session: LiveSession | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    if (session?.level !== 'verified') {
+      response.redirect(303, `/login?redirect_to=${encodeURIComponent('/sessions')}`);
+      return;
+    }
+    const sessions = await this.sessions.list(session.user.id);
+    const page = {
+      person: person(session),
+      sessions: sessions.map((own) => ({
+        ...own,
+        title: own.client ? (own.client.name ?? own.client.id) : 'A browser',
+        opened: moment(own.createdAt),
+        expires: moment(own.expiresAt),
+        current: own.id === session.id,
+      })),
+    };
+    response.type('html').send(this.views.render('sessions', page));
+  }
+}
