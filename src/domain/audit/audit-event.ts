@@ -15,6 +15,7 @@ export const AUDIT_CLASS = {
   upstream_login: 'auth',
   upstream_login_refused: 'auth',
   device_approved: 'auth',
+  admin_access_refused: 'auth',
   ssh_credential: 'oauth',
   token_exchange: 'oauth',
   oauth_token_issued: 'oauth',

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
+import { AuditLog } from '#domain/audit/audit.repository.js';
 import { ScimTokensRepository } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   AccessPolicy,
+  type AskedRequest,
   type AccessRequirement,
   type CallerFacts,
   type PresentedToken,
@@ -13,8 +15,14 @@ import {
 import { AccessTokenRule, challengeOf, refusedToken } from './access-token-rule.service.js';
 import { ADMIN_SCOPE } from './access-token.js';
 import { assertTouchedWithin } from './recent-touch.js';
-import type { LiveSession } from './session.js';
+import type { LiveSession, SessionUser } from './session.js';
 import { Sessions } from './sessions.service.js';
+
+/** Seconds between two denials of one user that are on record: who asks in a loop does not fill the log. */
+const DENIALS_ON_RECORD = 60;
+
+/** Characters of a refused path that are kept. */
+const LONGEST_PATH = 256;
 
 /** The identity provider of an organization, by its SCIM token. */
 export interface Provisioner {
@@ -33,11 +41,12 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     private readonly accessTokens: AccessTokenRule,
     private readonly scimTokens: ScimTokensRepository,
     private readonly manager: EntityManager,
+    private readonly audit: AuditLog,
   ) {
     super();
   }
 
-  override async admit(
+  override async find(
     presented: PresentedToken | undefined,
     requirement: AccessRequirement,
   ): Promise<LiveSession | Provisioner | undefined> {
@@ -48,9 +57,46 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
         ? await this.sessions.find(presented.token)
         : await this.#ofHeader(presented.scheme, presented, requirement.scope);
     // A stale cookie is as good as none; a token in a header was meant, and is answered.
-    if (!session) return nobody(requirement, 'The session is unknown or has ended.');
-    assertMay(session, requirement, presented.scheme);
-    return session;
+    return session ?? nobody(requirement, 'The session is unknown or has ended.');
+  }
+
+  /**
+   * @throws DomainError hardware_required, admin_required, insufficient_user_authentication. A user who asks for what is an
+   *   admin's and may not is on record
+   */
+  override async judge(
+    session: LiveSession | Provisioner,
+    requirement: AccessRequirement,
+    asked: AskedRequest,
+  ): Promise<void> {
+    if (!('level' in session)) return;
+    try {
+      assertMay(session, requirement, asked.scheme);
+    } catch (error) {
+      const { user } = session;
+      const isDenied = error instanceof DomainError && error.status === 403;
+      if (isDenied && user && requirement.scope === ADMIN_SCOPE) {
+        await this.#recordDenial(user, error, asked);
+      }
+      throw error;
+    }
+  }
+
+  async #recordDenial(
+    user: SessionUser,
+    { code }: DomainError,
+    asked: AskedRequest,
+  ): Promise<void> {
+    const { method, path, origin } = asked;
+    const event = {
+      type: 'admin_access_refused',
+      actorId: user.id,
+      subjectId: user.id,
+      orgId: user.orgId,
+      origin: origin(),
+      details: { code, method, path: path.slice(0, LONGEST_PATH) },
+    } as const;
+    await this.audit.record(this.manager, event, { atMostEvery: DENIALS_ON_RECORD });
   }
 
   override factsOf(session: LiveSession | Provisioner): CallerFacts {

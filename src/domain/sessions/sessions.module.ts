@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuditModule } from '#domain/audit/audit.module.js';
 import { GrantsModule } from '#domain/grants/grants.module.js';
 import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
 import { CryptoModule } from '#platform/crypto/crypto.module.js';
@@ -21,7 +22,7 @@ import { SpentTokensRepository } from './spent-tokens.repository.js';
  * A third level, synthetic, stands for nobody's key: it drives OAuth in certification test mode, and opens nothing here.
  */
 @Module({
-  imports: [CryptoModule, GrantsModule, ScimTokensModule],
+  imports: [AuditModule, CryptoModule, GrantsModule, ScimTokensModule],
   providers: [
     AccessTokenRule,
     DpopProofs,

@@ -194,3 +194,59 @@ describe('an organization whose only admin is none any more', () => {
     }
   });
 });
+
+describe('a member who asks the organization API', () => {
+  const refusals = (email: string) =>
+    rows<{ class: string; org: boolean; details: object; request_id: string }>(
+      app.dataSource,
+      `SELECT e.class, e.org_id = u.org_id AS org, e.details, e.request_id
+       FROM audit_events e JOIN users u ON u.id = e.actor_id
+       WHERE e.type = 'admin_access_refused' AND u.email = $1`,
+      [email],
+    );
+
+  it('10.6 is on record with what they asked for, once a minute however often they ask', async () => {
+    const { domain, memberId } = await organization();
+    const email = `eve@${domain}`;
+    const { client: eve } = await app.enrolled(email);
+    const path = `/members/${memberId}/remove`;
+    const first = await orgApi(eve, 'POST', path);
+    expect(first.status).toBe(403);
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => orgApi(eve, 'GET', '/audit-events')),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403, 403]);
+    expect(await refusals(email)).toEqual([
+      {
+        class: 'auth',
+        org: true,
+        details: { code: 'admin_required', method: 'POST', path: `/api/v1/org${path}` },
+        request_id: first.headers.get('x-fapi-interaction-id'),
+      },
+    ]);
+    await rows(
+      app.dataSource,
+      "UPDATE audit_events SET created_at = created_at - interval '61 s' WHERE type = 'admin_access_refused'",
+    );
+    await orgApi(eve, 'GET', '/members');
+    expect(await refusals(email)).toHaveLength(2);
+  });
+
+  it('10.6 is named in the line of the log', async () => {
+    const { domain } = await organization();
+    const { client: eve } = await app.enrolled(`eve@${domain}`);
+    const before = app.log.length;
+    expect((await orgApi(eve, 'GET', '/members')).status).toBe(403);
+    const id = await idOf(app, `eve@${domain}`);
+    expect(app.log.slice(before).filter((line) => line.includes(id))).not.toEqual([]);
+  });
+
+  it('10.6 leaves no row where an admin is only asked for a touch', async () => {
+    const { domain, admin, adminId, memberId } = await organization();
+    await run("UPDATE sessions SET auth_time = now() - interval '1 h' WHERE user_id = $1", [
+      adminId,
+    ]);
+    expect((await orgApi(admin, 'POST', `/members/${memberId}/promote`)).status).toBe(401);
+    expect(await refusals(`ada@${domain}`)).toEqual([]);
+  });
+});

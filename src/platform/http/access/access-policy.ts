@@ -1,3 +1,5 @@
+import type { originOf } from '#platform/http/client-origin.js';
+
 /** What a route asks of its caller. Every route states it: one that does not is refused to everybody. */
 export interface AccessRequirement {
   /**
@@ -32,7 +34,7 @@ export interface PresentedToken {
   readonly certificate: string | undefined;
 }
 
-/** The caller that a request was admitted for, as the log names it. */
+/** The caller of a request, admitted or refused, as the log names it. */
 export interface CallerFacts {
   readonly userId?: string | undefined;
   readonly orgId?: string | undefined;
@@ -48,6 +50,15 @@ export interface Visitor {
   readonly verified: boolean;
 }
 
+/** What else a refusal has to know of its request. */
+export interface AskedRequest {
+  readonly scheme: PresentedToken['scheme'];
+  readonly method: string;
+  readonly path: string;
+  /** Where it came from, as audit rows keep it. */
+  readonly origin: () => ReturnType<typeof originOf>;
+}
+
 /**
  * Decides who may come in: implemented where sessions are known, called by the guard.
  *
@@ -55,16 +66,29 @@ export interface Visitor {
  */
 export abstract class AccessPolicy<Session = unknown> {
   /**
+   * Looks the session of a request up.
+   *
    * @param presented the token of the request, if it carries one
    * @returns the session, or undefined where none was presented and none is required
-   * @throws DomainError unauthenticated, or why this session is not enough
+   * @throws DomainError unauthenticated, or why the token is not accepted
    */
-  abstract admit(
+  abstract find(
     presented: PresentedToken | undefined,
     requirement: AccessRequirement,
   ): Promise<Session | undefined>;
 
-  /** Names the caller of an admitted session for the log. */
+  /**
+   * Judges whether a session that was found is enough.
+   *
+   * @throws DomainError why it is not
+   */
+  abstract judge(
+    session: Session,
+    requirement: AccessRequirement,
+    asked: AskedRequest,
+  ): Promise<void>;
+
+  /** Names the caller of a session for the log. */
   abstract factsOf(session: Session): CallerFacts;
 
   /** Names the person of an admitted session for the header of a page; undefined where it is no person's. */

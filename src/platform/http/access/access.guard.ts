@@ -1,6 +1,7 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { originOf } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { AccessPolicy } from './access-policy.js';
 import { Access, noteCaller, type AdmittedRequest } from './access.js';
@@ -31,13 +32,15 @@ export class AccessGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<AdmittedRequest>();
     this.originRule.check(request, requirement.origin);
     if (requirement.session === 'none') return true;
-    const session = await this.policy.admit(
-      presentedToken(request, this.cookies.token(request)),
-      requirement,
-    );
-    if (session === undefined) return true;
-    request.session = session;
+    const presented = presentedToken(request, this.cookies.token(request));
+    const session = await this.policy.find(presented, requirement);
+    if (session === undefined || presented === undefined) return true;
+    // Before it is judged: the log names a caller who is refused, too.
     noteCaller(request, this.policy.factsOf(session));
+    const { scheme, method, path } = presented;
+    const asked = { scheme, method, path, origin: () => originOf(request) };
+    await this.policy.judge(session, requirement, asked);
+    request.session = session;
     return true;
   }
 }

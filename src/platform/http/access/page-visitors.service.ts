@@ -17,7 +17,7 @@ export class PageVisitors {
     try {
       const session =
         request.session ??
-        (await this.policy.admit(presentedToken(request, this.cookies.token(request)), {
+        (await this.policy.find(presentedToken(request, this.cookies.token(request)), {
           session: 'optional',
           origin: 'any',
         }));
