@@ -166,6 +166,26 @@ describe('what identity providers write in their own way', () => {
   });
 });
 
+describe('what Microsoft’s collection of requests asks for', () => {
+  it('10.19 shows a list whole where attributes name a part of it in brackets', async () => {
+    const emails = [{ type: 'work', value: 'w@x.example' }];
+    const { id } = await newUser({ emails, title: 'x' });
+    for (const attributes of ['emails[type eq "work"]', 'Emails[value eq "w@x.example"].value']) {
+      const path = `/Users/${id}?attributes=${encodeURIComponent(attributes)}`;
+      const { json } = await tenant.send('GET', path);
+      expect([json.id, json.emails, json.title]).toEqual([id, emails, undefined]);
+    }
+  });
+
+  it('10.19 calls the schema of users "User Account", as RFC 7643 §8.7.1 does', async () => {
+    const { json } = await tenant.send(
+      'GET',
+      `/Schemas/urn:ietf:params:scim:schemas:core:2.0:User`,
+    );
+    expect(json.description).toBe('User Account');
+  });
+});
+
 describe('what no client means', () => {
   it.each(['not base64!', 'MIID====', 'A', 'AAAAA', 'AA=A', 'AA-_', 'AAAA\nAAAA'])(
     '10.19 refuses the certificate %j, which is no base64',

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { UsersRepository } from '../../src/domain/users/users.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { rows } from '../support/rows.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
@@ -215,6 +216,14 @@ describe('10.19 a write that changes nothing (E33)', () => {
     ]) {
       await expectNoChange('Groups', id, 'PATCH', { Operations: [operation] });
     }
+  });
+
+  it('10.19 is one that makes a user an admin, which SCIM does not show', async () => {
+    const { id } = await newUser();
+    const before = await userOf(id);
+    const users = app.nest.get(UsersRepository, { strict: false });
+    await users.makeAdmin(app.dataSource.manager, id);
+    expect(await userOf(id)).toEqual(before);
   });
 
   it('10.19 is refused all the same under the tag of another version', async () => {

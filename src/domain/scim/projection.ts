@@ -121,7 +121,13 @@ function pathsIn(
   if (text.length > MAX_LENGTH) {
     throw new DomainError('invalid_value', 'The list of attributes is too long.');
   }
-  return new Set(text.split(',').flatMap((name) => pathsOf(name.trim(), resource)));
+  return new Set(text.split(',').flatMap((name) => pathsOf(withoutBrackets(name), resource)));
+}
+
+/** Microsoft's own tests ask for `emails[type eq "work"]`: no part of a list can be asked for, so it is shown whole. */
+function withoutBrackets(name: string): string {
+  const [path = ''] = name.split('[', 1);
+  return path.trim();
 }
 
 function pathsOf(name: string, resource: ResourceSchema): string[] {

@@ -69,7 +69,7 @@ const COMMON_ATTRIBUTES: readonly Attribute[] = [
 const USER_CORE: Schema = {
   id: USER_URN,
   name: 'User',
-  description: 'User account',
+  description: 'User Account',
   attributes: USER_ATTRIBUTES,
 };
 const GROUP_CORE: Schema = {
@@ -87,7 +87,7 @@ const ENTERPRISE: Schema = {
 
 export const USER_SCHEMA: ResourceSchema = {
   name: 'User',
-  description: 'User account',
+  description: 'User Account',
   endpoint: '/Users',
   core: USER_CORE,
   extensions: [ENTERPRISE],

@@ -101,7 +101,7 @@ export class MembersRepository {
     isOrgAdmin: boolean,
   ): Promise<boolean> {
     const changed = await sql<{ id: string }>(tx)`
-      UPDATE users SET is_org_admin = ${isOrgAdmin}, updated_at = now()
+      UPDATE users SET is_org_admin = ${isOrgAdmin}
       WHERE id = ${id} AND org_id = ${orgId} AND is_org_admin <> ${isOrgAdmin}
       RETURNING id`;
     return changed.length === 1;

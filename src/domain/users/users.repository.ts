@@ -116,7 +116,7 @@ export class UsersRepository {
   }
 
   async makeAdmin(tx: EntityManager, id: string): Promise<void> {
-    await sql(tx)`UPDATE users SET is_org_admin = true, updated_at = now() WHERE id = ${id}`;
+    await sql(tx)`UPDATE users SET is_org_admin = true WHERE id = ${id}`;
   }
 
   /** Follows the name that an identity provider now gives, as far as it gives one. A user that SCIM manages keeps theirs. */
