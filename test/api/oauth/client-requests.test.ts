@@ -80,6 +80,11 @@ describe('what clients ask for, and how they prove who they are', () => {
       expect(errorOf(without)).toEqual([400, 'invalid_grant']);
       const url = await authorize(ada, asked(web, pkce));
       expect((await redeem(web, url, { code_verifier: verifier })).status).toBe(200);
+      const plain = await authorize(ada, asked(web));
+      expect(errorOf(await redeem(web, plain, { code_verifier: verifier }))).toEqual([
+        400,
+        'invalid_grant',
+      ]);
     });
 
     it.each<readonly [string, object]>([

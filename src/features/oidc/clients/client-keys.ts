@@ -4,6 +4,7 @@ import { FAPI_ALGORITHMS, CLIENT_ALGORITHMS } from './client-algorithms.js';
 interface Jwk {
   readonly kty?: unknown;
   readonly crv?: unknown;
+  readonly n?: unknown;
   readonly alg?: unknown;
   readonly use?: unknown;
   readonly key_ops?: unknown;
@@ -62,16 +63,26 @@ export function keysProblem(metadata: object): string | undefined {
   return isForSigning && !fits(allowed) ? `jwks has no key for ${listOf(allowed)}` : undefined;
 }
 
+/** The bits of an RSA key below which no signature of it is verified (RFC 7518 §3.3, §3.5). */
+const FEWEST_RSA_BITS = 2048;
+
 /** Whether a key can verify a signature of an algorithm. */
-function canVerify({ kty, crv, alg, use, key_ops: operations }: Jwk, algorithm: string): boolean {
+function canVerify({ kty, crv, n, alg, use, key_ops: operations }: Jwk, algorithm: string) {
   const [type, curve] = KEYS_OF_ALGORITHMS[algorithm] ?? [];
   return (
     kty === type &&
     (curve === undefined || crv === curve) &&
+    (type !== 'RSA' || bitsOf(n) >= FEWEST_RSA_BITS) &&
     (alg === undefined || alg === algorithm) &&
     (use === undefined || use === 'sig') &&
     (!Array.isArray(operations) || operations.includes('verify'))
   );
+}
+
+/** The bits of an integer as JOSE writes it (RFC 7518 §6.3.1.1). */
+function bitsOf(integer: unknown): number {
+  const hex = typeof integer === 'string' ? Buffer.from(integer, 'base64url').toString('hex') : '';
+  return hex === '' ? 0 : BigInt(`0x${hex}`).toString(2).length;
 }
 
 function listOf(algorithms: readonly string[]): string {

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { keysProblem } from '#oidc/clients/client-keys.js';
 
-const RSA = { kty: 'RSA', n: 'n', e: 'AQAB' };
+const rsaOf = (bits: number) => ({
+  kty: 'RSA',
+  n: Buffer.alloc(bits / 8, 0xff).toString('base64url'),
+  e: 'AQAB',
+});
+const RSA = rsaOf(2048);
 const EC = { kty: 'EC', crv: 'P-256', x: 'x', y: 'y' };
 const ED = { kty: 'OKP', crv: 'Ed25519', x: 'x' };
 const KEYED = { token_endpoint_auth_method: 'private_key_jwt' };
@@ -31,6 +36,7 @@ describe('the keys of a client', () => {
 
   it.each<readonly [string, object]>([
     ['another curve', { ...KEYED, ...of({ ...EC, crv: 'P-384' }) }],
+    ['RSA of 1024 bits', { ...KEYED, ...of(rsaOf(1024)) }],
     ['another algorithm', { ...KEYED, ...of({ ...RSA, alg: 'RS512' }) }],
     ['RS256 of FAPI', { ...FAPI, ...of({ ...RSA, alg: 'RS256' }) }],
     ['for encryption', { ...KEYED, ...of({ ...EC, use: 'enc' }) }],
