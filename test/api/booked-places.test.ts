@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createHash } from 'node:crypto';
+import { ThrottlerStorage } from '@nestjs/throttler';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Buckets } from '#platform/rate-limit/buckets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 
@@ -43,4 +46,20 @@ describe.each([
     expect((await ask(client, 'patient', 'DELETE')).status).not.toBe(429);
     expect(refused).toBeGreaterThan(20);
   });
+});
+
+it('10.20 a place belongs to a token, or a session, or to all requests without either', async () => {
+  const take = vi.spyOn(app.nest.get<Buckets>(ThrottlerStorage), 'take');
+  const holderOf = async (headers: Readonly<Record<string, string>>) => {
+    await app.client().get('/v1/keys', { headers });
+    return take.mock.lastCall?.[0].holder();
+  };
+  const sha256 = (text: string) => createHash('sha256').update(text).digest('base64url');
+  const authorization = 'Bearer of-ada';
+  const cookie = 'svc_session=of-bob';
+  expect(await holderOf({ authorization })).toBe(sha256(authorization));
+  expect(await holderOf({ cookie })).toBe(sha256('of-bob'));
+  expect(await holderOf({ authorization, cookie })).toBe(sha256(authorization));
+  expect(await holderOf({})).toBe('');
+  expect(await holderOf({ cookie: 'other=cookie' })).toBe('');
 });

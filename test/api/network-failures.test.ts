@@ -101,6 +101,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect(refused.status).toBe(429);
     expect(refused.headers.get('retry-after')).toBe('2');
     expect(refused.headers.get('x-ratelimit-after')).toBe('2');
+    expect(refused.headers.get('x-ratelimit-remaining')).toBe('0');
     expect((await neighbour.get('/v1/keys')).status).toBe(401);
     expect((await client(newSite()).post('/login/webauthn/start', {})).status).toBe(200);
     expect((await app.client().post('/login/webauthn/start', {})).status).toBe(200);

@@ -228,6 +228,20 @@ describe('buckets whose database is away', () => {
     ]);
   });
 
+  it('10.20 keep the places that were told before, and give no new burst', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    try {
+      while ((await replica.take('client', 'first')).allowed);
+      const { retryAfter } = await replica.take('client', 'patient');
+      await proxy.down();
+      vi.advanceTimersByTime(retryAfter);
+      expect((await replica.take('client', 'impatient')).allowed).toBe(false);
+      expect((await replica.take('client', 'patient')).allowed).toBe(true);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('are this process’s own when it does not answer, and nobody waits long for it', async () => {
     const holder = replica.dataSource.createQueryRunner();
     await replica.ask('client');

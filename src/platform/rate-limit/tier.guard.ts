@@ -87,7 +87,7 @@ export class TierGuard extends ThrottlerGuard {
     const wait = this.#networks.wait(address);
     if (wait === 0) return undefined;
     const own = this.buckets.peek(hit);
-    return { ...own, allowed: false, retryAfter: Math.max(wait, own.retryAfter) };
+    return { allowed: false, remaining: 0, retryAfter: Math.max(wait, own.retryAfter) };
   }
 
   #countFailure(address: string, request: Request, response: Response): void {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { hitOf } from '#platform/rate-limit/client-bucket.js';
 import { LocalBuckets } from '#platform/rate-limit/local-buckets.js';
 import { TIERS, type TierName } from '#platform/rate-limit/tiers.js';
 
@@ -37,6 +38,45 @@ describe('the buckets of one process', () => {
       }
     },
   );
+
+  const take = (buckets: LocalBuckets, holder: string) =>
+    buckets.take(hitOf('general', '192.0.2.1', () => holder));
+
+  it('10.20 a place that was told is kept among 10,000 invented credentials', async () => {
+    const buckets = new LocalBuckets();
+    await exhaust(buckets, '192.0.2.1');
+    const { retryAfter } = await take(buckets, 'patient');
+    const told = Math.ceil(retryAfter / 1000) * 1000;
+    for (let n = 0; n < 10_000; n += 1) {
+      if (n % 10 === 0) vi.advanceTimersByTime(told / 1000);
+      await take(buckets, `invented ${n}`);
+    }
+    expect((await take(buckets, 'patient')).allowed).toBe(true);
+  });
+
+  it('10.20 with bookings no more are let through than without', async () => {
+    const buckets = new LocalBuckets();
+    const rounds = 60;
+    let admitted = 0;
+    for (let n = 0; n < rounds * 200; n += 1) {
+      if (n % 20 === 0) vi.advanceTimersByTime(100);
+      if ((await take(buckets, `holder ${n % 33}`)).allowed) admitted += 1;
+    }
+    expect(admitted).toBeGreaterThan(rounds); // a second each, and most of the burst
+    expect(admitted).toBeLessThanOrEqual(20 + rounds);
+  });
+
+  it('10.words a look takes nothing, and knows what is left beside the bookings of others', async () => {
+    const buckets = new LocalBuckets();
+    const hit = hitOf('general', '192.0.2.1');
+    for (let n = 0; n < 10; n += 1) expect(buckets.peek(hit).remaining).toBe(20);
+    await ask(buckets, '192.0.2.1');
+    expect(buckets.peek(hit)).toEqual({ allowed: true, remaining: 19, retryAfter: 0 });
+    await exhaust(buckets, '192.0.2.1');
+    expect(buckets.peek(hit)).toMatchObject({ allowed: false, remaining: 0 });
+    vi.advanceTimersByTime(2000);
+    expect(buckets.peek(hit)).toMatchObject({ allowed: true, remaining: 1 }); // and the booked one
+  });
 
   it('each client and each tier has its own', async () => {
     const buckets = new LocalBuckets();
