@@ -1,5 +1,10 @@
+import { randomUUID } from 'node:crypto';
+import type { Type } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ClientsRepository } from '../../../src/domain/grants/clients.repository.js';
+import { SelfRegistrationsRepository } from '../../../src/domain/grants/self-registrations.repository.js';
+import { AuditLog } from '../../../src/domain/audit/audit.repository.js';
+import { SelfRegistrations } from '../../../src/features/oidc/clients/self-registrations.service.js';
 import { ConsentsRepository } from '../../../src/domain/grants/consents.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
@@ -251,6 +256,20 @@ describe('how many clients may register themselves', () => {
     expect((await registerFrom(address)).status).toBe(409);
   });
 
+  /** The service that registers clients, as another process on the same database has it. */
+  class Replica extends SelfRegistrations {
+    constructor() {
+      const get = <Wanted>(type: Type<Wanted>) => app.nest.get(type, { strict: false });
+      super(
+        app.config,
+        app.dataSource,
+        get(ClientsRepository),
+        get(SelfRegistrationsRepository),
+        get(AuditLog),
+      );
+    }
+  }
+
   it('10.8 counts a /64 of IPv6 as one address', async () => {
     await fill('2001:db8:7:8::1');
     expect((await registerFrom('2001:db8:7:8:ffff::2')).status).toBe(409);
@@ -260,22 +279,27 @@ describe('how many clients may register themselves', () => {
   it('10.8 counts exactly when 20 register at once', async () => {
     const address = '2001:db8:1:1::1';
     await fill(address, FULL - 3);
-    const lock = 'SELECT pg_advisory_lock(7301601)';
+    const origin = { requestId: randomUUID(), ip: address, userAgent: undefined };
+    const replicas = [new Replica(), new Replica()];
     const runner = app.dataSource.createQueryRunner();
-    let answers: Answer[];
+    let outcomes: PromiseSettledResult<void>[];
     try {
-      await runner.query(lock);
-      await app.dataSource.query('DELETE FROM rate_limits');
-      const registering = Array.from({ length: 8 }, () => register({}, address));
-      await untilWaiting(app.dataSource, 1);
-      await app.dataSource.query('DELETE FROM rate_limits');
-      registering.push(...Array.from({ length: 12 }, () => register({}, '2001:db8:1:1::2')));
+      await runner.query('SELECT pg_advisory_lock(7301601)');
+      const registering = Array.from({ length: 20 }, (_, n) =>
+        replicas[n % 2]?.register(`racing-${n}`, METADATA, origin, () => Promise.resolve()),
+      );
+      await untilWaiting(app.dataSource, 2); // one of each replica: the others wait without a connection
       await runner.query('SELECT pg_advisory_unlock(7301601)');
-      answers = await Promise.all(registering);
+      outcomes = (await Promise.allSettled(registering)) as PromiseSettledResult<void>[];
     } finally {
       await runner.release();
     }
-    expect(answers.filter(({ status }) => status === 201)).toHaveLength(3);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected') {
+        expect(outcome.reason).toMatchObject({ code: 'limit_reached' });
+      }
+    }
     const ofNetwork = `${neverConsented} AND registered_from = '2001:db8:1:1::/64'`;
     expect(await count(app.dataSource, ofNetwork)).toBe(FULL);
   });
