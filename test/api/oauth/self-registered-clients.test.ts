@@ -280,17 +280,19 @@ describe('how many clients may register themselves', () => {
     const address = '2001:db8:1:1::1';
     await fill(address, FULL - 3);
     const origin = { requestId: randomUUID(), ip: address, userAgent: undefined };
-    const replicas = [new Replica(), new Replica()];
+    const [one, other] = [new Replica(), new Replica()];
     const runner = app.dataSource.createQueryRunner();
     let outcomes: PromiseSettledResult<void>[];
     try {
       await runner.query('SELECT pg_advisory_lock(7301601)');
       const registering = Array.from({ length: 20 }, (_, n) =>
-        replicas[n % 2]?.register(`racing-${n}`, METADATA, origin, () => Promise.resolve()),
+        (n % 2 === 0 ? one : other).register(`racing-${n}`, METADATA, origin, () =>
+          Promise.resolve(),
+        ),
       );
       await untilWaiting(app.dataSource, 2); // one of each replica: the others wait without a connection
       await runner.query('SELECT pg_advisory_unlock(7301601)');
-      outcomes = (await Promise.allSettled(registering)) as PromiseSettledResult<void>[];
+      outcomes = await Promise.allSettled(registering);
     } finally {
       await runner.release();
     }
