@@ -1,0 +1,33 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+const text = readFileSync(new URL('../../docs/security-scorecard.md', import.meta.url), 'utf8');
+const rows = text
+  .split('\n')
+  .filter((line) => /^\| +\d+ /.test(line))
+  .map((line) => line.split('|').map((cell) => cell.trim()))
+  .map(([, number = '', item = '', status = '', held = '']) => ({ number, item, status, held }));
+const testsIn = (held: string) =>
+  [...held.matchAll(/`((?:api|unit|conformance|architecture)\/[\w/-]+)`/g)].map(([, n]) => n ?? '');
+
+describe('docs/security-scorecard.md', () => {
+  it('has 62 items, of which it counts as many met as it says', () => {
+    expect(rows.map(({ number }) => Number(number))).toEqual(
+      Array.from({ length: 62 }, (_, index) => index + 1),
+    );
+    const met = rows.filter(({ status }) => status === 'met').length;
+    expect(text).toContain(`**${met} met**`);
+    expect(met).toBeGreaterThanOrEqual(50);
+  });
+
+  it('names a test for every item that is met, and each is there', () => {
+    for (const { item, status, held } of rows) {
+      if (status === 'met') expect(testsIn(held).length, item).toBeGreaterThan(0);
+      for (const name of testsIn(held)) {
+        const file = new URL(`../${name}.test.ts`, import.meta.url);
+        const folder = new URL(`../${name}/`, import.meta.url);
+        expect(existsSync(file) || existsSync(folder), name).toBe(true);
+      }
+    }
+  });
+});
