@@ -49,6 +49,11 @@ describe('the line of a request', () => {
     expect(await lineOf('/no/such/route')).toMatchObject({ route: '<unmatched>', status: 404 });
   });
 
+  it('10.29 names the client of an OAuth request', async () => {
+    const path = '/oauth/authorize?client_id=svc-cli&response_type=code&scope=nothing';
+    expect(await lineOf(path)).toMatchObject({ route: '/oauth/authorize', client_id: 'svc-cli' });
+  });
+
   it.each(['/health', '/health/ready', '/static/app.css', '/static/nothing'])(
     '10.29 is of level debug for %s',
     async (path) => {

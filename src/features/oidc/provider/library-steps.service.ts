@@ -3,6 +3,7 @@ import type { KoaContextWithOIDC } from 'oidc-provider';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { LogOut } from '#domain/users/log-out.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { noteCaller } from '#platform/http/access/access.js';
 import { originOf } from '#platform/http/client-origin.js';
 import { SessionCookies } from '#platform/http/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
@@ -32,6 +33,7 @@ export class LibrarySteps implements OnModuleInit {
     this.oidc.use(async (ctx, next) => {
       await this.requests.resolve(ctx);
       await next();
+      noteOAuthCaller(ctx);
       await this.#complete(ctx);
     });
     const { provider } = this.oidc;
@@ -146,6 +148,14 @@ export class LibrarySteps implements OnModuleInit {
       ctx.body = { location };
     }
   }
+}
+
+/** Notes the client and the user of an OAuth request for the line of the log. */
+function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
+  const oidc = ctx.oidc as KoaContextWithOIDC['oidc'] | undefined;
+  const clientId = oidc?.client?.clientId;
+  const userId = oidc?.account?.accountId;
+  if (clientId !== undefined || userId !== undefined) noteCaller(ctx.req, { clientId, userId });
 }
 
 /** In place of a client's secret there are the hashes of those that are good. A new one is told, once. */
