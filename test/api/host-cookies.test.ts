@@ -128,7 +128,7 @@ describe('the session cookies under https', () => {
 });
 
 describe('the session cookie under http', () => {
-  it('10.9 is svc_session alone, whoever asks', async () => {
+  it('10.9 is svc_session alone, for browsers and programs', async () => {
     const app = await startTestApp();
     try {
       const { client } = await app.enrolled('ada@http.example');

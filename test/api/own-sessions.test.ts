@@ -1,22 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { SessionJson } from '../../src/features/sessions/session-json.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
 import { postForm } from '../support/oauth-flow.js';
 import { idOf } from '../support/org-api.js';
 import { count, rows } from '../support/rows.js';
-
-interface SessionJson {
-  readonly id: string;
-  readonly device: string | null;
-  readonly address: string | null;
-  readonly client: { readonly client_id: string; readonly name: string | null } | null;
-  readonly hardware_verified: boolean;
-  readonly created_at: string;
-  readonly expires_at: string;
-  readonly current: boolean;
-}
 
 const LAPTOP = { 'user-agent': 'Laptop/1.0' };
 const PHONE = { 'user-agent': 'Phone/2.0' };

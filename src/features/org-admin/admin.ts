@@ -2,10 +2,10 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import { adminRequired, type Admin } from '#domain/users/acting-admin.service.js';
 
-/** What an admin reads. */
+/** The access rule for reading as an admin. */
 export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:admin' } as const;
 
-/** What an admin changes: with a touch of the security key not long ago. */
+/** The access rule for changing things as an admin: with a recent touch of the security key. */
 export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH.admin } as const;
 
 /**

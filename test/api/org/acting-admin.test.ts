@@ -36,7 +36,7 @@ const ENDS = {
 
 describe('an admin whose address left the domains of the organization', () => {
   it.each([
-    ['an address in no domain of anybody', ENDS['whose address left the domains']],
+    ['an address in a domain without an owner', ENDS['whose address left the domains']],
     ['no address', 'UPDATE users SET email = NULL WHERE id = $1'],
     [
       'a domain that is not verified any more',

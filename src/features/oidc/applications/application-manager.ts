@@ -16,7 +16,7 @@ export const APPLICATION_SECRETS = {
   touchedWithinSeconds: RECENT_TOUCH.admin,
 } as const;
 
-/** Who asks. Of an admin with an OAuth access token only one with the scope of admins is more than any person. */
+/** Names the manager of a request. Of an admin with an OAuth access token only one with the scope of admins is more than any person. */
 export function managerOf({
   id: sessionId,
   user,

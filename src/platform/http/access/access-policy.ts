@@ -50,7 +50,7 @@ export interface Visitor {
   readonly verified: boolean;
 }
 
-/** What else a refusal has to know of its request. */
+/** The request that a session is judged for, as a refusal is recorded. */
 export interface AskedRequest {
   readonly scheme: PresentedToken['scheme'];
   readonly method: string;
