@@ -10,10 +10,14 @@ export class HttpClient {
     for (const [name, value] of Object.entries(cookies)) this.#cookies.set(name, value);
   }
 
+  /** The cookies, as a request carries them. */
+  get cookie() {
+    return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+  }
+
   /** Opens an address as a browser does, without following where it leads. */
   async open(path, headers = {}) {
-    const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-    const answer = await this.#send('GET', path, { ...headers, cookie });
+    const answer = await this.#send('GET', path, { ...headers, cookie: this.cookie });
     for (const line of answer.headers['set-cookie'] ?? []) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(line);
       if (value === '') this.#cookies.delete(name);

@@ -1,15 +1,16 @@
 /**
- * `npm run bench -- NAME`: runs bench/NAME.bench.js, which prints its figures beside those of its peers in the same run.
+ * `npm run bench -- NAME [OPTION]`: runs bench/NAME.bench.js, which prints its figures, beside those of its peers in the same run
+ * where it has peers.
  */
 import { readdirSync } from 'node:fs';
 
 const names = readdirSync(import.meta.dirname)
   .map((file) => /^(\w+)\.bench\.js$/.exec(file)?.[1])
   .filter((name) => name !== undefined);
-const [name] = process.argv.slice(2);
+const [name, ...options] = process.argv.slice(2);
 if (name === undefined || !names.includes(name)) {
   process.stderr.write(`usage: npm run bench -- ${names.join('|')}\n`);
   process.exit(2);
 }
 const { run } = await import(`./${name}.bench.js`);
-await run();
+await run(...options);

@@ -122,6 +122,33 @@ export class ScimData {
     return token;
   }
 
+  /**
+   * Fills the audit log of the organization: what its users did, and what SCIM did to them, the oldest first.
+   *
+   * @returns the token of the session of its admin, who is the first user
+   */
+  async fillAudit(events) {
+    const token = randomBytes(32).toString('base64url');
+    const hash = createHash('sha256').update(token).digest('hex');
+    await this.#run(`
+      INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, details, created_at)
+        SELECT gen_random_uuid(), CASE n % 3 WHEN 0 THEN 'scim_operation' WHEN 1 THEN 'login_success' ELSE 'ssh_credential' END,
+               CASE n % 3 WHEN 0 THEN 'admin' WHEN 1 THEN 'auth' ELSE 'oauth' END,
+               CASE n % 3 WHEN 0 THEN NULL ELSE ${userIdOf(`n % ${USERS}`)} END, ${userIdOf(`n % ${USERS}`)}, '${ORG}', 'bench',
+               CASE n % 3 WHEN 0 THEN jsonb_build_object('operation', 'update', 'email', 'user-' || n % ${USERS} || '@${DOMAIN}')
+                          ELSE jsonb_build_object('key_id', 'bench', 'n', n) END,
+               now() - make_interval(secs => ${events} - n)
+        FROM generate_series(0, ${events - 1}) n;
+      VACUUM ANALYZE audit_events;
+      UPDATE users SET is_org_admin = true WHERE id = '${userId(0)}';
+      INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)
+        SELECT gen_random_uuid(), '${userId(0)}', sha256('admin'), 'none', 0, 'packed', true, 'admin';
+      INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
+        SELECT gen_random_uuid(), '\\x${hash}', 'verified', user_id, id, now(), now() + interval '1 day'
+        FROM authenticators WHERE name = 'admin'`);
+    return token;
+  }
+
   /** Revokes so many certificates as a key revocation list can be long. */
   revoke() {
     return this.#run(REVOKE);

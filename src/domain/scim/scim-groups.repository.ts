@@ -7,7 +7,13 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { FilterFields } from './filter-condition.js';
 import { GROUP_SCHEMA } from './schemas.js';
 import type { ScimActor } from './scim-actor.js';
-import { isOfOne, searchTable, type ScimPage, type ScimSearch } from './scim-search.repository.js';
+import {
+  isOfOne,
+  searchTable,
+  type ScimPage,
+  type ScimSearch,
+  type UniqueKeys,
+} from './scim-search.repository.js';
 
 /** A group as SCIM keeps it. Its members are apart: there may be 100,000. */
 export interface ScimGroup {
@@ -74,7 +80,10 @@ const FIELDS: FilterFields = {
   },
 };
 /** What no two groups of an organization have, and what few of them have. */
-const UNIQUE: ReadonlySet<string> = new Set(['id', 'displayName']);
+const UNIQUE: UniqueKeys = {
+  id: undefined,
+  displayName: `(g.org_id::text || lower(g.display_name COLLATE "C"))`,
+};
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
 const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, g.updated_at`;
 
@@ -169,7 +178,7 @@ export class ScimGroupsRepository {
       if (!row) throw new Error('a locked group is gone');
       return scimGroup(row);
     } catch (error) {
-      if (violatedConstraint(error) === 'groups_display_name') throw taken();
+      if (TAKEN.has(violatedConstraint(error))) throw taken();
       throw error;
     }
   }
@@ -297,7 +306,7 @@ export class ScimGroupsRepository {
 
   /** Whether a search finds one group at most, by a unique key. */
   isOfOne(search: ScimSearch): boolean {
-    return isOfOne(search, { unique: UNIQUE });
+    return isOfOne(search, UNIQUE);
   }
 
   /** One page of the groups that a search finds. */
@@ -317,6 +326,12 @@ export class ScimGroupsRepository {
     });
   }
 }
+
+/** The indexes that keep the names of groups apart. */
+const TAKEN: ReadonlySet<string | undefined> = new Set([
+  'groups_display_name',
+  'groups_display_name_key',
+]);
 
 /** Before every id. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
+import { asciiLowerCase } from '#platform/config/ascii.js';
 import { composedSql } from '#platform/database/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
 import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';
@@ -30,14 +31,19 @@ export interface ScimPage<Resource> {
   readonly nextCursor: string | undefined;
 }
 
+/**
+ * The paths of what no two resources of an organization have in common. Each has the expression that a unique index of one column
+ * has: the id of the organization and the value in lower case. `id` needs none.
+ */
+export type UniqueKeys = Readonly<Record<string, string | undefined>>;
+
 /** The table that is searched. Its expressions are a repository's own. */
 export interface SearchedTable<Row, Resource> {
   readonly from: string;
   readonly id: string;
   readonly orgId: string;
   readonly fields: FilterFields;
-  /** The paths of what no two resources of an organization have in common; each has a unique index. */
-  readonly unique: ReadonlySet<string>;
+  readonly unique: UniqueKeys;
   /** The paths of what few resources have in common; an index finds those. */
   readonly keys: ReadonlySet<string>;
   /** The statement that reads what is `listed (id, sort_value, place)`, by the places; `$1` is the organization. */
@@ -48,19 +54,24 @@ export interface SearchedTable<Row, Resource> {
 }
 
 /** Whether a search finds one resource at most, by a key that a unique index has. */
-export function isOfOne(
-  { filter }: ScimSearch,
-  { unique }: Pick<SearchedTable<unknown, unknown>, 'unique'>,
-): boolean {
-  return filter !== undefined && isLookUp(filter, unique);
+export function isOfOne({ filter }: ScimSearch, unique: UniqueKeys): boolean {
+  return filter !== undefined && keyOf(filter, (path) => Object.hasOwn(unique, path)) !== undefined;
 }
 
-/** Whether everything that a filter finds equals a value in one of some attributes, given by their paths. */
-function isLookUp(filter: Filter, paths: ReadonlySet<string>): boolean {
-  if (filter.kind === 'and') return filter.operands.some((operand) => isLookUp(operand, paths));
-  if (filter.kind === 'element') return isLookUp(filter.where, paths);
-  return filter.kind === 'compare' && filter.operator === 'eq' && paths.has(filter.target.path);
+/** A value in some attribute that everything a filter finds equals; undefined where there is none. */
+function keyOf(filter: Filter, isKey: (path: string) => boolean): Comparison | undefined {
+  if (filter.kind === 'and') {
+    for (const operand of filter.operands) {
+      const key = keyOf(operand, isKey);
+      if (key) return key;
+    }
+  }
+  if (filter.kind === 'element') return keyOf(filter.where, isKey);
+  const isEqual = filter.kind === 'compare' && filter.operator === 'eq';
+  return isEqual && isKey(filter.target.path) ? filter : undefined;
 }
+
+type Comparison = Extract<Filter, { kind: 'compare' }>;
 
 /** A condition on the rows of a table, with what is bound for it. */
 interface Within {
@@ -91,7 +102,8 @@ export async function searchTable<Row extends Position, Resource>(
     text: `${table.orgId} = $1 AND (${matches.text})`,
     values: [orgId, ...matches.values],
   };
-  if (isOfOne(search, table)) return findOne(tx, orgId, search, table, within);
+  const key = search.filter && keyOf(search.filter, (path) => Object.hasOwn(table.unique, path));
+  if (key) return findOne(tx, orgId, search, table, withKey(within, key, table.unique));
   // Which resources are on the page, and only then what they are: nothing is put together for those that OFFSET skips.
   const found = search.count === 0 ? [] : await findPage(tx, orgId, search, table, within);
   const rows = found.slice(0, search.count);
@@ -106,6 +118,20 @@ export async function searchTable<Row extends Position, Resource>(
       search.page.kind === 'cursor' && goesOn && last
         ? writeCursor(last, fingerprintOf(orgId, search, table.fields))
         : undefined,
+  };
+}
+
+/** The condition with the comparison of the unique key before it. */
+function withKey(
+  { text, values }: Within,
+  { target, value }: Comparison,
+  unique: UniqueKeys,
+): Within {
+  const expression = unique[target.path];
+  if (expression === undefined) return { text, values };
+  return {
+    text: `${expression} = $1::uuid::text || $${values.length + 1}::text AND ${text}`,
+    values: [...values, asciiLowerCase(String(value))],
   };
 }
 
@@ -164,7 +190,8 @@ function findPage<Row extends Position>(
       : afterPosition(position, { sort, descending, bind });
   }
   // What a key finds is found before it is ordered: else the planner may take the order for the shorter way.
-  const isFoundFirst = filter !== undefined && isLookUp(filter, table.keys);
+  const isFoundFirst =
+    filter !== undefined && keyOf(filter, (path) => table.keys.has(path)) !== undefined;
   return composedSql<Row>(
     tx,
     `WITH found AS ${isFoundFirst ? '' : 'NOT '}MATERIALIZED (

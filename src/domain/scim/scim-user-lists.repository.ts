@@ -3,7 +3,13 @@ import type { EntityManager } from 'typeorm';
 import { fixedSql } from '#platform/database/sql.js';
 import type { FilterFields } from './filter-condition.js';
 import { ENTERPRISE_URN, USER_SCHEMA } from './schemas.js';
-import { isOfOne, searchTable, type ScimPage, type ScimSearch } from './scim-search.repository.js';
+import {
+  isOfOne,
+  searchTable,
+  type ScimPage,
+  type ScimSearch,
+  type UniqueKeys,
+} from './scim-search.repository.js';
 import {
   ATTRIBUTES,
   GROUPS,
@@ -80,7 +86,10 @@ function showUsers(parts: UserParts): string {
 }
 
 /** What no two users of an organization have, and what few of them have. */
-const UNIQUE: ReadonlySet<string> = new Set(['id', 'userName']);
+const UNIQUE: UniqueKeys = {
+  id: undefined,
+  userName: `(u.org_id::text || lower(${USER_NAME} COLLATE "C"))`,
+};
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
 
 /** The values of e-mails, in ASCII lower case, as `users_email_values` has them. */
@@ -120,7 +129,7 @@ const FIELDS: FilterFields = {
 export class ScimUserListsRepository {
   /** Whether a search finds one user at most, by a unique key. */
   isOfOne(search: ScimSearch): boolean {
-    return isOfOne(search, { unique: UNIQUE });
+    return isOfOne(search, UNIQUE);
   }
 
   /** One page of the users that a search finds; where it is large, only the beginning is read. */

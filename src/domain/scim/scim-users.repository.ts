@@ -155,11 +155,14 @@ export class ScimUsersRepository {
         SELECT id FROM changed`;
       return row && (await this.find(tx, orgId, id));
     } catch (error) {
-      if (violatedConstraint(error) === 'users_user_name') throw taken();
+      if (NAMES.has(violatedConstraint(error))) throw taken();
       throw error;
     }
   }
 }
+
+/** The indexes that keep the names of users apart. */
+const NAMES: ReadonlySet<string | undefined> = new Set(['users_user_name', 'users_user_name_key']);
 
 function taken(): DomainError {
   return new DomainError('uniqueness', 'The userName belongs to another user.');

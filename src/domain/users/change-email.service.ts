@@ -11,7 +11,11 @@ import { domainOfEmail } from './email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
 
 /** What says that an address is somebody else's, as their e-mail or as the name that SCIM gave them. */
-const TAKEN: ReadonlySet<string> = new Set(['users_email', 'users_user_name']);
+const TAKEN: ReadonlySet<string> = new Set([
+  'users_email',
+  'users_user_name',
+  'users_user_name_key',
+]);
 
 /**
  * What a change of e-mail entails: whatever was issued under the old one ends with it, in the same transaction: the

@@ -1,6 +1,9 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Semaphore } from './semaphore.js';
 
+/** In milliseconds. */
+const LONGEST_REST = 100;
+
 /**
  * Two limits for the work of tenants: how many pieces one tenant has under way in this process, and how many all tenants have
  * together. A tenant waits for its own limit first, so that a long queue of one tenant is never before the others.
@@ -9,9 +12,14 @@ export class TenantShares {
   readonly #all: Semaphore;
   readonly #byTenant = new Map<string, Semaphore>();
 
+  /**
+   * @param rest how long a permit of a tenant rests after a piece of work, as a multiple of the time that piece took: one tenant
+   * leaves the process, and the database, time for the others
+   */
   constructor(
     ofAll: number,
     private readonly ofOne: number,
+    private readonly rest = 0,
   ) {
     this.#all = new Semaphore(ofAll);
   }
@@ -42,9 +50,13 @@ export class TenantShares {
       const detail = 'The service is busy. Try again in a moment.';
       throw new DomainError('unavailable', detail, { retryAfter: 1 });
     }
+    const start = performance.now();
     return () => {
-      leaveAll();
-      leave();
+      // By the next turn of the event loop the answer is written, which is part of the work.
+      setImmediate(() => {
+        leaveAll();
+        setTimeout(leave, Math.min(this.rest * (performance.now() - start), LONGEST_REST));
+      });
     };
   }
 }

@@ -16,6 +16,9 @@ export const COSTLY_STATEMENT = 3_000;
 /** Pieces of work that one tenant has under way at once in a process; fewer where the share is small. */
 const OF_ONE = { costly: 2, bounded: 4 } as const;
 
+/** How long a tenant's permit rests after a piece of work, as a multiple of the time that it took. */
+const REST = { costly: 3, bounded: 1 } as const;
+
 /** How the connections of a process are divided. */
 export interface ConnectionShares {
   /** The pool for everything else, above all for authentication. */
@@ -59,8 +62,8 @@ export class TenantWork {
     private readonly pool: DataSource,
     { costly, bounded }: ConnectionShares,
   ) {
-    this.#costly = new TenantShares(costly, ofOneTenant(OF_ONE.costly, costly));
-    this.#bounded = new TenantShares(bounded, ofOneTenant(OF_ONE.bounded, bounded));
+    this.#costly = new TenantShares(costly, ofOneTenant(OF_ONE.costly, costly), REST.costly);
+    this.#bounded = new TenantShares(bounded, ofOneTenant(OF_ONE.bounded, bounded), REST.bounded);
   }
 
   /**

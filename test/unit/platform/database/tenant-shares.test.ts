@@ -12,9 +12,9 @@ describe('the shares of tenants', () => {
     const leaveToo = await shares.take('b', LONG);
     await expect(shares.take('c', 0)).rejects.toMatchObject({ code: 'unavailable' });
     leaveToo();
-    (await shares.take('c', 0))();
+    (await shares.take('c', LONG))();
     leave();
-    (await shares.take('a', 0))();
+    (await shares.take('a', LONG))();
   });
 
   it('10.2 let a newcomer in before the long queue of another tenant', async () => {
@@ -31,13 +31,24 @@ describe('the shares of tenants', () => {
     expect(order.indexOf('b')).toBeLessThan(2);
   });
 
+  it('10.2 let a tenant rest after its work, and another one work meanwhile', async () => {
+    const shares = new TenantShares(1, 1, 1000); // the longest rest
+    (await shares.take('a', LONG))();
+    const order: string[] = [];
+    const again = shares.take('a', LONG).then(() => order.push('a'));
+    (await shares.take('b', LONG))();
+    order.push('b');
+    await again;
+    expect(order).toEqual(['b', 'a']);
+  });
+
   it('10.2 give back what a refused tenant held', async () => {
     const shares = new TenantShares(1, 1);
     const leave = await shares.take('a', LONG);
     await expect(shares.take('b', 0)).rejects.toMatchObject({ code: 'unavailable' });
     leave();
-    (await shares.take('b', 0))();
-    (await shares.take('b', 0))();
+    (await shares.take('b', LONG))();
+    (await shares.take('b', LONG))();
   });
 });
 

@@ -1,0 +1,60 @@
+/** The clients of the tenant that does its worst, in a process of their own: what they read costs the neighbour nothing. */
+import { Agent, request } from 'node:http';
+
+const agent = new Agent({ keepAlive: true, maxSockets: 256 });
+const statuses = new Map();
+let run = 0;
+let addresses = 0;
+let loops = [];
+
+process.on('message', ({ start, stop }) => {
+  if (start) begin(start);
+  if (stop) void end();
+});
+process.on('disconnect', () => process.exit());
+
+/** Ends the load, and waits for its last answers. */
+async function end() {
+  run += 1;
+  const answers = Object.fromEntries(statuses);
+  await Promise.all(loops);
+  process.send({ statuses: answers });
+}
+
+/** Whether a load is the one that runs. */
+function isCurrent(own) {
+  return own === run;
+}
+
+/** @param load `{ baseUrl, clients, requests }`: each client sends the requests in turns, one after the other */
+function begin({ baseUrl, clients, requests }) {
+  statuses.clear();
+  const own = run;
+  loops = Array.from({ length: clients }, async (_, client) => {
+    let turn = client;
+    do {
+      const status = await send(baseUrl, requests[turn % requests.length]);
+      turn += 1;
+      if (own === run) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      // A client that is refused at once asks again soon, and not at once.
+      if (status === 429 || status === 503) await new Promise((go) => setTimeout(go, 50));
+    } while (isCurrent(own));
+  });
+}
+
+/** Sends a request from an address of its own, and throws its answer away. @returns its status, 0 where it has none */
+function send(baseUrl, { method, path, headers, body }) {
+  return new Promise((resolve) => {
+    addresses += 1;
+    const address = `11.${(addresses >> 16) & 255}.${(addresses >> 8) & 255}.${addresses & 255}`;
+    const sent = request(
+      new URL(path, baseUrl),
+      { agent, method, headers: { ...headers, 'x-forwarded-for': address } },
+      (answer) => {
+        answer.resume().on('close', () => resolve(answer.statusCode));
+      },
+    );
+    sent.on('error', () => resolve(0));
+    sent.end(body);
+  });
+}

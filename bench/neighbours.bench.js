@@ -1,0 +1,180 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { load, percentile, table } from './measure.js';
+import { RawClient } from './raw-client.js';
+import { groupId, ScimData, USERS, userId } from './scim-data.js';
+import { startBenchServer } from './server.js';
+
+/** Requests that the tenant which does its worst has under way at once, and the clients of its neighbour. */
+const WORST = 40;
+const NEIGHBOURS = 8;
+const EVENTS = 500_000;
+const SECONDS = 2;
+const ROUNDS = 3;
+const WARM_UP_SECONDS = 1;
+const MOST = 3;
+
+const SCIM_JSON = { 'content-type': 'application/scim+json' };
+const EVERYBODY = `/scim/v2/Groups/${groupId(0)}`;
+
+/** What one tenant asks for over and over, of each kind: a list of `[method, path, body]`. */
+const AUDIT = '/api/v1/org/audit-events';
+const OF_ADMIN = [
+  { what: 'audit search, an address of nobody', requests: [['GET', `${AUDIT}?email=a@b.example`]] },
+  {
+    what: 'audit search, addresses of users',
+    requests: many((n) => ['GET', `${AUDIT}?limit=1000&email=user-${n}@scim.bench.example`]),
+  },
+  { what: 'audit search, a rare type', requests: [['GET', `${AUDIT}?type=admin_demote`]] },
+  { what: 'audit pages of 1,000', requests: [['GET', `${AUDIT}?limit=1000`]] },
+  {
+    what: 'audit export (NDJSON)',
+    requests: [['GET', AUDIT]],
+    headers: { accept: 'application/x-ndjson' },
+  },
+  { what: 'list of members', requests: [['GET', '/api/v1/org/members?limit=200']] },
+];
+const OF_PROVIDER = [
+  { what: 'SCIM filter without an index', requests: [['GET', filtered('title co "zzz"')]] },
+  {
+    what: 'SCIM filter, sorted by title',
+    requests: [['GET', `${filtered('userName co "9"')}&sortBy=title`]],
+  },
+  { what: 'SCIM list of 1,000', requests: [['GET', '/scim/v2/Users?count=1000']] },
+  {
+    what: 'SCIM look-up by userName',
+    requests: many((n) => ['GET', filtered(`userName eq "user-${n}@scim.bench.example"`)]),
+  },
+  { what: 'SCIM bulk of 100 PATCHes', requests: many((n) => ['POST', '/scim/v2/Bulk', bulkOf(n)]) },
+  { what: 'GET of the group of 100,000', requests: [['GET', EVERYBODY]] },
+  {
+    what: '1,000 members removed and added',
+    requests: many((n) => ['PATCH', EVERYBODY, members(n % 2 ? 'add' : 'remove')]),
+  },
+];
+
+/**
+ * What a tenant notices of another one that does its worst: the times of `GET /v1/keys`, quiet and beside 40 requests at once of
+ * one kind. Quiet and loaded turns alternate, so that the rest of the machine is the same in both.
+ *
+ * @param only a part of the names of the kinds to be measured
+ */
+export async function run(only = '') {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const server = await startBenchServer(folder);
+  const worst = fork(fileURLToPath(new URL('neighbours-load-process.js', import.meta.url)));
+  try {
+    const data = new ScimData(server.database);
+    const began = performance.now();
+    const token = await data.fill();
+    const session = await data.fillAudit(EVENTS);
+    write(`${counted(USERS)} users, ${counted(EVENTS)} audit events: `);
+    write(`loaded in ${((performance.now() - began) / 1000).toFixed(0)} s\n\n`);
+    const loads = [
+      ...OF_ADMIN.map((each) => withHeaders(each, { cookie: `svc_session=${session}` })),
+      ...OF_PROVIDER.map((each) =>
+        withHeaders(each, { ...SCIM_JSON, authorization: `Bearer ${token}` }),
+      ),
+    ];
+    await neighbour(server, WARM_UP_SECONDS);
+    const rows = [];
+    for (const each of loads.filter(({ what }) => what.includes(only))) {
+      rows.push(await measured(server, worst, each));
+    }
+    write(`${table(rows)}\n\n`);
+    write(
+      `${WORST} requests of one tenant at once; ${NEIGHBOURS} clients of another one ask for their keys, in ${ROUNDS} turns of ` +
+        `${SECONDS} s beside the load, with quiet ones before and behind each; fsync, limits and audit on; server, PostgreSQL and both loads on ` +
+        `this machine\naim: p99 within ${MOST} times of quiet\n`,
+    );
+  } finally {
+    worst.disconnect();
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function measured(server, worst, { what, requests, headers }) {
+  if (process.stderr.isTTY) process.stderr.write(`${what}\n`);
+  const all = requests.map(([method, path, body]) => ({ method, path, headers, body }));
+  const quiet = await neighbour(server, SECONDS);
+  const loaded = [];
+  const answers = {};
+  for (let round = 0; round < ROUNDS; round += 1) {
+    worst.send({ start: { baseUrl: server.baseUrl, clients: WORST, requests: all } });
+    await neighbour(server, WARM_UP_SECONDS);
+    loaded.push(...(await neighbour(server, SECONDS)));
+    worst.send({ stop: true });
+    const [{ statuses }] = await once(worst, 'message');
+    for (const [status, n] of Object.entries(statuses))
+      answers[status] = (answers[status] ?? 0) + n;
+    quiet.push(...(await neighbour(server, SECONDS)));
+  }
+  const [quietP99, loadedP99] = [quiet, loaded].map((times) => percentile(times, 0.99));
+  return {
+    what,
+    'quiet p50 ms': percentile(quiet, 0.5).toFixed(1),
+    'p99 ms': quietP99.toFixed(1),
+    'loaded p50 ms': percentile(loaded, 0.5).toFixed(1),
+    'p99 ms ': loadedP99.toFixed(1),
+    'p50 ratio': (percentile(loaded, 0.5) / percentile(quiet, 0.5)).toFixed(2),
+    'p99 ratio': (loadedP99 / quietP99).toFixed(2),
+    'answers to the load': Object.entries(answers)
+      .map(([status, n]) => `${n} × ${status}`)
+      .join(', '),
+  };
+}
+
+/** The times of the neighbour's requests, in milliseconds; each must succeed. */
+async function neighbour({ baseUrl, tokens }, seconds) {
+  const clients = Array.from({ length: NEIGHBOURS }, (_, n) => {
+    const headers = { cookie: `svc_session=${tokens[n]}` };
+    return new RawClient(`${baseUrl}/v1/keys`, { method: 'GET', headers });
+  });
+  const latencies = await load(NEIGHBOURS, seconds, (client) => clients[client].send());
+  for (const client of clients) client.close();
+  return latencies;
+}
+
+function withHeaders({ headers = {}, ...each }, more) {
+  return { ...each, headers: { ...headers, ...more } };
+}
+
+function many(make) {
+  return Array.from({ length: 200 }, (_, n) => make(n));
+}
+
+function filtered(filter) {
+  return `/scim/v2/Users?filter=${encodeURIComponent(filter)}`;
+}
+
+function bulkOf(n) {
+  const operations = Array.from({ length: 100 }, (_, each) => ({
+    method: 'PATCH',
+    path: `/Users/${userId((n * 100 + each) % USERS)}`,
+    data: patchOf([{ op: 'replace', path: 'title', value: `Title ${n} ${each}` }]),
+  }));
+  const schemas = ['urn:ietf:params:scim:api:messages:2.0:BulkRequest'];
+  return JSON.stringify({ schemas, Operations: operations });
+}
+
+function members(op) {
+  const value = Array.from({ length: 1000 }, (_, n) => ({ value: userId(n) }));
+  return JSON.stringify(patchOf([{ op, path: 'members', value }]));
+}
+
+function patchOf(operations) {
+  return { schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'], Operations: operations };
+}
+
+function counted(n) {
+  return n.toLocaleString('en-US');
+}
+
+function write(text) {
+  process.stdout.write(text);
+}

@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import type { Answer } from '../support/client.js';
+import { orgApi } from '../support/org-api.js';
+import { rows } from '../support/rows.js';
+import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
+import { insertUsers, withQuery } from '../support/scim-requests.js';
+
+const USERS = 3000;
+const DOMAIN = 'hot.example';
+
+interface Statement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Index Name'?: string;
+  readonly 'Index Cond'?: string;
+  readonly 'Parent Relationship'?: string;
+  readonly 'Subplan Name'?: string;
+  readonly Plans?: readonly Plan[];
+}
+
+let app: TestApp;
+let organization: ScimOrganization;
+let userId: string;
+let groupId: string;
+beforeAll(async () => {
+  app = await startTestApp();
+  organization = await foundOrganization(app, DOMAIN);
+  const [row] = await rows<{ org_id: string }>(
+    app.dataSource,
+    `SELECT org_id FROM users WHERE email = 'admin@${DOMAIN}'`,
+  );
+  const orgId = row?.org_id ?? '';
+  const [first = ''] = await insertUsers(app, { orgId, domain: DOMAIN } as never, USERS);
+  userId = first;
+  groupId = randomUUID();
+  await rows(
+    app.dataSource,
+    `INSERT INTO groups (id, org_id, display_name)
+     SELECT gen_random_uuid(), $1::uuid, 'Group ' || n FROM generate_series(1, 3000) n
+     UNION ALL SELECT $2::uuid, $1::uuid, 'Hot'`,
+    [orgId, groupId],
+  );
+  await rows(
+    app.dataSource,
+    `INSERT INTO audit_events (id, type, class, org_id, actor_id, subject_id, details)
+     SELECT gen_random_uuid(), 'logout', 'auth', $1::uuid, id, id, jsonb_build_object('email', email)
+     FROM users WHERE org_id = $1::uuid`,
+    [orgId],
+  );
+  for (const table of ['users', 'groups', 'audit_events']) {
+    await rows(app.dataSource, `ANALYZE ${table}`);
+  }
+});
+afterAll(() => app.close());
+
+/** The statements of a request that read from some table. */
+async function statementsOf(ask: () => Promise<Answer>, table: string): Promise<Statement[]> {
+  const query = vi.spyOn(Client.prototype, 'query');
+  try {
+    expect((await ask()).status).toBe(200);
+    return query.mock.calls.flatMap(([first, second]): Statement[] => {
+      const sent: unknown = first;
+      const text = typeof sent === 'string' ? sent : (sent as Statement | undefined)?.text;
+      const isOf = text?.includes(`FROM ${table} `) && !text.includes('INSERT INTO');
+      return isOf ? [{ text: text ?? '', values: second ?? [] }] : [];
+    });
+  } finally {
+    query.mockRestore();
+  }
+}
+
+/** How PostgreSQL would run a statement while its statistics say something else: nothing of it stays. */
+async function planOf({ text, values }: Statement, lie: string): Promise<Plan> {
+  const runner = app.dataSource.createQueryRunner();
+  await runner.startTransaction();
+  try {
+    if (lie !== '') await runner.query(lie);
+    await runner.query('SET LOCAL enable_seqscan = on');
+    const [row] = (await runner.query(`EXPLAIN (FORMAT JSON) ${text}`, [...values])) as {
+      'QUERY PLAN': { Plan: Plan }[];
+    }[];
+    const plan = row?.['QUERY PLAN'][0]?.Plan;
+    if (!plan) throw new Error('PostgreSQL explains nothing');
+    return plan;
+  } finally {
+    await runner.rollbackTransaction();
+    await runner.release();
+  }
+}
+
+const OF_OURS = `starelid IN ('users'::regclass, 'groups'::regclass, 'audit_events'::regclass,
+  'users_user_name'::regclass, 'users_user_name_key'::regclass, 'groups_display_name'::regclass,
+  'groups_display_name_key'::regclass)`;
+
+/** What statistics may say that are stale, or that nobody made yet. */
+const LIES: readonly [string, string][] = [
+  ['true', ''],
+  ['missing', `DELETE FROM pg_statistic WHERE ${OF_OURS}`],
+  [
+    'wrong, so that every value seems to be everywhere',
+    `UPDATE pg_statistic SET stadistinct = 1, stakind1 = 0, stakind2 = 0, stakind3 = 0, stakind4 = 0, stakind5 = 0
+     WHERE ${OF_OURS}`,
+  ],
+  [
+    'of a table that seemed enormous',
+    `UPDATE pg_class SET reltuples = 1e8 WHERE oid IN ('users'::regclass, 'groups'::regclass)`,
+  ],
+  [
+    'of a table that was all but empty',
+    `UPDATE pg_class SET reltuples = 1, relpages = 1 WHERE oid IN ('users'::regclass, 'groups'::regclass)`,
+  ],
+];
+
+/** The nodes that make the rows, without those of subqueries that a row's columns are made of. */
+function mainNodes(plan: Plan): Plan[] {
+  const inner = (plan.Plans ?? []).filter(
+    (each) => each['Parent Relationship'] !== 'SubPlan' || each['Subplan Name'] === undefined,
+  );
+  return [plan, ...inner.flatMap(mainNodes)];
+}
+
+const scim = (path: string) => () => organization.scim('GET', path);
+const filtered = (type: string, filter: string) => scim(withQuery(`/${type}`, { filter }));
+
+describe.each(LIES)('while the statistics are %s', (_, lie) => {
+  it.each<[string, string, string, () => Promise<Answer>]>([
+    ['userName', 'users', 'users_user_name(_key)?', filtered('Users', `userName eq "x@${DOMAIN}"`)],
+    [
+      'the id of a user',
+      'users',
+      'users_(pkey|org)',
+      () => filtered('Users', `id eq "${userId}"`)(),
+    ],
+    ['the path of a user', 'users', 'users_(pkey|org)', () => scim(`/Users/${userId}`)()],
+    [
+      'displayName',
+      'groups',
+      'groups_display_name(_key)?',
+      filtered('Groups', 'displayName eq "Hot"'),
+    ],
+    [
+      'the id of a group',
+      'groups',
+      'groups_(pkey|org)',
+      () => filtered('Groups', `id eq "${groupId}"`)(),
+    ],
+  ])('10.18 a look-up by %s reads one row of its unique index', async (_key, table, index, ask) => {
+    const statements = await statementsOf(ask, table);
+    expect(statements).toHaveLength(1);
+    const plan = await planOf(statements[0] as Statement, lie);
+    expect(plan['Node Type']).toBe('Index Scan');
+    expect(plan['Index Name']).toMatch(new RegExp(`^${index}$`));
+    const nodes = mainNodes(plan).map((node) => node['Node Type']);
+    expect(nodes.filter((node) => /Sort|Limit|Seq Scan/.test(node))).toEqual([]);
+    expect(statements[0]?.text.replaceAll(/json_agg\([^]*?\)::text/g, '')).not.toMatch(
+      /ORDER BY|LIMIT|OFFSET/,
+    );
+  });
+
+  it.each<[string, string, string, () => Promise<Answer>]>([
+    ['a page of users', 'users', 'users_org', () => scim('/Users?count=1')()],
+    ['a page of members', 'users', 'users_org', () => orgApi(admin(), 'GET', '/members?limit=1')],
+    ['the newest events', 'audit_events', 'audit_events_org_time', events('limit=1')],
+  ])('10.18 %s is read in the order of one index', async (_page, table, index, ask) => {
+    const [statement] = await statementsOf(ask, table);
+    const nodes = mainNodes(await planOf(statement as Statement, lie));
+    const names = nodes.map((node) => node['Index Name']);
+    expect(names).toContain(index);
+    expect(nodes.map((node) => node['Node Type'])).not.toContain('Seq Scan');
+  });
+});
+
+it('10.18 such statistics do mislead a look-up that has an order and a limit', async () => {
+  const [, lie = ''] = LIES[3] ?? [];
+  const [user] = await rows<{ org_id: string }>(
+    app.dataSource,
+    'SELECT org_id FROM users WHERE id = $1',
+    [userId],
+  );
+  const text = `SELECT u.id FROM users u
+    WHERE u.org_id = $1 AND lower(coalesce(u.user_name, u.email, u.id::text) COLLATE "C") = $2
+    ORDER BY u.id LIMIT 101`;
+  const nodes = mainNodes(await planOf({ text, values: [user?.org_id, 'x'] }, lie));
+  const names = nodes.flatMap((node) => node['Index Name'] ?? []);
+  expect(names.filter((name) => name.startsWith('users_user_name'))).toEqual([]);
+});
+
+const admin = () => organization.admin.client;
+function events(query: string): () => Promise<Answer> {
+  return () => orgApi(admin(), 'GET', `/audit-events?${query}`);
+}
+
+describe('an audit search', () => {
+  it.each<[string, string, readonly string[]]>([
+    ['a type', 'type=enrollment', ['audit_events_org_type']],
+    ['a user', `user=${randomUUID()}`, ['audit_events_actor_time', 'audit_events_subject_time']],
+    [
+      'an address',
+      `email=nobody@${DOMAIN}`,
+      ['audit_events_actor_time', 'audit_events_org_email', 'audit_events_subject_time'],
+    ],
+  ])(
+    '10.2 for %s reads the indexes for it, and no event that it does not show',
+    async (_, query, indexes) => {
+      const [statement] = await statementsOf(events(query), 'audit_events');
+      const nodes = mainNodes(await planOf(statement as Statement, ''));
+      const names = nodes.flatMap((node) => node['Index Name'] ?? []);
+      expect(names.filter((name) => name.startsWith('audit')).toSorted()).toEqual([...indexes]);
+      const conditions = nodes.map((node) => node['Index Cond'] ?? '').join(' ');
+      expect(conditions).toMatch(/type =|_id =|'email'::text\) =/);
+    },
+  );
+
+  it('10.2 resolves an address to the user who has it now, and finds events that name it', async () => {
+    const address = `admin@${DOMAIN}`;
+    const { status, json } = await events(`email=${address}&limit=1000`)();
+    expect(status).toBe(200);
+    const found = json.events as { id: string; details: { email?: string } }[];
+    expect(new Set(found.map(({ id }) => id)).size).toBe(found.length);
+    const expected = await rows<{ id: string }>(
+      app.dataSource,
+      `SELECT e.id FROM audit_events e JOIN users u ON u.org_id = e.org_id AND u.email = $1
+       WHERE u.id IN (e.actor_id, e.subject_id) OR e.details ->> 'email' = $1
+       ORDER BY e.created_at DESC, e.id DESC`,
+      [address],
+    );
+    expect(found.map(({ id }) => id)).toEqual(expected.map(({ id }) => id));
+    expect(expected.length).toBeGreaterThan(2);
+  });
+});
