@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { MOST_TAKEN, ScimGroupsRepository } from '../../src/domain/scim/scim-groups.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { count } from '../support/rows.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
@@ -110,8 +111,31 @@ describe('a group of 20,000 members', () => {
     expect((await tenant.send('GET', `${path}?attributes=id`)).status).toBe(200);
   });
 
+  it('10.2 takes members some at a time, and keeps those whom a PUT names', async () => {
+    const taken = vi.spyOn(app.nest.get(ScimGroupsRepository, { strict: false }), 'takeMembers');
+    const staying = [2, 9_990, 10_010, 19_990].map((n) => ids[n] ?? '');
+    const before = await membersNow();
+    const members = staying.map((value) => ({ value }));
+    const put = await tenant.send('PUT', path, { displayName: 'few', members });
+    expect([put.status, memberIdsOf(put.json)]).toEqual([200, staying]);
+    expect(await membersNow()).toBe(staying.length);
+    expect(taken).toHaveBeenCalledTimes(Math.floor(before / MOST_TAKEN) + 1);
+    taken.mockRestore();
+  });
+
   it('is emptied by a PUT without members', async () => {
     const put = await tenant.send('PUT', path, { displayName: 'nobody' });
     expect([put.status, put.json.members, await membersNow()]).toEqual([200, undefined, 0]);
+  });
+
+  it('10.2 is deleted with all of its members, and nothing of another group', async () => {
+    const other = await made(tenant, 'Groups', {
+      displayName: randomUUID(),
+      members: [{ value: ids[0] }],
+    });
+    await insertMembers(app, groupId, ids.slice(2, MOST_TAKEN + 3));
+    expect((await tenant.send('DELETE', path)).status).toBe(204);
+    expect(await membersNow()).toBe(0);
+    expect(await count(app.dataSource, 'group_members WHERE group_id = $1', [other.id])).toBe(1);
   });
 });

@@ -215,10 +215,10 @@ describe('a list of users with long attributes', () => {
 });
 
 describe('clients who read nothing of their lists', () => {
-  const SLOW = 50;
+  const SLOW = 30; // more than there are connections
 
   it('hold no connection to the database, and get the whole list when they read on', async () => {
-    const app = await startTestApp();
+    const app = await startTestApp({ environment: { SVC_DB_MAX_CONNECTIONS: '25' } });
     const tenant = await addTenant(app);
     await insertLongUsers(app, tenant, VERY_MANY);
     const statements = vi.spyOn(usersOf(app), 'read');

@@ -67,6 +67,7 @@ export class ScimGroupChanges {
       const current = await this.groups.lock(tx, actor.orgId, id);
       if (!current) throw noGroup();
       judge(current);
+      await this.#take(tx, id, []);
       await this.groups.remove(tx, actor, current);
     });
   }
@@ -93,14 +94,26 @@ export class ScimGroupChanges {
           moved += await this.groups.removeMembers(tx, groupId, [change.id].filter(isUuid));
           break;
         case 'replace':
-          moved += await this.groups.keepMembers(tx, groupId, among(change.ids, known));
+          moved += await this.#take(tx, groupId, among(change.ids, known));
           moved += await add(among(change.ids, known));
           break;
         case 'clear':
-          moved += await this.groups.keepMembers(tx, groupId, []);
+          moved += await this.#take(tx, groupId, []);
       }
     }
     return moved;
+  }
+
+  /** Takes all members out of a group but those who stay, some at a time. @returns how many those were */
+  async #take(tx: EntityManager, groupId: string, staying: readonly string[]): Promise<number> {
+    let taken = 0;
+    let last: string | undefined;
+    do {
+      const batch = await this.groups.takeMembers(tx, groupId, staying, last);
+      taken += batch.taken;
+      ({ last } = batch);
+    } while (last !== undefined);
+    return taken;
   }
 
   /**

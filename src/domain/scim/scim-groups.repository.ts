@@ -264,18 +264,31 @@ export class ScimGroupsRepository {
     return Number(row?.n);
   }
 
-  /** Takes all people out of a group but some. @returns how many those were */
-  async keepMembers(
+  /**
+   * Takes members out of a group, {@link MOST_TAKEN} at most, but for some users who stay: no statement grows with a group. The caller
+   * has locked the group, so that no member comes meanwhile.
+   *
+   * @param after the answer of the call before
+   * @returns how many were taken, and the last member that was looked at: undefined when no member is behind that one
+   */
+  async takeMembers(
     tx: EntityManager,
     groupId: string,
-    userIds: readonly string[],
-  ): Promise<number> {
-    const [row] = await sql<{ n: string }>(tx)`
-      WITH gone AS (
-        DELETE FROM group_members WHERE group_id = ${groupId} AND NOT user_id = ANY (${userIds}::uuid[]) RETURNING user_id
+    staying: readonly string[],
+    after: string | undefined,
+  ): Promise<{ readonly taken: number; readonly last: string | undefined }> {
+    const [row] = await sql<{ last: string | null; taken: string }>(tx)`
+      WITH batch AS MATERIALIZED (
+        SELECT ctid AS place, user_id FROM group_members
+        WHERE group_id = ${groupId} AND user_id > ${after ?? NOBODY}::uuid ORDER BY user_id LIMIT ${MOST_TAKEN}
+      ), gone AS (
+        DELETE FROM group_members
+        WHERE ctid = ANY (ARRAY(SELECT place FROM batch WHERE user_id <> ALL (${staying}::uuid[])))
+        RETURNING user_id
       )
-      SELECT count(*) AS n FROM gone`;
-    return Number(row?.n);
+      SELECT (SELECT count(*) FROM gone) AS taken,
+             (SELECT user_id FROM batch ORDER BY user_id OFFSET ${MOST_TAKEN - 1}) AS last`;
+    return { taken: Number(row?.taken), last: row?.last ?? undefined };
   }
 
   /** Whether a group has at most so many members. */
@@ -297,10 +310,12 @@ export class ScimGroupsRepository {
     count: number,
   ): Promise<ScimMember[]> {
     const rows = await sql<{ user_id: string; display: string }>(tx)`
+      WITH batch AS MATERIALIZED (
+        SELECT user_id FROM group_members
+        WHERE group_id = ${groupId} AND user_id > ${after ?? NOBODY}::uuid ORDER BY user_id LIMIT ${count}
+      )
       SELECT m.user_id, coalesce(u.name, u.user_name, u.email, u.id::text) AS display
-      FROM group_members m JOIN users u ON u.id = m.user_id
-      WHERE m.group_id = ${groupId} AND m.user_id > ${after ?? NOBODY}::uuid
-      ORDER BY m.user_id LIMIT ${count}`;
+      FROM batch m JOIN users u ON u.id = m.user_id ORDER BY m.user_id`;
     return rows.map((row) => ({ userId: row.user_id, display: row.display }));
   }
 
@@ -332,6 +347,9 @@ const TAKEN: ReadonlySet<string | undefined> = new Set([
   'groups_display_name',
   'groups_display_name_key',
 ]);
+
+/** Members that one statement takes out of a group. */
+export const MOST_TAKEN = 10_000;
 
 /** Before every id. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
