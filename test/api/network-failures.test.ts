@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Buckets } from '#platform/rate-limit/buckets.js';
@@ -80,6 +81,39 @@ describe('the failed attempts of an IPv6 /48', () => {
     const charge = vi.spyOn(buckets, 'charge');
     for (let n = 0; n < 12; n += 1) await browser.post('/login/webauthn/start', {});
     expect(charge).not.toHaveBeenCalled();
+  });
+
+  it('10.9 keep no place for an attempt whose connection is gone before its own limit is known', async () => {
+    const address = newSite();
+    const peek = buckets.peek.bind(buckets);
+    vi.spyOn(buckets, 'peek').mockImplementation((hit) =>
+      hit.bucket === siteOf(address).bucket
+        ? { allowed: true, remaining: 1, retryAfter: 0 }
+        : peek(hit),
+    );
+    const take = buckets.take.bind(buckets);
+    const asked = Promise.withResolvers<unknown>();
+    const answer = Promise.withResolvers<unknown>();
+    const taken = vi.spyOn(buckets, 'take').mockImplementationOnce(async (hit) => {
+      asked.resolve(undefined);
+      await answer.promise;
+      return take(hit);
+    });
+    const { host, port } = new URL(app.baseUrl);
+    const socket = connect({ host: 'localhost', port: Number(port) });
+    const head = [`POST /login/webauthn/start HTTP/1.1`, `Host: ${host}`];
+    socket.write(
+      [...head, `X-Forwarded-For: ${address}`, 'Content-Length: 0', '', ''].join('\r\n'),
+    );
+    await asked.promise;
+    const lines = app.log.length;
+    socket.destroy();
+    await vi.waitFor(() => {
+      expect(app.log.slice(lines).join('')).toContain('/login/webauthn/start');
+    });
+    answer.resolve(undefined);
+    await taken.mock.results[0]?.value;
+    expect((await client(address).post('/login/webauthn/start', {})).status).toBe(200);
   });
 
   /** Lets a site have failed so often that it must wait so many milliseconds. */

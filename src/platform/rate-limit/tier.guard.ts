@@ -91,6 +91,7 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   #countFailure(address: string, request: Request, response: Response): void {
+    if (response.closed) return; // the connection went while the limit was asked for: no event ends this attempt
     const done = this.#networks.begin(address);
     response.once('close', () => {
       const { statusCode: status } = response;
