@@ -109,6 +109,17 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
   const expired = issueAuthority('Expired intermediate', now, root, {
     notAfter: new Date(now.getTime() - HOUR),
   });
+  const forServers = issueAuthority('Authority of servers', now, root, {
+    extensions: [basicConstraints(true), keyUsage('sign-certificates'), FOR_SERVERS],
+  });
+  const constrained = issueAuthority('Authority of some names', now, root, {
+    // Permitted: the DNS name a.example; not critical, which RFC 5280 does not allow.
+    extensions: [
+      basicConstraints(true),
+      keyUsage('sign-certificates'),
+      extension('2.5.29.30', Buffer.from('300fa00d300b8209612e6578616d706c65', 'hex')),
+    ],
+  });
   it.each<readonly [string, Identity]>([
     ['signed by itself', leaf(undefined)],
     ['of an intermediate that is not presented', leaf(intermediate)],
@@ -117,6 +128,8 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
     ['below a certificate that is no authority', leaf(noAuthority, [noAuthority])],
     ['below an expired intermediate', leaf(expired, [expired])],
     ['below a path length that is too short', leaf(tooDeep, [tooDeep, withoutPath])],
+    ['below an authority of servers alone', leaf(forServers, [forServers])],
+    ['below an authority that is bound to some names', leaf(constrained, [constrained])],
     ['that has expired', leaf(root, [], { notAfter: new Date(now.getTime() - 60_000) })],
     ['that is not yet valid', leaf(root, [], { notBefore: new Date(now.getTime() + 60_000) })],
     ['for servers alone', leaf(root, [], { extensions: [FOR_SERVERS] })],

@@ -7,6 +7,8 @@ const LONGEST_CHAIN = 5;
 const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
+/** Not judged here, so that it fails whether it is critical or not, as it must be (RFC 5280 §4.2.1.10). */
+const NAME_CONSTRAINTS = '2.5.29.30';
 /** What is taken into account here or by `checkIssued`; another critical extension fails (RFC 5280 §4.2). */
 const UNDERSTOOD = new Set([BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, '2.5.29.17']);
 
@@ -71,13 +73,13 @@ function isSelfSigned(certificate: X509Certificate): boolean {
 function isUsable(certificate: X509Certificate, now: Date): boolean {
   if (!(now >= certificate.validFromDate && now <= certificate.validToDate)) return false;
   return extensionsOf(certificate).every(
-    ({ extnID, critical }) => !critical || UNDERSTOOD.has(extnID),
+    ({ extnID, critical }) => UNDERSTOOD.has(extnID) || !(critical || extnID === NAME_CONSTRAINTS),
   );
 }
 
 /** @param below the number of certificates between this issuer and the leaf (RFC 5280 §4.2.1.9) */
 function mayIssue(issuer: X509Certificate, below: number): boolean {
-  if (!issuer.ca) return false;
+  if (!issuer.ca || !isPurposeOfClients(issuer)) return false;
   const found = extensionsOf(issuer).find(({ extnID }) => extnID === BASIC_CONSTRAINTS);
   if (!found) return false;
   const { cA, pathLenConstraint } = BasicConstraints.fromBER(
@@ -88,12 +90,17 @@ function mayIssue(issuer: X509Certificate, below: number): boolean {
 
 /** A certificate for servers alone, or one whose key may not sign, authenticates no client (RFC 5280 §4.2.1.12). */
 function isForClients(leaf: X509Certificate): boolean {
-  // Node calls the extended key usages `keyUsage`.
-  const purposes = leaf.keyUsage as readonly string[] | undefined;
-  if (purposes && !purposes.some((purpose) => FOR_CLIENTS.includes(purpose))) return false;
+  if (!isPurposeOfClients(leaf)) return false;
   const usage = extensionsOf(leaf).find(({ extnID }) => extnID === KEY_USAGE);
   const bits = usage?.extnValue.valueBlock.valueHexView.at(3);
   return bits === undefined || (bits & DIGITAL_SIGNATURE) !== 0;
+}
+
+/** Whether the extended key usages allow clients. Those of an authority bound what it issues, as OpenSSL has it. */
+function isPurposeOfClients(certificate: X509Certificate): boolean {
+  // Node calls them `keyUsage`.
+  const purposes = certificate.keyUsage as readonly string[] | undefined;
+  return !purposes || purposes.some((purpose) => FOR_CLIENTS.includes(purpose));
 }
 
 function extensionsOf(certificate: X509Certificate) {
