@@ -11,8 +11,12 @@ export function displayName(client: {
   return toSingleLine(client.clientName ?? '', LONGEST_NAME) ?? client.clientId;
 }
 
-/** The host of an address that users are sent to, or its scheme where it has no host. */
+/**
+ * The host of an address that users are sent to, or its scheme where that is none of the web: what stands as a host behind another
+ * scheme proves nothing (RFC 8252 §7.1), and `com.example.app://bank.example` leads to no bank.
+ */
 export function displayHost(uri: string): string {
   const url = URL.parse(uri);
-  return url?.host || (url?.protocol ?? '');
+  if (!url) return '';
+  return ['https:', 'http:'].includes(url.protocol) ? url.host : url.protocol;
 }
