@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, lstatSync, readFileSync, readdirSync, readlinkSync, statSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { chmod, chown, mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { DataSource } from 'typeorm';
@@ -331,6 +339,22 @@ describe('the embedded PostgreSQL', () => {
       expect(ownerOf(postmasterPid())).not.toBe(NOBODY);
       await administer(server, 'SELECT 1');
       expect(await errorAs(NOBODY, server)).toMatch(/EACCES|28000/);
+    });
+
+    it('10.7 writes through no link that a process of the old user left in the cluster, and closes its directories', async () => {
+      const directory = join(dataDir, 'postgres');
+      const elsewhere = join(dataDir, 'of root');
+      await writeFile(elsewhere, 'untouched');
+      for (const name of ['pg_hba.conf.new', 'pg_ident.conf.new']) {
+        symlinkSync(elsewhere, join(directory, name));
+      }
+      execFileSync('chown', ['-Rh', `${NOBODY}:${NOBODY}`, directory]);
+      await chmod(join(directory, 'base'), 0o777);
+      const server = await start();
+      expect(await readFile(elsewhere, 'utf8')).toBe('untouched');
+      expect(lstatSync(elsewhere).uid).toBe(0);
+      expect(lstatSync(join(directory, 'base')).mode & 0o777).toBe(0o700);
+      expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     });
 
     it('10.7 refuses every user but root, also one that reaches the socket', async () => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { lchown, readFile, readdir, stat } from 'node:fs/promises';
+import { chmod, lchown, readFile, readdir, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -76,9 +76,23 @@ export async function ownAccountFor(
  * next start completes what a killed one began.
  */
 export async function giveCluster(to: Account, cluster: string): Promise<void> {
-  const names = await readdir(cluster, { recursive: true });
-  const others = names.filter((name) => name !== 'PG_VERSION');
-  for (const name of ['', ...others, 'PG_VERSION']) await giveTo(to, join(cluster, name));
+  const mark = join(cluster, 'PG_VERSION');
+  await giveDirectory(to, cluster, mark);
+  await giveTo(to, mark);
+}
+
+/**
+ * Gives a directory, and all in it but one path. The old owner may still run processes, so each directory is closed to them
+ * before its names are read: none of these can become a link to somewhere else meanwhile.
+ */
+async function giveDirectory(to: Account, directory: string, butFor: string): Promise<void> {
+  await giveTo(to, directory);
+  await chmod(directory, 0o700);
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) await giveDirectory(to, path, butFor);
+    else if (path !== butFor) await giveTo(to, path);
+  }
 }
 
 async function unusedUid(): Promise<number | undefined> {

@@ -1,4 +1,4 @@
-import { rename, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { giveTo, peerName } from './account.js';
 import { CLUSTER_USER, type Cluster } from './cluster.js';
@@ -26,7 +26,9 @@ export async function restrictConnections(cluster: Cluster): Promise<void> {
 async function write({ directory, account }: Cluster, name: string, lines: readonly string[]) {
   const unfinished = join(directory, `${name}.new`);
   const text = ['# Written by svc-server before each start.', ...lines, ''].join('\n');
-  await writeFile(unfinished, text, { mode: 0o600 });
+  // The directory is the account's, and we may be root: a link that its processes put there is not written through.
+  await rm(unfinished, { force: true });
+  await writeFile(unfinished, text, { mode: 0o600, flag: 'wx' });
   await giveTo(account, unfinished);
   await rename(unfinished, join(directory, name));
 }
