@@ -58,8 +58,8 @@ POST   /oauth/par                 authentication  256  api   api  none
 POST   /oauth/token               authentication  256  api   api  none
 POST   /oauth/fido2/challenge     authentication  256  api   api  none
 POST   /oauth/device              authentication  256  api   api  none
-GET    /device                    general         256  ui    ui   none
-POST   /device                    authentication  256  ui    ui   none
+GET    /device                    general         256  ui    ui   optional
+POST   /device                    authentication  256  ui    ui   optional
 POST   /device/approve            general         256  ui    ui   none
 POST   /device/deny               general         256  ui    ui   none
 POST   /oauth/introspect          general         256  api   api  none
