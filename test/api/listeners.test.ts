@@ -175,15 +175,20 @@ describe(`with TLS, on ${where}`, () => {
     ['POST /v1/credentials/ssh HTTP/1.1', '/v1/credentials/ssh'],
     ['GET //evil.example/x HTTP/1.1', '//evil.example/x'],
     ['GET /\\evil.example HTTP/1.1', '/\\evil.example'],
-  ])('%s is redirected to the same path and query of our own origin', async (line, target) => {
-    const { status, head, body } = await plainly(
-      `${line}\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close`,
-    );
-    expect([status, body]).toEqual([308, '']);
-    expect(/^location: (.*)$/im.exec(head)?.[1]).toBe(app.config.http.baseUrl + target);
-    expect(head).toMatch(/^x-content-type-options: nosniff$/im);
-    expect(head).not.toMatch(/^strict-transport-security/im);
-  });
+  ])(
+    '10.words %s is redirected to the same path and query of our own origin',
+    async (line, target) => {
+      const { status, head, body } = await plainly(
+        `${line}\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close`,
+      );
+      expect([status, body]).toEqual([308, '']);
+      expect(/^location: (.*)$/im.exec(head)?.[1]).toBe(app.config.http.baseUrl + target);
+      expect(head).toMatch(/^x-content-type-options: nosniff$/im);
+      expect(head).toMatch(/^x-ratelimit-limit: 20$/im);
+      expect(head).toMatch(/^x-ratelimit-remaining: 20$/im);
+      expect(head).not.toMatch(/^strict-transport-security/im);
+    },
+  );
 
   it.each([
     ['a hostile Host', 'GET / HTTP/1.1\r\nHost: evil.example'],
