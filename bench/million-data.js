@@ -97,6 +97,8 @@ function leaversOf() {
   return [
     // The list of revoked serials has the same length at every size.
     `DELETE FROM ssh_certificates WHERE revoked_by = 'scim'`,
+    // What an admin does needs a touch of the last five minutes.
+    `UPDATE sessions SET auth_time = now() WHERE id = '${ADMIN}'`,
     `INSERT INTO users (id, org_id, email, scim_managed)
        SELECT ${leaver}, '${ORG}', 'leaver-' || n || '@${DOMAIN}', true FROM ${all} ON CONFLICT DO NOTHING`,
     `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)

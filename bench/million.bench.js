@@ -79,16 +79,26 @@ async function measureAll(server, tokens, users, round) {
   const results = [];
   for (const path of pathsOf({ scim, admin, person, server, users, round })) {
     if (process.stderr.isTTY) process.stderr.write(`${path.what}\n`);
-    const times = [];
-    for (let turn = 0; turn < WARM_UP + TIMES; turn += 1) {
-      const start = performance.now();
-      await path.act(turn);
-      if (turn >= WARM_UP) times.push(performance.now() - start);
-    }
-    results.push({ ...path, times });
+    results.push({ ...path, times: await timesOf(path) });
   }
   for (const client of [scim, admin, person]) client.close();
   return results;
+}
+
+/** The milliseconds of each request. A path that fails has none, and costs no other path its figures. */
+async function timesOf({ what, act }) {
+  const times = [];
+  try {
+    for (let turn = 0; turn < WARM_UP + TIMES; turn += 1) {
+      const start = performance.now();
+      await act(turn);
+      if (turn >= WARM_UP) times.push(performance.now() - start);
+    }
+    return times;
+  } catch (error) {
+    write(`${what} failed: ${error.message}\n`);
+    return [Number.NaN];
+  }
 }
 
 function pathsOf({ scim, admin, person, server, users, round }) {
