@@ -36,18 +36,50 @@ export function firstOfCircle(
   waiting: readonly BulkOperation[],
   references: References,
 ): BulkOperation | undefined {
-  const makers = new Map(
-    waiting.filter(makesUser).map((operation) => [madeAs(operation), operation]),
-  );
-  return waiting.find((operation) => {
-    const seen = new Set<string>();
-    const pending = makesUser(operation) ? [...(references.get(operation) ?? [])] : [];
-    for (let id = pending.pop(); id !== undefined; id = pending.pop()) {
-      if (id === madeAs(operation)) return true;
-      const maker = seen.has(id) ? undefined : makers.get(id);
-      seen.add(id);
-      if (maker) pending.push(...(references.get(maker) ?? []));
+  const makers = new Map<string | undefined, BulkOperation>();
+  for (const operation of waiting) {
+    const id = madeAs(operation);
+    if (makesUser(operation) && !makers.has(id)) makers.set(id, operation);
+  }
+  const circles = inCircles(makers, references);
+  return waiting.find((operation) => circles.has(operation));
+}
+
+/**
+ * The operations on circles: Tarjan's strongly connected components. It reads each reference once, since a client may write very
+ * many, and nothing else runs meanwhile.
+ */
+function inCircles(
+  makers: ReadonlyMap<string | undefined, BulkOperation>,
+  references: References,
+): ReadonlySet<BulkOperation> {
+  const found = new Set<BulkOperation>();
+  const visited = new Map<BulkOperation, number>();
+  const open: BulkOperation[] = [];
+  const isOpen = new Set<BulkOperation>();
+  /** @returns the earliest open operation that it leads to, by the order of the visits */
+  const visit = (operation: BulkOperation): number => {
+    const place = visited.size;
+    let earliest = place;
+    visited.set(operation, place);
+    isOpen.add(operation);
+    const from = open.push(operation) - 1;
+    for (const id of references.get(operation) ?? []) {
+      const next = makers.get(id);
+      if (!next) continue;
+      if (next === operation) found.add(next);
+      const known = visited.get(next);
+      if (known === undefined) earliest = Math.min(earliest, visit(next));
+      else if (isOpen.has(next)) earliest = Math.min(earliest, known);
     }
-    return false;
-  });
+    if (earliest < place) return earliest;
+    const component = open.splice(from);
+    for (const one of component) {
+      isOpen.delete(one);
+      if (component.length > 1) found.add(one);
+    }
+    return earliest;
+  };
+  for (const operation of makers.values()) if (!visited.has(operation)) visit(operation);
+  return found;
 }
