@@ -306,6 +306,34 @@ describe('how many clients may register themselves', () => {
     expect(await count(app.dataSource, ofNetwork)).toBe(FULL);
   });
 
+  it('10.8 lets no full address make others wait, and no queue grow without an end', async () => {
+    const full = '2001:db8:2:2::1';
+    await fill(full);
+    const replica = new Replica();
+    const registerAt = (id: string, ip: string) =>
+      replica.register(id, METADATA, { requestId: randomUUID(), ip, userAgent: undefined }, () =>
+        Promise.resolve(),
+      );
+    const runner = app.dataSource.createQueryRunner();
+    try {
+      await runner.query('SELECT pg_advisory_lock(7301601)');
+      const waiting = Array.from({ length: 500 }, (_, n) =>
+        registerAt(`waiting-${n}`, `2001:db8:3:${n.toString(16)}::1`),
+      );
+      await untilWaiting(app.dataSource, 1);
+      await expect(registerAt('full', full)).rejects.toMatchObject({ code: 'limit_reached' });
+      await expect(registerAt('too-late', '2001:db8:4::1')).rejects.toMatchObject({
+        code: 'unavailable',
+        retryAfter: 1,
+      });
+      await runner.query('SELECT pg_advisory_unlock(7301601)');
+      await Promise.all(waiting);
+    } finally {
+      await runner.release();
+    }
+    await expect(registerAt('in-time', '2001:db8:4::1')).resolves.toBeUndefined();
+  });
+
   it('10.8 is not limited by address in certification test mode', async () => {
     const certified = await startTestApp({
       environment: { SVC_CERTIFICATION_TEST_TOKEN: 'a token that only the suite of tests knows' },

@@ -11,6 +11,9 @@ import { DomainError } from '#platform/errors/domain-error.js';
 const MOST_OF_NETWORK = 20;
 const MOST_IN_ALL = 100_000;
 
+/** How many registrations of a process wait for their turn; beyond, they would only outlast their requests. */
+const MOST_WAITING = 500;
+
 /**
  * The registration of clients by themselves (RFC 7591), within limits that hold for clients that no user has consented to. They
  * are counted under one advisory lock. At the limit of all, the oldest such client is removed, so that no network can keep
@@ -21,6 +24,7 @@ export class SelfRegistrations {
   readonly #isCertification: boolean;
   /** One registration of a process waits for the lock at a time, so that waiting takes one connection and no more. */
   #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
 
   constructor(
     @Inject(CONFIG) config: Config,
@@ -33,17 +37,23 @@ export class SelfRegistrations {
   }
 
   /**
-   * Registers a client in a transaction of its own.
+   * Registers a client in a transaction of its own. A network that has as many as it may is refused before it waits for others:
+   * its flood makes none of them wait.
    *
    * @param complete what else the transaction writes
-   * @throws DomainError limit_reached for a network that has as many as it may
+   * @throws DomainError limit_reached for a network that has as many as it may; unavailable where too many wait
    */
-  register(
+  async register(
     id: string,
     metadata: Readonly<Record<string, unknown>>,
     origin: AuditOrigin,
     complete: (tx: EntityManager) => Promise<void>,
   ): Promise<void> {
+    await this.#assertMayRegister(this.dataSource.manager, origin.ip);
+    if (this.#waiting >= MOST_WAITING) {
+      const detail = 'Too many clients are being registered. Try again in a moment.';
+      throw new DomainError('unavailable', detail, { retryAfter: 1 });
+    }
     const run = () =>
       this.dataSource.transaction(async (tx) => {
         await this.limits.lock(tx);
@@ -59,9 +69,12 @@ export class SelfRegistrations {
         await complete(tx);
         await this.#trim(tx, origin);
       });
-    const registered = this.#last.then(run, run);
+    this.#waiting += 1;
+    const registered = this.#last.then(run).finally(() => {
+      this.#waiting -= 1;
+    });
     this.#last = registered.catch(() => undefined);
-    return registered;
+    await registered;
   }
 
   /** In certification test mode a suite registers a client a module, from one address. */
