@@ -15,6 +15,16 @@ const UNDERSTOOD = new Set([BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, '2
 /** id-kp-clientAuth and anyExtendedKeyUsage (RFC 5280 §4.2.1.12). */
 const FOR_CLIENTS = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'];
 
+/** Signatures over MD2, MD4, MD5 and SHA-1, of RSA, DSA and ECDSA: others can be made to fit them (RFC 9325 §4.5). */
+const WEAK_SIGNATURES = new Set([
+  ...['2', '3', '4', '5'].map((hash) => `1.2.840.113549.1.1.${hash}`),
+  '1.2.840.10040.4.3',
+  '1.2.840.10045.4.1',
+]);
+
+/** Bits of an RSA key (RFC 9325 §4.5). */
+const SHORTEST_RSA = 2048;
+
 /** The most significant bit of the first octet of a KeyUsage: digitalSignature. */
 const DIGITAL_SIGNATURE = 0x80;
 
@@ -40,7 +50,7 @@ export function leadsToAuthority(
     );
   let current = leaf;
   for (let below = 0; below < LONGEST_CHAIN; below += 1) {
-    if (!isUsable(current, now)) return false;
+    if (!isUsable(current, now) || hasWeakSignature(current)) return false;
     const child = current;
     const signer = issuers.filter((issuer) => hasSigned(issuer, child) && mayIssue(issuer, below));
     const issuer = signer.find(trusted) ?? signer[0];
@@ -69,12 +79,19 @@ function isSelfSigned(certificate: X509Certificate): boolean {
   return hasSigned(certificate, certificate);
 }
 
-/** Checks the dates, and that no critical extension says more than is understood here. */
+/** Checks the dates and the size of the key, and that no critical extension says more than is understood here. */
 function isUsable(certificate: X509Certificate, now: Date): boolean {
   if (!(now >= certificate.validFromDate && now <= certificate.validToDate)) return false;
+  const { modulusLength = SHORTEST_RSA } = certificate.publicKey.asymmetricKeyDetails ?? {};
+  if (modulusLength < SHORTEST_RSA) return false;
   return extensionsOf(certificate).every(
     ({ extnID, critical }) => UNDERSTOOD.has(extnID) || !(critical || extnID === NAME_CONSTRAINTS),
   );
+}
+
+/** An authority's own signature is not asked about: it is trusted as it is. */
+function hasWeakSignature({ raw }: X509Certificate): boolean {
+  return WEAK_SIGNATURES.has(Certificate.fromBER(raw).signatureAlgorithm.algorithmId);
 }
 
 /** @param below the number of certificates between this issuer and the leaf (RFC 5280 §4.2.1.9) */
