@@ -317,12 +317,12 @@ describe('the listeners alone', () => {
   });
 
   it('10.14 take every client certificate, and leave the judgement of its issuer to the route', async () => {
-    const whoIs: RequestListener = (request, response) =>
-      void response.end(clientCertificateOf(request)?.fingerprint256);
+    const whoIs: RequestListener = ({ socket }, response) =>
+      void response.end(clientCertificateOf({ socket })?.fingerprint256);
     await open(whoIs, [client.ca]);
-    for (const { cert: own, key: ownKey } of [client, next]) {
-      const seen = await get(mtlsPort, '/', { cert: own, key: ownKey });
-      expect(seen.text).toBe(new X509Certificate(own).fingerprint256);
+    for (const presented of [client, next]) {
+      const seen = await get(mtlsPort, '/', { cert: presented.cert, key: presented.key });
+      expect(seen.text).toBe(new X509Certificate(presented.cert).fingerprint256);
     }
     expect((await get(mtlsPort, '/')).text).toBe('');
   });
