@@ -135,6 +135,19 @@ describe('the clean-up', () => {
     expect(await count(app.dataSource, 'rate_limits')).toBe(1);
   });
 
+  it('10.20 keeps a bucket out of debt until its bookings have lapsed', async () => {
+    await rows(
+      app.dataSource,
+      `INSERT INTO rate_limits VALUES ('general booked', now() - interval '1 s', false, '{x}', ARRAY[now() + interval '1 s']),
+                                      ('general lapsed', now() - interval '2 min', false, '{x}', ARRAY[now() - interval '2 min'])`,
+    );
+    await cleanUp();
+    const left = await rows<{ bucket: string }>(app.dataSource, 'SELECT bucket FROM rate_limits');
+    const buckets = left.map(({ bucket }) => bucket);
+    expect(buckets).toContain('general booked');
+    expect(buckets).not.toContain('general lapsed');
+  });
+
   it('deletes audit events past the retention of their class, and never an administrative one', async () => {
     for (const days of [5, 15, 25, 36_500]) {
       for (const kind of ['auth', 'oauth', 'admin']) await writeEvents(app.dataSource, kind, days);

@@ -56,8 +56,12 @@ const EXPIRED = {
     by: 'last_used_at',
   },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
-  /** Buckets out of debt, which are as good as new ones. */
-  rateLimits: { table: 'rate_limits', key: ['bucket'], where: 'tat < now()' },
+  /** Buckets out of debt, which are as good as new ones once their bookings have lapsed: seconds later, whatever the tier. */
+  rateLimits: {
+    table: 'rate_limits',
+    key: ['bucket'],
+    where: "tat < now() AND (slots = '{}' OR tat < now() - interval '1 minute')",
+  },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),
 } as const satisfies Record<string, Expired>;
