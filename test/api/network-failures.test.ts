@@ -1,7 +1,9 @@
 import { connect } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Buckets } from '#platform/rate-limit/buckets.js';
+import type { Verdict } from '#platform/rate-limit/gcra.js';
 import { siteOf } from '#platform/rate-limit/networks.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
@@ -83,36 +85,62 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect(charge).not.toHaveBeenCalled();
   });
 
-  it('10.9 keep no place for an attempt whose connection is gone before its own limit is known', async () => {
-    const address = newSite();
+  /** Leaves a site one failure until it must wait. */
+  function leaveOne(address: string): void {
     const peek = buckets.peek.bind(buckets);
     vi.spyOn(buckets, 'peek').mockImplementation((hit) =>
       hit.bucket === siteOf(address).bucket
         ? { allowed: true, remaining: 1, retryAfter: 0 }
         : peek(hit),
     );
-    const take = buckets.take.bind(buckets);
-    const asked = Promise.withResolvers<unknown>();
-    const answer = Promise.withResolvers<unknown>();
-    const taken = vi.spyOn(buckets, 'take').mockImplementationOnce(async (hit) => {
-      asked.resolve(undefined);
-      await answer.promise;
-      return take(hit);
-    });
+  }
+
+  /** Parks requests where they ask for their own limits, which let them through in the end. */
+  function park(count: number) {
+    const answer = Promise.withResolvers<Verdict>();
+    const taken = vi.spyOn(buckets, 'take').mockImplementation(() => answer.promise);
+    return {
+      areThere: vi.waitFor(() => {
+        expect(taken).toHaveBeenCalledTimes(count);
+      }),
+      goOn: () => {
+        taken.mockRestore();
+        answer.resolve({ allowed: true, remaining: 7, retryAfter: 0 });
+      },
+    };
+  }
+
+  it('10.9 are no more than the limit where many ask for their own limits at once', async () => {
+    const address = newSite();
+    leaveOne(address);
+    const parked = park(5);
+    const attempts = Array.from({ length: 5 }, (_, n) =>
+      client(address.replace(':1::1', `:${n + 2}::1`)).post('/login/webauthn/start', {}),
+    );
+    await parked.areThere;
+    parked.goOn();
+    const statuses = (await Promise.all(attempts)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([200, 429, 429, 429, 429]);
+  });
+
+  it('10.9 keep no place for an attempt whose connection is gone before its own limit is known', async () => {
+    const address = newSite();
+    leaveOne(address);
+    const parked = park(1);
     const { host, port } = new URL(app.baseUrl);
     const socket = connect({ host: 'localhost', port: Number(port) });
-    const head = [`POST /login/webauthn/start HTTP/1.1`, `Host: ${host}`];
+    const head = ['POST /login/webauthn/start HTTP/1.1', `Host: ${host}`];
     socket.write(
       [...head, `X-Forwarded-For: ${address}`, 'Content-Length: 0', '', ''].join('\r\n'),
     );
-    await asked.promise;
+    await parked.areThere;
     const lines = app.log.length;
     socket.destroy();
     await vi.waitFor(() => {
       expect(app.log.slice(lines).join('')).toContain('/login/webauthn/start');
     });
-    answer.resolve(undefined);
-    await taken.mock.results[0]?.value;
+    parked.goOn();
+    await setImmediate();
     expect((await client(address).post('/login/webauthn/start', {})).status).toBe(200);
   });
 

@@ -74,9 +74,10 @@ export class TierGuard extends ThrottlerGuard {
       holderOf(request.headers.authorization ?? this.cookies.token(request)),
     );
     const isAttempt = tier === 'authentication' && address !== undefined;
-    const { allowed, remaining, retryAfter } =
-      (isAttempt ? this.#refusalOfNetwork(address, hit) : undefined) ??
-      (await this.buckets.take(hit));
+    const refusal = () => (isAttempt ? this.#refusalOfNetwork(address, hit) : undefined);
+    const taken = refusal() ?? (await this.buckets.take(hit));
+    // Asked again: others of the network may have begun meanwhile, and what follows up to the reservation waits for nothing.
+    const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
     if (isAttempt) this.#countFailure(address, request, response);
