@@ -38,6 +38,7 @@ describe('SIGTERM', () => {
         SVC_DATA_DIR: join(folder, 'data'),
         ...providerEnvironment(idp.issuer),
         SVC_LOG_FORMAT: 'json',
+        RUST_LOG: 'info,http=debug', // with the lines of probes
       },
       { cwd: folder },
     );
