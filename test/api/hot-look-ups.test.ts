@@ -99,7 +99,7 @@ const OF_OURS = `starelid IN ('users'::regclass, 'groups'::regclass, 'audit_even
   'users_user_name'::regclass, 'users_user_name_key'::regclass, 'groups_display_name'::regclass,
   'groups_display_name_key'::regclass)`;
 
-/** What statistics may say that are stale, or that nobody made yet. */
+/** Statistics that are stale, or were never made. */
 const LIES: readonly [string, string][] = [
   ['true', ''],
   ['missing', `DELETE FROM pg_statistic WHERE ${OF_OURS}`],

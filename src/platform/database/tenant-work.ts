@@ -41,7 +41,7 @@ export function sharesOf(maxConnections: number): ConnectionShares {
 
 /**
  * The one place where work is done whose cost grows with the data of a tenant, or that may wait for other work of the same
- * tenant: what its identity provider and its admins ask for. Whatever one tenant asks for, authentication and the other
+ * tenant: what its identity provider and its admins ask for. However much one tenant asks for, authentication and the other
  * tenants have connections.
  *
  * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own, whose statements end after

@@ -383,7 +383,7 @@ describe('how many clients may register themselves', () => {
         `SELECT n FROM generate_series(1, 40) n
          WHERE NOT EXISTS (SELECT 1 FROM oauth_clients WHERE id = 'old-' || n) ORDER BY n`,
       );
-      // 99,999 were there that no user had consented to: one of the 20 finds room, 19 take the place of the oldest.
+      // 99,999 were there that no user had consented to: one of the 20 fits beside them, 19 take the place of the oldest.
       expect(gone.map(({ n }) => n)).toEqual(Array.from({ length: 19 }, (_, n) => n + 2));
       expect(
         await count(

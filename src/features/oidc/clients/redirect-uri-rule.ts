@@ -9,7 +9,7 @@ export interface ClientKindOfAddress {
 }
 
 /**
- * Says what is wrong with an address of a client, whatever it serves for: it is shown to users and compared to the letter.
+ * Says what is wrong with an address of a client, of any purpose: it is shown to users and compared to the letter.
  *
  * @returns undefined where nothing is
  */

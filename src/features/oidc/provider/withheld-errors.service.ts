@@ -11,7 +11,7 @@ import { OidcProvider } from './oidc-provider.service.js';
 
 /**
  * Errors of authorization requests that are withheld from a client that registered itself, until the user at the browser has
- * consented to it. A redirect before that would send users from an address that they trust to one that nobody here has checked:
+ * consented to it. A redirect before that would send users from an address that they trust to one that no operator has checked:
  * by a faulty request, by `prompt=none`, or by a refusal (RFC 9700 §4.11.2).
  */
 @Injectable()
@@ -30,7 +30,7 @@ export class WithheldErrors implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    // Nobody is asked for consent in that mode, and the suite waits for the errors of clients that it registers.
+    // No user is asked for consent in that mode, and the suite waits for the errors of clients that it registers.
     if (this.#isCertification) return;
     const { provider } = this.oidc;
     provider.on('authorization.error', note);

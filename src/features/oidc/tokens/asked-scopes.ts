@@ -16,7 +16,7 @@ const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_au
 
 /**
  * Judges the scopes of an authorization request (RFC 6749 §3.3) before its person logs in. A pushed one names none that is unknown
- * or not available (RFC 9126 §2.3). Elsewhere these are left out (OpenID Connect Core §3.1.2.1), as long as any is left.
+ * or not available (RFC 9126 §2.3). At other endpoints these are left out (OpenID Connect Core §3.1.2.1), as long as any is left.
  *
  * @throws InvalidScope
  */
