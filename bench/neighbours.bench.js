@@ -58,7 +58,7 @@ const OF_PROVIDER = [
 ];
 
 /**
- * What a tenant notices of another one that does its worst: the times of `GET /v1/keys`, quiet and beside 40 requests at once of
+ * Measures what a tenant notices of another one that does its worst: the times of `GET /v1/keys`, quiet and beside 40 requests at once of
  * one kind. Quiet and loaded turns alternate, so that the rest of the machine is the same in both.
  *
  * @param only a part of the names of the kinds to be measured

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/sql.js';
 
-/** What became of a key of a person, as its audit row keeps it. */
+/** The outcome of an enrollment, as its audit row keeps it. */
 export interface KeyEvent {
   readonly type: 'enrollment' | 'enrollment_refused';
   readonly at: Date;

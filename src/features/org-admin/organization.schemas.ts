@@ -7,5 +7,5 @@ export const CHANGE_ORGANIZATION = z.strictObject({
   name: LINE_OF_TEXT.exactOptional(),
   membership: z.enum(MEMBERSHIPS).exactOptional(),
 });
-/** What {@link CHANGE_ORGANIZATION} makes of a body. */
+/** The result of {@link CHANGE_ORGANIZATION}. */
 export type OrganizationChange = z.output<typeof CHANGE_ORGANIZATION>;

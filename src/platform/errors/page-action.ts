@@ -7,7 +7,7 @@ export interface PageAction {
   readonly text: string;
 }
 
-/** What is known of the request that failed. */
+/** The facts that are known of the request that failed. */
 export interface FailedRequest {
   readonly method: string | undefined;
   readonly baseUrl: string;

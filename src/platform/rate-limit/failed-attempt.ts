@@ -28,7 +28,7 @@ const COMPLETIONS = new RouteTable([
 const REGISTRATION = new RouteTable([['/oauth/register', true]]);
 
 /**
- * Whether an answer counts against the network of its client: a failed authentication, or a client that was registered. A
+ * Tells whether an answer counts against the network of its client: a failed authentication, or a client that was registered. A
  * device that polls (`authorization_pending`, RFC 8628 §3.5) has not failed.
  */
 export function isFailedAttempt({ method, path, status, error }: AnsweredRequest): boolean {

@@ -8,7 +8,7 @@ import type { ClientData } from './client-data.js';
 const FLAGS_AT = 32;
 const COUNTER_AT = 33;
 
-/** What an assertion must answer, and what is stored of the key that made it. */
+/** The challenge that an assertion must answer, and the facts that are stored of the key that made it. */
 export interface ExpectedAssertion {
   readonly origin: string;
   readonly rpId: string;

@@ -25,7 +25,7 @@ export function addressProblem(uri: string): string | undefined {
 
 /**
  * Says what is wrong with an address that users are sent back to, after a login or a logout (RFC 8252 §7, RFC 9700 §2.1). Codes
- * travel there, so http is for this very machine alone, and a scheme must be named after a domain (RFC 8252 §7.1).
+ * are sent there, so http is for this very machine alone, and a scheme must be named after a domain (RFC 8252 §7.1).
  *
  * @returns undefined where nothing is
  */

@@ -1,6 +1,6 @@
 import { errors } from 'oidc-provider';
 
-/** What a page tells a person whose request an application spoiled. */
+/** The text of a page for a person whose application sent a wrong request. */
 export interface RefusalPage {
   readonly title: string;
   readonly detail: string;

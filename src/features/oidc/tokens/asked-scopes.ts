@@ -41,7 +41,7 @@ export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;
 }
 
-/** Whether a request is for a token of the client's own (RFC 6749 §4.4). */
+/** Tells whether a request is for a token of the client's own (RFC 6749 §4.4). */
 export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
   return oidc.route === 'token' && oidc.params?.['grant_type'] === 'client_credentials';
 }
