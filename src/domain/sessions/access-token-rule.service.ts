@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
-import { CLI_CLIENT_ID, type AccessToken } from './access-token.js';
+import { ADMIN_SCOPE, CLI_CLIENT_ID, type AccessToken } from './access-token.js';
 import { DPOP_ALGORITHMS } from './dpop-proof.js';
 import { DpopProofs } from './dpop-proofs.service.js';
 
@@ -39,6 +39,9 @@ export class AccessTokenRule {
       throw new DomainError('insufficient_scope', `This needs the scope ${scope}.`, {
         challenge: { ...challengeOf(scheme), scope },
       });
+    }
+    if (scope === ADMIN_SCOPE && token.jkt === null) {
+      throw refusedToken('DPoP', 'An access token with this scope must be bound to a DPoP key.');
     }
     if (token.jkt !== null) await this.proofs.spend(presented, token.jkt);
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
+import { DpopKey } from '../../support/dpop-key.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import { addMember, idOf, orgApi } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
@@ -222,14 +223,20 @@ describe('who may', () => {
 
   it('svc-cli with svc:admin, for an admin', async () => {
     const admin = await oauth.person({ admin: true });
-    const ask = (token: string) =>
-      app.client().get('/api/v1/org/members', {
-        headers: { authorization: `Bearer ${token}` },
+    const dpop = await DpopKey.generate();
+    const path = '/api/v1/org/members';
+    const ask = async (token: string) =>
+      app.client().get(path, {
+        headers: {
+          authorization: `DPoP ${token}`,
+          dpop: await dpop.proof('GET', app.baseUrl + path, token),
+        },
         address: newAddress(),
       });
-    const payload = { scope: 'openid svc:admin' };
+    const { jkt } = dpop;
+    const payload = { scope: 'openid svc:admin', jkt };
     expect((await ask(await oauth.token(admin, { payload }))).status).toBe(200);
-    expect((await ask(await oauth.token(admin))).status).toBe(403);
+    expect((await ask(await oauth.token(admin, { payload: { jkt } }))).status).toBe(403);
   });
 });
 

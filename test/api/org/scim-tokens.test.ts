@@ -4,6 +4,7 @@ import { ScimTokensRepository } from '../../../src/domain/scim-tokens/scim-token
 import { hashOpaqueToken } from '../../../src/platform/crypto/opaque-token.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
+import { DpopKey } from '../../support/dpop-key.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import { idOf, orgApi } from '../../support/org-api.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
@@ -300,18 +301,25 @@ describe('who may', () => {
   it('svc-cli with svc:admin for an admin, and no other token of any client', async () => {
     const oauth = new OauthRows(app.dataSource);
     const admin = await oauth.person({ admin: true });
-    const ask = (token: string) =>
+    const dpop = await DpopKey.generate();
+    const path = '/api/v1/org/scim-tokens';
+    const ask = async (token: string) =>
       app.client().post(
-        '/api/v1/org/scim-tokens',
+        path,
         { description: 'from a terminal' },
         {
-          headers: { authorization: `Bearer ${token}`, origin: '' },
+          headers: {
+            authorization: `DPoP ${token}`,
+            dpop: await dpop.proof('POST', app.baseUrl + path, token),
+            origin: '',
+          },
           address: newAddress(),
         },
       );
-    const payload = { scope: 'openid svc:admin' };
+    const { jkt } = dpop;
+    const payload = { scope: 'openid svc:admin', jkt };
     expect((await ask(await oauth.token(admin, { payload }))).status).toBe(201);
-    const narrow = await ask(await oauth.token(admin));
+    const narrow = await ask(await oauth.token(admin, { payload: { jkt } }));
     expect([narrow.status, narrow.json.code]).toEqual([403, 'insufficient_scope']);
     const member = await ask(await oauth.token(await oauth.person(), { payload }));
     expect([member.status, member.json.code]).toEqual([403, 'admin_required']);
