@@ -56,7 +56,7 @@ const EXPIRED = {
     by: 'last_used_at',
   },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
-  /** Buckets out of debt, which are as good as new ones once their bookings have lapsed: seconds later, whatever the tier. */
+  /** Buckets out of debt, which are as good as new ones once their bookings have lapsed: seconds later, in every tier. */
   rateLimits: {
     table: 'rate_limits',
     key: ['bucket'],

@@ -43,7 +43,7 @@ export class ApplicationsRepository {
     { userId, orgId, isAdmin }: ApplicationManager,
     { after, limit }: { readonly after: string; readonly limit: number },
   ): Promise<Application[]> {
-    // By an index that has the order, whatever the planner believes: an admin sees all of the organization, a user at most 50.
+    // By an index that has the order, whichever plan is chosen: an admin sees all of the organization, a user at most 50.
     const rows =
       isAdmin && orgId !== null
         ? await sql<Row>(tx)`

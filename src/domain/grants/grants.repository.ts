@@ -174,8 +174,8 @@ export class GrantsRepository {
   }
 
   /**
-   * Ends a grant in a few seconds at most, and its children with it: for a secret of it that came twice at once. Whoever was
-   * first gets their answer, and what they got ends with the grant. Run it in a transaction: each generation is looked up once
+   * Ends a grant in a few seconds at most, and its children with it: for a secret of it that came twice at once. The
+   * first request gets its answer, and what it got ends with the grant. Run it in a transaction: each generation is looked up once
    * the one before is locked, so that no child is missed which is being made meanwhile.
    */
   async endSoon(tx: EntityManager, id: Buffer): Promise<void> {

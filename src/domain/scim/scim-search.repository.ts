@@ -135,7 +135,7 @@ function withKey(
   };
 }
 
-/** The one resource with a unique key, whatever page and order are asked for. */
+/** The one resource with a unique key, for every page and order that is asked for. */
 async function findOne<Row extends Position, Resource>(
   tx: EntityManager,
   orgId: string,

@@ -63,7 +63,7 @@ export class ScimUserChanges {
       if (!current) throw noUser();
       const next = compute(current);
       const turns = next.active !== current.active || next.email !== current.email;
-      // Whether it is still so is for the lock to say: somebody may be changing it back at this moment.
+      // Whether it is still so is for the lock to say: another request may be changing it back at this moment.
       if (turns || isSame(current, next)) return undefined;
       const changed = await this.users.update(manager, actor, current, next, {});
       if (changed) return changed;

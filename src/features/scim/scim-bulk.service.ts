@@ -42,7 +42,7 @@ interface Progress {
   readonly ids: Map<string, string>;
   /** The ids that users will have who are made after others that refer to them. */
   readonly promised: Map<string, string>;
-  /** The ids of users who were made before those whom they refer to. */
+  /** The ids of users who were made before the users that they refer to. */
   readonly early: Map<BulkOperation, string>;
 }
 
@@ -61,7 +61,7 @@ function progressOf(caller: ScimActor, operations: readonly BulkOperation[]): Pr
 
 /**
  * Runs the operations of a bulk request one after the other, each as a request of its own would be: what one of them does
- * stays done, whatever becomes of those behind it. One that refers to what a later one makes waits for it. Of users who are
+ * stays done, also where a later one fails. One that refers to what a later one makes waits for it. Of users who are
  * each other's managers, the first is made with the id that the next one will have (RFC 7644 §3.7.1).
  */
 @Injectable()

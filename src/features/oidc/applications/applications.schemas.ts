@@ -8,7 +8,7 @@ import { AUTH_METHODS } from './registration.js';
 /** Seconds for which a secret stays good beside its successor: a day unless told, 30 at most. */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
 
-/** Seconds for which ID tokens of an application may be good: a verifier that asks nobody believes one until its end. */
+/** Seconds for which ID tokens of an application may be good: an offline verifier believes one until its end. */
 const ID_TOKEN_SECONDS = { shortest: 60, longest: 3600 } as const;
 
 const GRANTS = [

@@ -45,7 +45,7 @@ export interface ClientAssertion {
 }
 
 /**
- * A client assertion is for us alone, and short-lived. Its audience is the issuer, a string, whatever address it was sent to (FAPI
+ * A client assertion is for us alone, and short-lived. Its audience is the issuer, a string, at every address of ours (FAPI
  * 2.0 Security Profile §5.3.2.1). From clients without that profile the token endpoint will do as well (RFC 7523 §3).
  *
  * @throws InvalidClientAuth

@@ -22,8 +22,8 @@ const LONGEST = 3600;
 const LONGEST_OF_ADMIN = 900;
 
 /**
- * How long an ID token is good for, in seconds: as its client registered, no longer than the session. A verifier that asks nobody
- * hears of a de-provisioning only when it ends.
+ * How long an ID token is good for, in seconds: as its client registered, no longer than the session. An offline verifier
+ * learns of a de-provisioning only when it ends.
  */
 export function idTokenLifetime(
   ctx: KoaContextWithOIDC,
