@@ -59,7 +59,7 @@ describe('the login page', () => {
     expect(note).not.toContain('x'.repeat(65));
   });
 
-  it('10.26 names no application where none waits, whatever the address says', async () => {
+  it('10.26 names no application where none waits, also where the address names one', async () => {
     for (const target of ['/', '/interaction/unknown', '/interaction/', '/keys']) {
       const { status, text } = await app
         .client()

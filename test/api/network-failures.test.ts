@@ -155,7 +155,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     );
   }
 
-  it('10.9 keep its other addresses out, say so truly, and touch nobody else', async () => {
+  it('10.9 keep its other addresses out, say so truly, and touch no other network', async () => {
     const address = newSite();
     mustWait(address, 1500);
     const neighbour = client(address.replace(':1::1', ':ffff::1'));

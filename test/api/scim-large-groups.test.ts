@@ -111,7 +111,7 @@ describe('a group of 20,000 members', () => {
     expect((await tenant.send('GET', `${path}?attributes=id`)).status).toBe(200);
   });
 
-  it('10.2 takes members some at a time, and keeps those whom a PUT names', async () => {
+  it('10.2 takes members some at a time, and keeps those that a PUT names', async () => {
     const taken = vi.spyOn(app.nest.get(ScimGroupsRepository, { strict: false }), 'takeMembers');
     const staying = [2, 9_990, 10_010, 19_990].map((n) => ids[n] ?? '');
     const before = await membersNow();

@@ -167,7 +167,7 @@ describe('sign-ins at an upstream provider', () => {
       return client.follow(away.headers.get('location') ?? '');
     }
 
-    it('10.5 leaves it alone when the same person signs in, whatever page began it', async () => {
+    it('10.5 leaves it alone when the same person signs in, from a page of ours or of another site', async () => {
       const { client, key } = await app.enrolled('ada@kept.example');
       const token = client.cookie('svc_session');
       const before = await count(app.dataSource, 'sessions');

@@ -93,7 +93,7 @@ describe('10.19 the tag of a user', () => {
     await expectNewTag('Users', id, () => tenant.send('DELETE', `/Users/${boss.id}`));
   });
 
-  it('10.19 is of all that can be shown, whatever is asked for', async () => {
+  it('10.19 is of all that can be shown, also where less is asked for', async () => {
     const boss = await newUser({ displayName: 'B' });
     const { id } = await withManager(boss.id);
     await newGroup(id);

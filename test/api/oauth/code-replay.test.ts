@@ -74,7 +74,7 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
     expect(await statusAtUserinfo(token)).toBe(401);
   });
 
-  it('10.13 leaves whoever was first a token that works when it comes 0.3 seconds later', async () => {
+  it('10.13 leaves the first client a token that works when it comes 0.3 seconds later', async () => {
     await consumedAgo(0.3);
     expect((await redeem()).json.error).toBe('invalid_grant');
     expect(await statusAtUserinfo(token)).toBe(200);

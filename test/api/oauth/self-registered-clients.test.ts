@@ -219,7 +219,7 @@ describe('what a client may register of itself', () => {
     expect([status, json.error]).toEqual([400, 'invalid_client_metadata']);
   });
 
-  it('10.8 takes a client_name of 64 characters, whatever their size', async () => {
+  it('10.8 takes a client_name of 64 characters of any size', async () => {
     expect((await register({ client_name: '🔑'.repeat(64) })).status).toBe(201);
   });
 });

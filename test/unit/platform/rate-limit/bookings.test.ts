@@ -92,7 +92,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
     }
   });
 
-  it('10.20 a clock that was set back leaves no booking that nobody can use', () => {
+  it('10.20 a clock that was set back leaves no booking that cannot be used', () => {
     const { ask } = emptied();
     ask('patient', start);
     const { retryAfter } = ask('patient', start - 3_600_000);
