@@ -12,8 +12,7 @@ import { startBenchServer } from './server.js';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
-const TIMES = 60;
-const WARM_UP = 10; // more than the five after which PostgreSQL may keep a plan
+const TIMES = 60; // more than the five after which PostgreSQL may keep a plan
 const MOST = 2;
 
 const SCIM = '/scim/v2';
@@ -46,8 +45,9 @@ export async function run(large = String(LARGE)) {
     }
     write(`\n${table(compared(...results, Number(large)))}\n\n`);
     write(
-      `one client alone, ${TIMES} requests of a path after ${WARM_UP} to warm up, each for another user; fsync, limits and audit ` +
-        `on\naim: none more than ${MOST} times slower, but what is said to read everything\n`,
+      `one client alone, ${TIMES} requests of a path, each for another user; fsync, limits and audit on\n` +
+        'first p50: rows that no request has read yet, from the disk; p50: the same users again, from memory\n' +
+        `aim for p50: none more than ${MOST} times slower, but what is said to read everything\n`,
     );
   } finally {
     await server.stop();
@@ -57,14 +57,16 @@ export async function run(large = String(LARGE)) {
 
 function compared(small, large, users) {
   return small.map(({ what, readsAll, times }, n) => {
-    const [before, after] = [times, large[n].times].map((all) => percentile(all, 0.5));
+    const { first, times: last } = large[n];
+    const [before, after] = [times, last].map((all) => percentile(all, 0.5));
     const ratio = after / before;
     const within = ratio <= MOST ? 'yes' : 'NO';
     return {
       what,
       [`${counted(SMALL)}: p50 ms`]: before.toFixed(1),
-      [`${counted(users)}: p50 ms`]: after.toFixed(1),
-      'p99 ms': percentile(large[n].times, 0.99).toFixed(1),
+      [`${counted(users)}: first p50`]: percentile(first, 0.5).toFixed(1),
+      'p50 ms': after.toFixed(1),
+      'p99 ms': percentile(last, 0.99).toFixed(1),
       ratio: ratio.toFixed(2),
       [`within ${MOST}`]: readsAll ? 'reads everything' : within,
     };
@@ -79,31 +81,51 @@ async function measureAll(server, tokens, users, round) {
   const results = [];
   for (const path of pathsOf({ scim, admin, person, server, users, round })) {
     if (process.stderr.isTTY) process.stderr.write(`${path.what}\n`);
-    results.push({ ...path, times: await timesOf(path) });
+    results.push({ ...path, ...(await timesOf(path)) });
   }
   for (const client of [scim, admin, person]) client.close();
   return results;
 }
 
-/** The milliseconds of each request. A path that fails has none, and costs no other path its figures. */
+/**
+ * The milliseconds of each request, in two passes over the same users: what the second measures does not hang on how fast a
+ * disk is. A path that fails has none, and costs no other path its figures.
+ */
 async function timesOf({ what, act }) {
-  const times = [];
+  const passes = [[], []];
   try {
-    for (let turn = 0; turn < WARM_UP + TIMES; turn += 1) {
-      const start = performance.now();
-      await act(turn);
-      if (turn >= WARM_UP) times.push(performance.now() - start);
+    for (const [pass, times] of passes.entries()) {
+      chance.restart();
+      for (let turn = 0; turn < TIMES; turn += 1) {
+        const start = performance.now();
+        await act(pass * TIMES + turn);
+        times.push(performance.now() - start);
+      }
     }
-    return times;
+    return { first: passes[0], times: passes[1] };
   } catch (error) {
     write(`${what} failed: ${error.message}\n`);
-    return [Number.NaN];
+    return { first: [Number.NaN], times: [Number.NaN] };
   }
 }
 
+/** Numbers below 1 that look random and come again in the same order after a restart (mulberry32). */
+const chance = {
+  state: 0,
+  restart() {
+    this.state = 20_261_122;
+  },
+  next() {
+    this.state = (this.state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  },
+};
+
 function pathsOf({ scim, admin, person, server, users, round }) {
-  const some = () => 10 + Math.floor(Math.random() * (users - 10));
-  const someGroup = () => groupId(2 + Math.floor(Math.random() * (users / 20 - 2)));
+  const some = () => 10 + Math.floor(chance.next() * (users - 10));
+  const someGroup = () => groupId(2 + Math.floor(chance.next() * (users / 20 - 2)));
   const address = () => `user-${some()}@${DOMAIN}`;
   const get = (path) => scim.expect(200, 'GET', `${SCIM}${path}`);
   const filter = (type, text) => get(`/${type}?filter=${encodeURIComponent(text)}`);
@@ -184,15 +206,19 @@ function pathsOf({ scim, admin, person, server, users, round }) {
     {
       what: 'DELETE of a user (20 sessions, 50 certificates)',
       act: (turn) => {
-        const id = leaverId((turn + round * (WARM_UP + TIMES)) % LEAVERS);
+        const id = leaverId((turn + round * 2 * TIMES) % LEAVERS);
         return scim.expect(204, 'DELETE', `${SCIM}/Users/${id}`);
       },
     },
     {
       what: 'deactivation by SCIM',
-      act: () => patch(`/Users/${userId(some())}`, { op: 'replace', path: 'active', value: false }),
+      act: (turn) =>
+        patch(`/Users/${userId(some())}`, { op: 'replace', path: 'active', value: turn < TIMES }),
     },
-    { what: 'promotion by an admin', act: (turn) => memberAct(turn, 'promote') },
+    {
+      what: 'promotion by an admin',
+      act: (turn) => memberAct(turn, turn >= TIMES ? 'promote' : 'demote'),
+    },
     {
       what: 'SSH certificate',
       act: async () => {
