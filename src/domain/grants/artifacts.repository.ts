@@ -109,6 +109,14 @@ export class ArtifactsRepository {
     return doneOf(artifacts, written);
   }
 
+  /** Deletes the rows that expired longest ago, of any model, and waits for no other statement. */
+  async removeExpired(tx: EntityManager, most: number): Promise<void> {
+    await sql(tx)`
+      DELETE FROM oauth_artifacts WHERE (model, id) IN (
+        SELECT model, id FROM oauth_artifacts WHERE expires_at < now() ORDER BY expires_at LIMIT ${most}
+        FOR UPDATE SKIP LOCKED)`;
+  }
+
   /** Consumes a row: true for exactly one caller. One that is consumed stays, so that its second use is seen. */
   async consume(tx: EntityManager, { model, id }: ArtifactKey): Promise<boolean> {
     const won = await sql<{ model: string }>(tx)`

@@ -109,4 +109,16 @@ describe('authorization requests that come by POST', () => {
     const location = new URL(answer.headers.get('location') ?? '');
     expect(location.searchParams.get('error')).toBe('invalid_request');
   });
+
+  it('10.words are not piled up: each that is kept takes along those that have expired', async () => {
+    const kept = () => count(app.dataSource, "oauth_artifacts WHERE model = 'PostedRequest'");
+    for (let n = 0; n < 3; n += 1) await referenceOf(request(3 * 1024));
+    const url = await referenceOf(request(3 * 1024));
+    await app.dataSource.query(
+      "UPDATE oauth_artifacts SET expires_at = now() - interval '1 s' WHERE model = 'PostedRequest'",
+    );
+    await referenceOf(request(3 * 1024));
+    expect(await kept()).toBe(1);
+    expect((await open(url)).status).toBe(404);
+  });
 });

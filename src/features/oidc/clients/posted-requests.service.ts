@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { DataSource } from 'typeorm';
 import { artifactId } from '#domain/grants/artifact.js';
+import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
 import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 
 /** The model under which a kept request is stored, beside those of the library. */
@@ -9,20 +11,28 @@ const MODEL = 'PostedRequest';
 const PREFIX = 'urn:svc:params:oauth:posted-request:';
 /** Seconds that a request is kept, as long as a pushed one: the browser comes for it at once. */
 const LIFETIME = 60;
+/** The most expired rows that a new one takes along. */
+const TAKEN_ALONG = 20;
 /** In characters: no id of a client is longer. */
 const LONGEST_CLIENT_ID = 256;
 
 /** Authorization requests that came by POST and are too long for an address, kept until the browser comes by GET. */
 @Injectable()
 export class PostedRequests {
-  constructor(private readonly statements: GatheredStatements) {}
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly artifacts: ArtifactsRepository,
+    private readonly statements: GatheredStatements,
+  ) {}
 
   /**
-   * Keeps a request for a minute.
+   * Keeps a request for a minute. Each one that comes takes some rows along that have expired, so that a flood of long
+   * requests does not pile up until the next clean-up.
    *
    * @returns the query that stands for it at the authorization endpoint
    */
   async keep(request: URLSearchParams): Promise<URLSearchParams> {
+    await this.artifacts.removeExpired(this.dataSource.manager, TAKEN_ALONG);
     const secret = randomBytes(32).toString('base64url');
     const exp = Math.floor(Date.now() / 1000) + LIFETIME;
     await this.statements.writeArtifact({
