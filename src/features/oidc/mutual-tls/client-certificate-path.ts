@@ -44,16 +44,14 @@ export function leadsToAuthority(
   const presented = presentedBehind(leaf);
   if (!presented || !isForClients(leaf)) return false;
   const issuers = [...authorities, ...presented];
-  const trusted = (certificate: X509Certificate) =>
-    authorities.some(
-      (authority) => isSelfSigned(authority) && authority.raw.equals(certificate.raw),
-    );
+  const roots = authorities.filter(isSelfSigned);
+  const trusted = ({ raw }: X509Certificate) => roots.some((root) => root.raw.equals(raw));
   let current = leaf;
   for (let below = 0; below < LONGEST_CHAIN; below += 1) {
     if (!isUsable(current, now) || hasWeakSignature(current)) return false;
     const child = current;
-    const signer = issuers.filter((issuer) => hasSigned(issuer, child) && mayIssue(issuer, below));
-    const issuer = signer.find(trusted) ?? signer[0];
+    const signers = issuers.filter((issuer) => hasSigned(issuer, child) && mayIssue(issuer, below));
+    const issuer = signers.find(trusted) ?? signers[0];
     if (!issuer) return false;
     if (trusted(issuer)) return isUsable(issuer, now);
     current = issuer;
