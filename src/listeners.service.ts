@@ -12,16 +12,16 @@ import {
 } from '@nestjs/common';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { edgeServer, type EdgeServerOptions } from '#platform/http/server/edge-server.js';
-import type { EdgeTimeouts } from '#platform/http/server/edge-timeouts.js';
+import type { EdgeTimeouts } from '#platform/http/edge/edge-timeouts.js';
 import { CannotListen, listen } from '#platform/http/server/listen.js';
-import { isLoopbackHost } from '#platform/http/loopback.js';
+import { isLoopbackHost } from '#platform/text/loopback.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { stopServers } from '#platform/http/server/stop-servers.js';
 import {
   readTlsMaterial,
   type TlsMaterial,
   type TlsSource,
-} from '#platform/http/server/tls-material.js';
+} from '#platform/tls/tls-material.js';
 import type { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
 import { startUpLine, type StartUpFacts } from './start-up-line.js';
 

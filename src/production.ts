@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { PINNED_ROOTS } from '#domain/authenticators/trust-anchors.js';
 import type { LoadedConfig } from '#platform/config/load-config.js';
-import { EDGE_TIMEOUTS } from '#platform/http/server/edge-timeouts.js';
+import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import { TracingModule } from '#platform/telemetry/tracing.module.js';
 import type { Tracing } from '#platform/telemetry/tracing.js';

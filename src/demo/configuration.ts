@@ -1,6 +1,6 @@
 import { ConfigProblems, loadConfig, type LoadedConfig } from '#platform/config/load-config.js';
 import type { Environment } from '#platform/config/environment.js';
-import { isLoopbackHost } from '#platform/http/loopback.js';
+import { isLoopbackHost } from '#platform/text/loopback.js';
 
 /** The client that the demo's service is at the demo's identity provider: both end with the process. */
 export interface LocalProvider {

@@ -7,7 +7,7 @@ import {
   type TrustAnchor,
 } from '#domain/authenticators/trust-anchors.js';
 import { readProcessEnvironment } from '#platform/config/environment.js';
-import { EDGE_TIMEOUTS } from '#platform/http/server/edge-timeouts.js';
+import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import { createApp } from '../create-app.js';
 import type { DemoArguments } from './arguments.js';

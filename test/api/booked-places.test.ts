@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Buckets } from '#platform/rate-limit/buckets.js';
+import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 

@@ -9,7 +9,7 @@ import { GatheredStatements } from '../../src/domain/grants/gathered-statements.
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
 import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
 import { Applications } from '../../src/features/oidc/applications/applications.service.js';
-import { transactAnew } from '../../src/platform/database/transact-anew.js';
+import { transactAnew } from '../../src/platform/database/statements/transact-anew.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { OauthRows, type PersonRow } from '../support/oauth-rows.js';

@@ -16,8 +16,8 @@ import { openPool } from '#platform/database/connection.js';
 import {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
-} from '#platform/database/embedded-postgres.js';
-import { isDatabaseAway } from '#platform/database/faults.js';
+} from '#platform/database/embedded-postgres/embedded-postgres.js';
+import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import { runScript, type ChildScript } from '../support/child-script.js';
 import type { EmbeddedServerAnswer } from '../support/embedded-server.js';
 import { requires } from '../support/programs.js';

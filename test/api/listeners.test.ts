@@ -14,13 +14,13 @@ import {
   type DemoIdentityProvider,
 } from '../../src/demo/identity-provider.js';
 import { Listeners } from '../../src/listeners.service.js';
-import { ErrorVoices } from '../../src/platform/errors/error-voices.service.js';
-import { clientCertificateOf } from '../../src/platform/http/client-certificate.js';
-import { EDGE_TIMEOUTS } from '../../src/platform/http/server/edge-timeouts.js';
+import { ErrorVoices } from '../../src/platform/http/errors/error-renderer.service.js';
+import { clientCertificateOf } from '../../src/platform/http/request/client-certificate.js';
+import { EDGE_TIMEOUTS } from '../../src/platform/http/edge/edge-timeouts.js';
 import { RequestsInFlight } from '../../src/platform/http/server/requests-in-flight.service.js';
-import { edgeHeadersFor } from '../../src/platform/http/edge/response-headers.js';
+import { edgeHeadersFor } from '../../src/platform/http/contract/response-headers.js';
 import { UnreadableRequests } from '../../src/platform/http/server/unreadable-requests.js';
-import { Views } from '../../src/platform/http/views.service.js';
+import { Views } from '../../src/platform/http/views/views.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { freePort } from '../support/free-port.js';

@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { text as bodyOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Views } from '#platform/http/views.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Answer, Client } from '../support/client.js';
 

@@ -7,7 +7,7 @@ import { Body, Controller, Get, HttpCode, Module, Post, Res } from '@nestjs/comm
 import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { sharesOf } from '../../src/platform/database/tenant-work.js';
+import { sharesOf } from '../../src/platform/database/tenants/tenant-work.js';
 import { Public } from '../../src/platform/http/access/access.js';
 import { BodyType } from '../../src/platform/http/body/body-type.js';
 import { RequestsInFlight } from '../../src/platform/http/server/requests-in-flight.service.js';

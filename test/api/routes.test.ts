@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Access } from '../../src/platform/http/access/access.js';
 import { FALLBACK_TEMPLATE } from '../../src/platform/http/routing/allowed-methods.js';
 import { bodyLimitOf } from '../../src/platform/http/body/body-limits.js';
-import { cacheClassOf, corsClassOf } from '../../src/platform/http/edge/route-classes.js';
-import { TIERS, tierOf } from '../../src/platform/rate-limit/tiers.js';
+import { cacheClassOf, corsClassOf } from '../../src/platform/http/contract/route-classes.js';
+import { TIERS, tierOf } from '../../src/platform/rate-limit/buckets/tiers.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 
 const KIB = 1024;

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { takeOrBook, type Booking, type Bucket } from '#platform/rate-limit/bookings.js';
-import { DatabaseBuckets } from '#platform/rate-limit/database-buckets.js';
+import { takeOrBook, type Booking, type Bucket } from '#platform/gcra/bookings.js';
+import { DatabaseBuckets } from '#platform/rate-limit/buckets/database-buckets.js';
 import { Networks, SITE_RATE, siteOf } from '#platform/rate-limit/networks.js';
-import { RateLimitsRepository } from '#platform/rate-limit/rate-limits.repository.js';
+import { RateLimitsRepository } from '#platform/rate-limit/buckets/rate-limits.repository.js';
 import { hitOf } from '#platform/rate-limit/client-bucket.js';
-import { TIERS, type TierName } from '#platform/rate-limit/tiers.js';
+import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
 import { RecordingLog } from '../support/recording-log.js';

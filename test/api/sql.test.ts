@@ -1,8 +1,8 @@
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPool } from '#platform/database/connection.js';
-import { sqlStateOf, violatedConstraint } from '#platform/database/faults.js';
-import { sql } from '#platform/database/sql.js';
+import { sqlStateOf, violatedConstraint } from '#platform/database/statements/faults.js';
+import { sql } from '#platform/database/statements/sql.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { RecordingLog } from '../support/recording-log.js';
 

@@ -1,6 +1,6 @@
 import type { QueryRunner } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { sharesOf, TenantWork } from '../../src/platform/database/tenant-work.js';
+import { sharesOf, TenantWork } from '../../src/platform/database/tenants/tenant-work.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { lockWaiters } from '../support/lock-waiters.js';

@@ -10,7 +10,7 @@ import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key.js';
 import type { Config } from '../../src/platform/config/config.js';
 import { loadConfig } from '../../src/platform/config/load-config.js';
-import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/server/edge-timeouts.js';
+import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/edge/edge-timeouts.js';
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
 import type { ListenerPlan } from '../../src/listeners.service.js';
 import { Client } from './client.js';

@@ -1,5 +1,5 @@
 import { openMigrationConnection } from '#platform/database/connection.js';
-import { startEmbeddedPostgres } from '#platform/database/embedded-postgres.js';
+import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embedded-postgres.js';
 import { migrate } from '#platform/database/migrations.js';
 import { RecordingLog } from './recording-log.js';
 import { administer, urlOf, type TestServer } from './test-server.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { fixedSql } from '#platform/database/sql.js';
+import { fixedSql } from '#platform/database/statements/sql.js';
 
 /** A place in the order of audit events: an event, by its time to the microsecond and its id. */
 export interface AuditPlace {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 import { AUDIT_CLASS, type AuditEvent } from './audit-event.js';
 
 /** The audit log: written in the transaction of the change it records. */

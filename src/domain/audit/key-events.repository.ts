@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 
 /** The outcome of an enrollment, as its audit row keeps it. */
 export interface KeyEvent {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 import type { VerifiedRegistration } from './webauthn-ceremonies.service.js';
 
 /** An enrolled key as its owner sees it. */

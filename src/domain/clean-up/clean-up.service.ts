@@ -8,7 +8,7 @@ import {
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { DataSource, type EntityManager } from 'typeorm';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { reasonOf } from '#platform/database/faults.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
 import {
   EXPIRED_KINDS,
   ExpiredRowsRepository,

@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { DYNAMIC_CLIENT_DAYS } from '#domain/grants/clients.repository.js';
 import { LOCK_MINUTES } from '#domain/grants/device-codes.repository.js';
-import { ADVISORY_LOCKS } from '#platform/database/advisory-locks.js';
-import { fixedSql, sql } from '#platform/database/sql.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { fixedSql, sql } from '#platform/database/statements/sql.js';
 
 /** Days for which audit events of a class are kept. Those of class `admin` are kept for ever. */
 export interface Retention {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { doneOf, inOrder, sql } from '#platform/database/sql.js';
+import { doneOf, inOrder, sql } from '#platform/database/statements/sql.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import type { TokenAudit } from './issued-tokens.repository.js';
 import { liveGrant, type GrantOfHolder } from './live-grant.js';

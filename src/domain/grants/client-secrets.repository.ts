@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 
 /** A secret of a client that is good: anything of it but the secret. */
 export interface ClientSecret {

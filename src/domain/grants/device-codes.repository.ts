@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 
 /** Seconds that a device waits longer after each request that came too soon (RFC 8628 §3.5). */
 const SLOW_DOWN = 5;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import { Gather } from '#platform/database/gather.js';
+import { Gather } from '#platform/database/statements/gather.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
 import { ClientsRepository, type LiveClient } from './clients.repository.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { inOrder, sql } from '#platform/database/sql.js';
+import { inOrder, sql } from '#platform/database/statements/sql.js';
 import type { GrantHolder } from './grant-holder.js';
 import {
   holder,

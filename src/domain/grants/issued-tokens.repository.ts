@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { doneOf, sql } from '#platform/database/sql.js';
+import { doneOf, sql } from '#platform/database/statements/sql.js';
 import type { Artifact } from './artifact.js';
 
 /** What the audit log keeps of a token. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { ADVISORY_LOCKS } from '#platform/database/advisory-locks.js';
-import { sql } from '#platform/database/sql.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { sql } from '#platform/database/statements/sql.js';
 import { DYNAMIC_CLIENT_DAYS } from './clients.repository.js';
 
 /** The limits of clients that register themselves, over those that no user has consented to. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isHttpsOrLoopback } from '#platform/http/loopback.js';
+import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import {

@@ -1,7 +1,7 @@
 import { errors } from 'jose';
 import * as client from 'openid-client';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { toSingleLine } from '#platform/http/single-line.js';
+import { toSingleLine } from '#platform/text/single-line.js';
 
 /** What openid-client calls an answer that arrived whole and must not be believed. */
 const NOT_BELIEVED = new Set([

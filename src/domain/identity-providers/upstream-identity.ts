@@ -1,7 +1,7 @@
 import { domainOfEmail, parseEmailAddress } from '#domain/users/email-address.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { asciiLowerCase } from '#platform/config/ascii.js';
-import { isSingleLine, toSingleLine } from '#platform/http/single-line.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { isSingleLine, toSingleLine } from '#platform/text/single-line.js';
 import { isMicrosoftIssuer } from './microsoft-issuer.js';
 import { organizationDomain } from './organization-domain.js';
 

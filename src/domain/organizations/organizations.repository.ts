@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 import type { Membership } from './membership.js';
 
 /** An organization as a sign-in needs to know it. */

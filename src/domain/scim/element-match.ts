@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import type { ComplexValue } from './attribute-value.js';
 import type { Filter } from './filter.js';
 import type { Operator } from './literal.js';

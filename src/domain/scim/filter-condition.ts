@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { merged } from './filter-merging.js';
 import type { Filter } from './filter.js';

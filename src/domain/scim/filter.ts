@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { listsIn, merged } from './filter-merging.js';
 import { tokensOf, TokenError, type Token } from './filter-tokens.js';

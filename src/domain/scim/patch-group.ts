@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, readSimple } from './attribute-value.js';
 import type { Filter } from './filter.js';

@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, isObject } from './attribute-value.js';
 import { parsePath, type PatchPath } from './filter.js';

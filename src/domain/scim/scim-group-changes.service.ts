@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { TenantWork } from '#platform/database/tenant-work.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue } from './attribute-value.js';
 import type { MemberChange } from './patch-group.js';

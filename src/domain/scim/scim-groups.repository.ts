@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
-import { violatedConstraint } from '#platform/database/faults.js';
-import { sql } from '#platform/database/sql.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
+import { sql } from '#platform/database/statements/sql.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { FilterFields } from './filter-condition.js';
 import { GROUP_SCHEMA } from './schemas.js';

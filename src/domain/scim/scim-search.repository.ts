@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
-import { asciiLowerCase } from '#platform/config/ascii.js';
-import { composedSql } from '#platform/database/sql.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { composedSql } from '#platform/database/statements/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
 import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';
 import type { Filter } from './filter.js';

@@ -4,8 +4,8 @@ import { TombstonesRepository } from '#domain/organizations/tombstones.repositor
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
-import { violatedConstraint } from '#platform/database/faults.js';
-import { TenantWork } from '#platform/database/tenant-work.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ScimActor } from './scim-actor.js';
 import type { ScimUser } from './scim-user.js';

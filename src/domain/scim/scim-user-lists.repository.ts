@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { fixedSql } from '#platform/database/sql.js';
+import { fixedSql } from '#platform/database/statements/sql.js';
 import type { FilterFields } from './filter-condition.js';
 import { ENTERPRISE_URN, USER_SCHEMA } from './schemas.js';
 import {

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
 import type { Assurance, LiveSession, SessionOrigin, SessionUser } from './session.js';
 

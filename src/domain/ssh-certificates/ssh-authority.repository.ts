@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { ADVISORY_LOCKS } from '#platform/database/advisory-locks.js';
-import { sql } from '#platform/database/sql.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { sql } from '#platform/database/statements/sql.js';
 
 /** Which certificate authority this database belongs to, and the sequence of its serials. */
 @Injectable()

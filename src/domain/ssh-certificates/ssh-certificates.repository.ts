@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 
 /** What is to be recorded of a certificate before it is signed. */
 export interface IssueRecord {

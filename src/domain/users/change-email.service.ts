@@ -6,7 +6,7 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
-import { violatedConstraint } from '#platform/database/faults.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { domainOfEmail } from './email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
 

@@ -13,7 +13,7 @@ import {
   type PendingSession,
 } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
-import { violatedConstraint } from '#platform/database/faults.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { alreadyEnrolled } from './enrollment-policy.service.js';
 import { MakePerson } from './make-person.service.js';

@@ -5,7 +5,7 @@ import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { TenantWork } from '#platform/database/tenant-work.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ActingAdmin, type Admin } from './acting-admin.service.js';
 import { Deprovision, type DeprovisionAudit, type Deprovisioning } from './deprovision.service.js';

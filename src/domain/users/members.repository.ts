@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { sql } from '#platform/database/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 import type { Admin } from './acting-admin.service.js';
 
 /** A member of an organization, as its admins see them. */

@@ -8,9 +8,9 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { Public } from '#platform/http/access/access.js';
 import { bearerSecret } from '#platform/http/access/bearer-secret.js';
 import { BodyType } from '#platform/http/body/body-type.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
-import { Views } from '#platform/http/views.service.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { CERTIFICATION_TOKEN } from './certification-token.js';
 import { CERTIFICATION_FORM, type CertificationForm } from './certification.schemas.js';
 

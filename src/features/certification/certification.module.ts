@@ -2,7 +2,7 @@ import { Logger, Module, type DynamicModule, type OnModuleInit, type Type } from
 import { UsersModule } from '#domain/users/users.module.js';
 import type { Config } from '#platform/config/config.js';
 import { HttpModule } from '#platform/http/http.module.js';
-import { Views } from '#platform/http/views.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { CertificationController } from './certification.controller.js';
 import { CERTIFICATION_TOKEN } from './certification-token.js';
 

@@ -4,7 +4,7 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { IssueCertificate } from '#domain/ssh-certificates/issue-certificate.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schemas.js';
 

@@ -8,7 +8,7 @@ import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { TokenSigningModule } from '#domain/token-signing/token-signing.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
-import { Views } from '#platform/http/views.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
 import { ApplicationRules } from './applications/application-rules.service.js';
 import { ApplicationSecretsController } from './applications/application-secrets.controller.js';

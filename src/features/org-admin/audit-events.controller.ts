@@ -3,8 +3,8 @@ import { Controller, Get, Query, Req, Res, StreamableFile } from '@nestjs/common
 import type { Request, Response } from 'express';
 import type { AuditRow } from '#domain/audit/audit-events.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { asDomainError } from '#platform/errors/as-domain-error.js';
-import { logError } from '#platform/errors/error-log.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
+import { logError } from '#platform/http/errors/error-log.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ADMIN_READS, adminOf } from './admin.js';
 import { AUDIT_QUERY, auditJson, type AuditJson, type AuditQuery } from './audit-events.schemas.js';

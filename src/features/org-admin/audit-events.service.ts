@@ -7,7 +7,7 @@ import {
   type AuditRow,
 } from '#domain/audit/audit-events.repository.js';
 import { ActingAdmin, type Admin } from '#domain/users/acting-admin.service.js';
-import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenant-work.js';
+import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { writeCursor } from './audit-cursor.js';
 import { USUAL_PAGE, type AuditQuery } from './audit-events.schemas.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSingleLine } from '#platform/http/single-line.js';
+import { isSingleLine } from '#platform/text/single-line.js';
 
 /** A line of text that an admin writes: trimmed, not empty, 256 characters at most. */
 export const LINE_OF_TEXT = z

@@ -3,7 +3,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageMembers } from '#domain/users/manage-members.service.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   MEMBER_ID,

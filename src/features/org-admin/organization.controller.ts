@@ -3,7 +3,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { OrganizationSettings } from '#domain/organizations/organizations.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import { ChangeOrganization } from './change-organization.service.js';
 import { CHANGE_ORGANIZATION, type OrganizationChange } from './organization.schemas.js';

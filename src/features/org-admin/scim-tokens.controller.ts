@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/co
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   CREATE_TOKEN,

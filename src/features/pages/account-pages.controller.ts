@@ -13,10 +13,10 @@ import { LogOut } from '#domain/users/log-out.service.js';
 import { ManageKeys } from '#domain/users/manage-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
-import { sameOriginTarget } from '#platform/http/same-origin.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
-import { Views } from '#platform/http/views.service.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { sameOriginTarget } from '#platform/http/request/same-origin.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { moment } from './moment.js';
 import { person } from './person.js';
 

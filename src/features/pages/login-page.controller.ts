@@ -6,9 +6,9 @@ import { IdentityProviders } from '#domain/identity-providers/identity-providers
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { sameOriginTarget } from '#platform/http/same-origin.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
-import { Views } from '#platform/http/views.service.js';
+import { sameOriginTarget } from '#platform/http/request/same-origin.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { person } from './person.js';
 
 const QUERY = z.object({

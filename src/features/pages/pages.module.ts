@@ -2,7 +2,7 @@ import { Module, type DynamicModule, type OnModuleInit, type Type } from '@nestj
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
-import { Views } from '#platform/http/views.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { AccountPagesController } from './account-pages.controller.js';
 import { LoginPageController } from './login-page.controller.js';
 import { SessionsPageController } from './sessions-page.controller.js';

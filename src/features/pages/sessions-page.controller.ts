@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { ManageSessions } from '#domain/users/manage-sessions.service.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { Views } from '#platform/http/views.service.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { moment } from './moment.js';
 import { person } from './person.js';
 

@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import { isObject } from '#domain/scim/attribute-value.js';
 import { findAttribute, findSchema, GROUP_SCHEMA, USER_SCHEMA } from '#domain/scim/schemas.js';
 import { DomainError } from '#platform/errors/domain-error.js';

@@ -8,7 +8,7 @@ import {
 } from '#domain/scim/scim-groups.repository.js';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
 import type { ScimPage } from '#domain/scim/scim-search.repository.js';
-import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenant-work.js';
+import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from './scim-query.js';
 import { entityTag, groupHead, locationOf, memberJson } from './scim-resources.js';

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { namesTag } from '#platform/http/entity-tag.js';
+import { namesTag } from '#platform/http/request/entity-tag.js';
 
 const LIST = '"schemas":["urn:ietf:params:scim:api:messages:2.0:ListResponse"]';
 

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
 import { newUuid } from '#platform/crypto/random.js';
-import { asDomainError } from '#platform/errors/as-domain-error.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { logError } from '#platform/errors/error-log.js';
-import { scimJson } from '#platform/errors/scim-json.js';
+import { logError } from '#platform/http/errors/error-log.js';
+import { scimJson } from '#platform/http/errors/scim-json.js';
 import { firstOfCircle, madeAs, withoutOwnId, type References } from './bulk-order.js';
 import {
   readBulkRequest,

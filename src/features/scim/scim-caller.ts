@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
 import type { AdmittedRequest } from '#platform/http/access/access.js';
-import { originOf } from '#platform/http/client-origin.js';
+import { originOf } from '#platform/http/request/client-origin.js';
 
 /** The identity provider that asks, in a handler's parameter: the access guard admitted its token. */
 export const Caller = createParamDecorator((_: unknown, context: ExecutionContext): ScimActor => {

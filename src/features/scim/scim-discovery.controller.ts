@@ -5,7 +5,7 @@ import {
   schemaDocuments,
   type DiscoveryDocument,
 } from '#domain/scim/schemas.js';
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Access } from '#platform/http/access/access.js';
 import { ScimAnswers } from './scim-answers.service.js';

@@ -8,7 +8,7 @@ import { ScimGroupChanges, noGroup } from '#domain/scim/scim-group-changes.servi
 import { ScimGroupsRepository, type ScimGroup } from '#domain/scim/scim-groups.repository.js';
 import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
 import { isUuid } from '#domain/scim/resource-id.js';
-import { TenantWork } from '#platform/database/tenant-work.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { checkIfMatch } from './scim-answers.service.js';
 import { entityTag } from './scim-resources.js';
 

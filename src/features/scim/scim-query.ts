@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/config/ascii.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isObject } from '#domain/scim/attribute-value.js';
 import { parseFilter } from '#domain/scim/filter.js';

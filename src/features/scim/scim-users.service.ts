@@ -14,7 +14,7 @@ import {
 import { ScimUsersRepository } from '#domain/scim/scim-users.repository.js';
 import { nextUser, stateAfter, storedUser } from '#domain/scim/user-state.js';
 import { isUuid } from '#domain/scim/resource-id.js';
-import { TenantWork } from '#platform/database/tenant-work.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { checkIfMatch } from './scim-answers.service.js';
 import { entityTag } from './scim-resources.js';
 

@@ -9,7 +9,7 @@ import {
   ScimUserListsRepository,
   type ListedUser,
 } from '#domain/scim/scim-user-lists.repository.js';
-import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenant-work.js';
+import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from './scim-query.js';
 import { entityTag, locationOf, userJson } from './scim-resources.js';

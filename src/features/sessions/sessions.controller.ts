@@ -5,8 +5,8 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageSessions } from '#domain/users/manage-sessions.service.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { sessionJson, type SessionJson } from './session-json.js';
 
 /** An id that is no UUID names nothing: 404, not 400. */

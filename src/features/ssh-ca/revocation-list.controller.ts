@@ -5,7 +5,7 @@ import {
   Revocations,
 } from '#domain/ssh-certificates/revocations.service.js';
 import { Public } from '#platform/http/access/access.js';
-import { entityTag, namesTag } from '#platform/http/entity-tag.js';
+import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
 import {
   type RevocationJson,
   type RevocationListJson,

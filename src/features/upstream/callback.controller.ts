@@ -7,8 +7,8 @@ import { SignIn } from '#domain/users/sign-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 
 /** `GET /oauth/callback`: where an OpenID provider sends the browser back to. */
 @Controller('oauth/callback')

@@ -12,7 +12,7 @@ import { Enroll, type Enrolled } from '#domain/users/enroll.service.js';
 import { EnrollmentPolicy, assertUserVerified } from '#domain/users/enrollment-policy.service.js';
 import { RefusedEnrollments } from '#domain/users/refused-enrollments.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { sameOriginTarget } from '#platform/http/same-origin.js';
+import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { browserRefusal } from './browser-refusal.js';
 import { sessionBinding } from './ceremony-state.js';
 import type { CompleteEnrollment, FailedEnrollment, Start } from './webauthn.schemas.js';

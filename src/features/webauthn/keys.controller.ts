@@ -3,7 +3,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageKeys } from '#domain/users/manage-keys.service.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 

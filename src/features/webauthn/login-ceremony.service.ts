@@ -10,7 +10,7 @@ import type { OpenedSession } from '#domain/sessions/sessions.service.js';
 import { SingleUseStates, invalidState } from '#domain/sessions/single-use-states.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { sameOriginTarget } from '#platform/http/same-origin.js';
+import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { browserBinding, sessionBinding } from './ceremony-state.js';
 import type { CompleteLogin, Start } from './webauthn.schemas.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSingleLine } from '#platform/http/single-line.js';
+import { isSingleLine } from '#platform/text/single-line.js';
 
 /** Where the browser should end up; held to our own origin when it is used. */
 const redirectTo = z.string().max(2048).optional();

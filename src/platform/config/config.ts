@@ -1,4 +1,4 @@
-import type { TlsSource } from '#platform/http/server/tls-material.js';
+import type { TlsSource } from '#platform/tls/tls-material.js';
 
 /** Which models may enroll (SVC_ALLOWED_AAGUIDS): any with a valid chain, a named table, or a list of AAGUIDs. */
 export type AaguidPolicy =

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
-import { isHttpsOrLoopback } from '#platform/http/loopback.js';
-import { holdsCertificates, holdsPrivateKey, readPem } from '#platform/http/server/tls-material.js';
-import { parseLogFilter } from '#platform/telemetry/log-filter.js';
-import { asciiLowerCase } from './ascii.js';
+import { isHttpsOrLoopback } from '#platform/text/loopback.js';
+import { holdsCertificates, holdsPrivateKey, readPem } from '#platform/tls/tls-material.js';
+import { parseLogFilter } from './log-filter.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
 import type { AaguidPolicy } from './config.js';
 
 /** The environment as plain strings; an empty string counts as unset. */

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { isLoopbackHost } from '#platform/http/loopback.js';
+import { isLoopbackHost } from '#platform/text/loopback.js';
 import type { Config, OidcProviderConfig } from './config.js';
 import {
   ENVIRONMENT,

@@ -3,7 +3,7 @@ import {
   holdsPrivateKey,
   readTlsMaterial,
   type TlsSource,
-} from '#platform/http/server/tls-material.js';
+} from '#platform/tls/tls-material.js';
 import type { Environment } from './environment.js';
 
 /**

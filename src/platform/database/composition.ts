@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { sql } from './sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 
 /** The composition root that runs: what it trusts as an attestation root differs. */
 export type Composition = 'production' | 'demo' | 'test';

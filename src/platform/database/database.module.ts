@@ -3,7 +3,7 @@ import { DataSource, EntityManager } from 'typeorm';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { Composition } from './composition.js';
 import { Database, openDatabase } from './open-database.js';
-import { TenantWork } from './tenant-work.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
  * The database, for everyone: TypeORM's `DataSource` and `EntityManager`, connected to SVC_DATABASE_URL or to the

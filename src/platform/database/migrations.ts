@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import type { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
-import { ADVISORY_LOCKS } from './advisory-locks.js';
-import { reasonOf } from './faults.js';
-import { sql } from './sql.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { sql } from '#platform/database/statements/sql.js';
 
 /** As deep below the package in `src/` as in `dist/`. */
 const MIGRATIONS = new URL('../../../migrations/', import.meta.url);

@@ -9,11 +9,11 @@ import {
   openPool,
   type DatabaseAddress,
 } from './connection.js';
-import { startEmbeddedPostgres } from './embedded-postgres.js';
-import { isDatabaseAway, reasonOf } from './faults.js';
+import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embedded-postgres.js';
+import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { migrate } from './migrations.js';
-import { sql } from './sql.js';
-import { COSTLY_STATEMENT, sharesOf, TenantWork } from './tenant-work.js';
+import { sql } from '#platform/database/statements/sql.js';
+import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /** How long a start waits for a database that is not there yet, and how often it asks, in milliseconds. */
 const PATIENCE = 30_000;

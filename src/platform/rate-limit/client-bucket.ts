@@ -1,6 +1,6 @@
 import { normalizeIp } from '@nestjs/throttler';
-import { NO_CREDENTIAL, type Hit } from './buckets.js';
-import { TIERS, type TierName } from './tiers.js';
+import { NO_CREDENTIAL, type Hit } from '#platform/rate-limit/buckets/buckets.js';
+import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
 
 /**
  * A request of a client, by its address: one of IPv6 is its /64, since that is what a single subscriber has. Clients whose

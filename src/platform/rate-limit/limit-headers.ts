@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ClientAddressResolver } from '#platform/http/client-address.js';
-import type { HeaderLine } from '#platform/http/edge/response-headers.js';
-import type { Buckets } from './buckets.js';
+import type { ClientAddressResolver } from '#platform/http/request/client-address.js';
+import type { HeaderLine } from '#platform/http/contract/response-headers.js';
+import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
 import { hitOf } from './client-bucket.js';
-import { TIERS, type TierName } from './tiers.js';
+import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
 
 const LIMIT = 'x-ratelimit-limit';
 const REMAINING = 'x-ratelimit-remaining';

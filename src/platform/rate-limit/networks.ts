@@ -1,8 +1,8 @@
 import { isIPv6 } from 'node:net';
 import { normalizeIp } from '@nestjs/throttler';
-import { NO_CREDENTIAL, type Buckets, type Hit } from './buckets.js';
-import type { Rate } from './gcra.js';
-import { TIERS } from './tiers.js';
+import { NO_CREDENTIAL, type Buckets, type Hit } from '#platform/rate-limit/buckets/buckets.js';
+import type { Rate } from '#platform/gcra/gcra.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
 /** A site has an IPv6 /48, which is 65,536 client networks (RFC 6177 §2). */
 const SITE_PREFIX = 48;

@@ -2,10 +2,10 @@ import { Logger, Module } from '@nestjs/common';
 import { ThrottlerModule, type ThrottlerModuleOptions } from '@nestjs/throttler';
 import { EntityManager } from 'typeorm';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { DatabaseBuckets } from './database-buckets.js';
-import { LocalBuckets } from './local-buckets.js';
-import { RateLimitsRepository } from './rate-limits.repository.js';
-import { TIERS } from './tiers.js';
+import { DatabaseBuckets } from '#platform/rate-limit/buckets/database-buckets.js';
+import { LocalBuckets } from '#platform/rate-limit/buckets/local-buckets.js';
+import { RateLimitsRepository } from '#platform/rate-limit/buckets/rate-limits.repository.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
 @Module({ providers: [RateLimitsRepository], exports: [RateLimitsRepository] })
 class BucketsModule {}

@@ -7,20 +7,20 @@ import {
   type ThrottlerModuleOptions,
 } from '@nestjs/throttler';
 import type { Request, Response } from 'express';
-import { answeredErrorOf } from '#platform/errors/answered-error.js';
+import { answeredErrorOf } from '#platform/http/errors/answered-error.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { clientAddressOf } from '#platform/http/client-origin.js';
-import { FallbackController } from '#platform/http/routing/fallback.controller.js';
-import { requestPath } from '#platform/http/routing/request-path.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
-import { Buckets, type Hit } from './buckets.js';
+import { clientAddressOf } from '#platform/http/request/client-origin.js';
+import { FallbackController } from '#platform/http/fallback/fallback.controller.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { Buckets, type Hit } from '#platform/rate-limit/buckets/buckets.js';
 import { hitOf } from './client-bucket.js';
 import { holderOf } from './credential.js';
 import { isFailedAttempt } from './failed-attempt.js';
-import type { Verdict } from './gcra.js';
+import type { Verdict } from '#platform/gcra/gcra.js';
 import { noteLimit } from './limit-headers.js';
 import { Networks } from './networks.js';
-import { tierOf, type TierName } from './tiers.js';
+import { tierOf, type TierName } from '#platform/rate-limit/buckets/tiers.js';
 
 /**
  * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;

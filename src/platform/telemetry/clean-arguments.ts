@@ -1,4 +1,4 @@
-import { isSingleLine, withoutControls } from '#platform/http/single-line.js';
+import { isSingleLine, withoutControls } from '#platform/text/single-line.js';
 
 /** How deep an object of a log line is read: what lies deeper is left out. */
 const DEEPEST = 6;

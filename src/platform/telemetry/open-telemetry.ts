@@ -9,7 +9,7 @@ import { NodeSDK } from '@opentelemetry/sdk-node';
 import { BatchSpanProcessor } from '@opentelemetry/sdk-trace';
 import type { TracingConfig } from '#platform/config/config.js';
 import { setProcessVariable } from '#platform/config/environment.js';
-import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
+import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-template.js';
 import { CleanSpanExporter } from './clean-span-exporter.js';
 import { INTERACTION_ATTRIBUTE } from './clean-span.js';

@@ -3,10 +3,10 @@ import { trace } from '@opentelemetry/api';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import pretty from 'pino-pretty';
 import type { Config } from '#platform/config/config.js';
-import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
-import { toSingleLine } from '#platform/http/single-line.js';
+import { interactionIdOf } from '#platform/http/request/interaction-id.js';
+import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
-import { parseLogFilter } from './log-filter.js';
+import { parseLogFilter } from '#platform/config/log-filter.js';
 import { servedRequest } from './served-request.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { EdgeStep } from '#platform/http/edge/edge-step.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-template.js';
 import type { ServiceMetrics } from './service-metrics.service.js';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Counter, Histogram, Registry } from 'prom-client';
-import { asDomainError } from '#platform/errors/as-domain-error.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 
 /** How an authentication ended: the values of `event_type`. */
 const AUTH_EVENTS = [

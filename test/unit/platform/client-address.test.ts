@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { clientAddressResolver } from '../../../src/platform/http/client-address.js';
+import { clientAddressResolver } from '../../../src/platform/http/request/client-address.js';
 
 function request(peer: string, forwarded?: string): IncomingMessage {
   return {

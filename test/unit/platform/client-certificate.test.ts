@@ -7,7 +7,7 @@ import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { issueAuthority } from '../../../src/demo/attestation-authority.js';
 import { basicConstraints, issueCertificate } from '../../../src/demo/certificates.js';
-import { clientCertificateOf } from '../../../src/platform/http/client-certificate.js';
+import { clientCertificateOf } from '../../../src/platform/http/request/client-certificate.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';
 
 const server = makeTlsAuthority();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { entityTag, namesTag } from '#platform/http/entity-tag.js';
+import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
 
 it('a tag is the SHA-256 of the body in hexadecimal, as sha256sum prints it', () => {
   const abc = '"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sameOriginTarget } from '../../../src/platform/http/same-origin.js';
+import { sameOriginTarget } from '../../../src/platform/http/request/same-origin.js';
 
 const BASE = 'https://keys.example.org';
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, request, type ServerResponse } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { requestEdge } from '#platform/http/edge/edge-step.js';
+import { requestEdge } from '#platform/http/contract/edge-step.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { stopServers } from '#platform/http/server/stop-servers.js';
 import { listenOnLoopback, stopServer } from '../../../src/demo/loopback-server.js';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConfigProblems, loadConfig } from '#platform/config/load-config.js';
-import { readTlsMaterial } from '#platform/http/server/tls-material.js';
+import { readTlsMaterial } from '#platform/tls/tls-material.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';
 

@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } fr
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { ClientOrigin } from '#platform/http/client-origin.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { applicationJson, type ApplicationJson } from './application-json.js';
 import { APPLICATIONS, managerOf } from './application-manager.js';
 import {

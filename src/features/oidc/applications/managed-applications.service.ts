@@ -9,8 +9,8 @@ import {
   type ApplicationManager,
 } from '#domain/grants/applications.repository.js';
 import { ActingAdmin } from '#domain/users/acting-admin.service.js';
-import { TenantWork } from '#platform/database/tenant-work.js';
-import { transactAnew } from '#platform/database/transact-anew.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { transactAnew } from '#platform/database/statements/transact-anew.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** How many applications a page shows. */

@@ -7,12 +7,12 @@ import { ClientSecretsRepository } from '#domain/grants/client-secrets.repositor
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
 import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
-import { originOf } from '#platform/http/client-origin.js';
+import { originOf } from '#platform/http/request/client-origin.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { libraryMetadata, secretHashesOf, storedMetadata } from './client-metadata.js';
 import { checkDynamicMetadata } from './dynamic-metadata.js';
 import { SelfRegistrations } from './self-registrations.service.js';
-import { requestOf } from '#oidc/provider/exchange.js';
+import { requestOf } from '../provider/exchange.js';
 
 /** Clients as the library finds them, anew in every request; and those that register themselves (RFC 7591, RFC 7592). */
 @Injectable()

@@ -2,7 +2,7 @@ import type { AdapterPayload, ClientMetadata } from 'oidc-provider';
 import { errors } from 'oidc-provider';
 import type { ClientKind, LiveClient } from '#domain/grants/clients.repository.js';
 import { isFapiAlgorithm } from './client-algorithms.js';
-import { OIDC_SCOPES, OWN_SCOPES } from '#oidc/tokens/scopes.js';
+import { OIDC_SCOPES, OWN_SCOPES } from '../tokens/scopes.js';
 
 /** What we know of a client beside RFC 7591: never settable by whoever registers one over HTTP. */
 export const OWN_METADATA = [

@@ -1,4 +1,4 @@
-import { toSingleLine } from '#platform/http/single-line.js';
+import { toSingleLine } from '#platform/text/single-line.js';
 
 /** In characters, as many as a name may have where it is registered. */
 const LONGEST_NAME = 64;

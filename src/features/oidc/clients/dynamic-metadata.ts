@@ -1,10 +1,10 @@
 import { errors } from 'oidc-provider';
-import { isSingleLine } from '#platform/http/single-line.js';
-import { parseDn } from '#oidc/mutual-tls/subject-dn.js';
+import { isSingleLine } from '#platform/text/single-line.js';
+import { parseDn } from '../mutual-tls/subject-dn.js';
 import { keysProblem } from './client-keys.js';
 import { OWN_METADATA } from './client-metadata.js';
 import { addressProblem, redirectUriProblem } from './redirect-uri-rule.js';
-import { OIDC_SCOPES } from '#oidc/tokens/scopes.js';
+import { OIDC_SCOPES } from '../tokens/scopes.js';
 
 /** What a client may never say of itself. */
 const OURS: ReadonlySet<string> = new Set(OWN_METADATA);

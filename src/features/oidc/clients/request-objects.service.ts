@@ -4,8 +4,8 @@ import type { Client, KoaContextWithOIDC } from 'oidc-provider';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import type { OwnMetadata } from './client-metadata.js';
 import { isFapi } from './client-rules.js';
-import { RESPONSE_MODES, ROUTES } from '#oidc/provider/configuration.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import { RESPONSE_MODES, ROUTES } from '../provider/configuration.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
 
 /** The address of a pushed request, which is no address at all (RFC 9126 §2.2). */
 const PUSHED = 'urn:ietf:params:oauth:request_uri:';

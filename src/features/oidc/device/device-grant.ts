@@ -1,8 +1,8 @@
 import type { Client } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
-import { resourceServerOf } from '#oidc/tokens/resource-servers.js';
-import { grantedScopes, scopeWords } from '#oidc/tokens/scopes.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
+import { resourceServerOf } from '../tokens/resource-servers.js';
+import { grantedScopes, scopeWords } from '../tokens/scopes.js';
 
 /** What a device asked for (RFC 8628 §3.1), as the library checked it. */
 export interface DeviceParameters {

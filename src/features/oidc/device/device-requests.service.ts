@@ -5,10 +5,10 @@ import { DeviceCodesRepository, MOST_WRONG_TRIES } from '#domain/grants/device-c
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
-import { DEVICE_GRANT } from '#oidc/provider/configuration.js';
-import { asksForConsent } from '#oidc/sessions/grant-loader.service.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
+import { DEVICE_GRANT } from '../provider/configuration.js';
+import { asksForConsent } from '../sessions/grant-loader.service.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
 import { deviceGrant, type DeviceGrant, type DeviceParameters } from './device-grant.js';
 import { formatUserCode, normalizeUserCode } from './user-code.js';
 

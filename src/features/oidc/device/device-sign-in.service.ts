@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import type { DeviceForm } from './device.schemas.js';
 import { formatUserCode } from './user-code.js';
 

@@ -1,5 +1,5 @@
 import { errors } from 'oidc-provider';
-import { scopeWords } from '#oidc/tokens/scopes.js';
+import { scopeWords } from '../tokens/scopes.js';
 
 /** RFC 8693 §3. */
 export const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';

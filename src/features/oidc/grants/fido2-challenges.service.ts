@@ -4,8 +4,8 @@ import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.s
 import type { RequestOptionsJSON } from '#domain/authenticators/webauthn-json.js';
 import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { FIDO2_GRANT } from '#oidc/provider/configuration.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import { FIDO2_GRANT } from '../provider/configuration.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
 import type { Challenge } from './fido2.schemas.js';
 
 const PURPOSE = 'fido2-grant';

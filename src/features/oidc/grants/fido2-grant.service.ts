@@ -7,10 +7,10 @@ import {
 } from 'oidc-provider/lib/helpers/grants.js';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { accountClaims } from '#oidc/tokens/claims.js';
-import { FIDO2_GRANT } from '#oidc/provider/configuration.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
-import { boundScopes, grantedScopes, scopeWords } from '#oidc/tokens/scopes.js';
+import { accountClaims } from '../tokens/claims.js';
+import { FIDO2_GRANT } from '../provider/configuration.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
+import { boundScopes, grantedScopes, scopeWords } from '../tokens/scopes.js';
 import { Fido2LogIn } from './fido2-log-in.service.js';
 import { TokenIssuer, type IssuedToken, type Possession } from './token-issuer.service.js';
 

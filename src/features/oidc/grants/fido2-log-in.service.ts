@@ -6,12 +6,12 @@ import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { readable } from '#platform/errors/oauth-json.js';
-import { originOf } from '#platform/http/client-origin.js';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
-import { requestOf } from '#oidc/provider/exchange.js';
-import { asksForConsent } from '#oidc/sessions/grant-loader.service.js';
-import { Holders } from '#oidc/sessions/holders.service.js';
+import { readable } from '#platform/http/errors/oauth-json.js';
+import { originOf } from '#platform/http/request/client-origin.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
+import { requestOf } from '../provider/exchange.js';
+import { asksForConsent } from '../sessions/grant-loader.service.js';
+import { Holders } from '../sessions/holders.service.js';
 import { Fido2Challenges } from './fido2-challenges.service.js';
 
 /** An AuthenticationResponseJSON is a few hundred bytes. */

@@ -1,5 +1,5 @@
 import { errors } from 'oidc-provider';
-import { OIDC_SCOPES, scopeWords } from '#oidc/tokens/scopes.js';
+import { OIDC_SCOPES, scopeWords } from '../tokens/scopes.js';
 import type { Subject } from './subject-tokens.service.js';
 
 const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);

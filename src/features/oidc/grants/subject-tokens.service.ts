@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { errors, type AccessToken, type TokenEndpointGrantContext } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
-import { AccessTokenJwts, isStructured } from '#oidc/tokens/access-token-jwts.service.js';
-import { asksForConsent } from '#oidc/sessions/grant-loader.service.js';
-import { Holders } from '#oidc/sessions/holders.service.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
-import { isOwnScope, scopeWords } from '#oidc/tokens/scopes.js';
-import { TokenPolicies } from '#oidc/tokens/token-policies.service.js';
+import { AccessTokenJwts, isStructured } from '../tokens/access-token-jwts.service.js';
+import { asksForConsent } from '../sessions/grant-loader.service.js';
+import { Holders } from '../sessions/holders.service.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
+import { isOwnScope, scopeWords } from '../tokens/scopes.js';
+import { TokenPolicies } from '../tokens/token-policies.service.js';
 import type { Possession } from './token-issuer.service.js';
 
 /** A token that may be exchanged: whose it is, and how far it reaches. */

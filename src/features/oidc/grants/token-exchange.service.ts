@@ -1,10 +1,10 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { errors, type ResourceServerInstance, type TokenEndpointGrantContext } from 'oidc-provider';
 import { buildTokenResponse, resolveRequestedResources } from 'oidc-provider/lib/helpers/grants.js';
-import { epochSeconds } from '#oidc/tokens/claims.js';
-import { TOKEN_EXCHANGE_GRANT } from '#oidc/provider/configuration.js';
-import { exchangeOf } from '#oidc/provider/exchange.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import { epochSeconds } from '../tokens/claims.js';
+import { TOKEN_EXCHANGE_GRANT } from '../provider/configuration.js';
+import { exchangeOf } from '../provider/exchange.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
 import { ACCESS_TOKEN, EXCHANGE_PARAMETERS, exchangeRequest } from './exchange-request.js';
 import { narrowedScopes, targetOf } from './narrowing.js';
 import { SubjectTokens, notGood } from './subject-tokens.service.js';

@@ -8,9 +8,9 @@ import {
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
-import { newGrant } from '#oidc/sessions/grant-id.js';
-import { accessTokenLifetime } from '#oidc/provider/lifetimes.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import { newGrant } from '../sessions/grant-id.js';
+import { accessTokenLifetime } from '../provider/lifetimes.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
 
 /** What a request proves to hold, and its token is bound to: a key (RFC 9449 §5), a certificate (RFC 8705 §3), or neither. */
 export interface Possession {

@@ -7,7 +7,7 @@ import {
   type KoaContextWithOIDC,
 } from 'oidc-provider';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { clientCertificateOf } from '#platform/http/client-certificate.js';
+import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
 import { leadsToAuthority } from './client-certificate-path.js';
 import { compareSubjectDn } from './subject-dn.js';
 

@@ -6,14 +6,14 @@ import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
 import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { newUuid } from '#platform/crypto/random.js';
-import { sqlStateOf } from '#platform/database/faults.js';
-import { originOf } from '#platform/http/client-origin.js';
-import { ClientAdapter } from '#oidc/clients/client-adapter.service.js';
-import { DevicePolls } from '#oidc/device/device-polls.service.js';
+import { sqlStateOf } from '#platform/database/statements/faults.js';
+import { originOf } from '#platform/http/request/client-origin.js';
+import { ClientAdapter } from '../clients/client-adapter.service.js';
+import { DevicePolls } from '../device/device-polls.service.js';
 import { exchangeOf, requestOf } from './exchange.js';
-import { ADMIN_SCOPE, boundScopes, scopeWords } from '#oidc/tokens/scopes.js';
-import { sessionIdOfGrant } from '#oidc/sessions/grant-id.js';
-import { Holders } from '#oidc/sessions/holders.service.js';
+import { ADMIN_SCOPE, boundScopes, scopeWords } from '../tokens/scopes.js';
+import { sessionIdOfGrant } from '../sessions/grant-id.js';
+import { Holders } from '../sessions/holders.service.js';
 
 /** PostgreSQL's word for a reference to what is gone. */
 const FOREIGN_KEY_VIOLATION = '23503';

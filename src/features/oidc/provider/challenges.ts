@@ -1,5 +1,5 @@
 import type { KoaContextWithOIDC } from 'oidc-provider';
-import { RESOURCE_METADATA_PATH } from '#platform/errors/challenge.js';
+import { RESOURCE_METADATA_PATH } from '#platform/http/errors/challenge.js';
 
 /** A client that was refused as such is told a scheme by which it may authenticate (RFC 6749 §5.2, RFC 9110 §15.5.2). */
 export function nameScheme(ctx: KoaContextWithOIDC): void {

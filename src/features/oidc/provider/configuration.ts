@@ -1,10 +1,10 @@
 import type { Configuration } from 'oidc-provider';
 import { AAL3 } from '#domain/sessions/session.js';
 import { LIFETIMES } from './lifetimes.js';
-import { CLAIMS_OF_SCOPES } from '#oidc/tokens/claims.js';
-import { EXTRA_METADATA } from '#oidc/clients/client-metadata.js';
-import { OUR_ALGORITHMS, CLIENT_ALGORITHMS } from '#oidc/clients/client-algorithms.js';
-import { OIDC_SCOPES, OWN_SCOPES } from '#oidc/tokens/scopes.js';
+import { CLAIMS_OF_SCOPES } from '../tokens/claims.js';
+import { EXTRA_METADATA } from '../clients/client-metadata.js';
+import { OUR_ALGORITHMS, CLIENT_ALGORITHMS } from '../clients/client-algorithms.js';
+import { OIDC_SCOPES, OWN_SCOPES } from '../tokens/scopes.js';
 
 /** How an answer may travel to a client. */
 export const RESPONSE_MODES = ['query', 'fragment', 'jwt', 'query.jwt', 'fragment.jwt'];

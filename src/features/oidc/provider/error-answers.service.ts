@@ -1,14 +1,14 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { ErrorOut, KoaContextWithOIDC, Provider, errors } from 'oidc-provider';
-import { noteAnsweredError } from '#platform/errors/answered-error.js';
-import { asDomainError } from '#platform/errors/as-domain-error.js';
+import { noteAnsweredError } from '#platform/http/errors/answered-error.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
-import { logError } from '#platform/errors/error-log.js';
-import { ErrorVoices } from '#platform/errors/error-voices.service.js';
-import { oauthJson } from '#platform/errors/oauth-json.js';
-import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
-import { Views } from '#platform/http/views.service.js';
-import { Holders } from '#oidc/sessions/holders.service.js';
+import { logError } from '#platform/http/errors/error-log.js';
+import { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import { oauthJson } from '#platform/http/errors/oauth-json.js';
+import { interactionIdOf } from '#platform/http/request/interaction-id.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { Holders } from '../sessions/holders.service.js';
 import { requestOf } from './exchange.js';
 import { refusalPage } from './refusal-page.js';
 

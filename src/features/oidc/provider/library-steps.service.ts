@@ -4,16 +4,16 @@ import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.servi
 import { LogOut } from '#domain/users/log-out.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { noteCaller } from '#platform/http/access/access.js';
-import { originOf } from '#platform/http/client-origin.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { originOf } from '#platform/http/request/client-origin.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { challengeOnce, nameScheme } from './challenges.js';
 import { requestOf, responseOf } from './exchange.js';
-import { OIDC_SCOPES } from '#oidc/tokens/scopes.js';
-import { OWN_METADATA } from '#oidc/clients/client-metadata.js';
+import { OIDC_SCOPES } from '../tokens/scopes.js';
+import { OWN_METADATA } from '../clients/client-metadata.js';
 import { OidcProvider } from './oidc-provider.service.js';
 import { PageSources } from './page-sources.service.js';
-import { RequestObjects } from '#oidc/clients/request-objects.service.js';
+import { RequestObjects } from '../clients/request-objects.service.js';
 
 /** What the library leaves out of its answers, or says that is not so here. */
 @Injectable()

@@ -1,10 +1,10 @@
 import type { Client, KoaContextWithOIDC } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
 import { exchangeOf } from './exchange.js';
-import { JWT_LIFETIME } from '#oidc/tokens/resource-servers.js';
-import { scopeWords } from '#oidc/tokens/scopes.js';
+import { JWT_LIFETIME } from '../tokens/resource-servers.js';
+import { scopeWords } from '../tokens/scopes.js';
 
 /** In seconds. Codes live as FAPI 2.0 asks: no more than a minute (§5.3.2.1). */
 export const LIFETIMES = {

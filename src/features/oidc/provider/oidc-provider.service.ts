@@ -9,40 +9,40 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/derive-key.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
-import { AccessTokenJwts } from '#oidc/tokens/access-token-jwts.service.js';
+import { AccessTokenJwts } from '../tokens/access-token-jwts.service.js';
 import { Adapters } from './adapters.service.js';
 import {
   checkAskedScopes,
   completeOwnScopes,
   isForClientItself,
   ownResourceOf,
-} from '#oidc/tokens/asked-scopes.js';
-import { accessTokenClaims } from '#oidc/tokens/claims.js';
+} from '../tokens/asked-scopes.js';
+import { accessTokenClaims } from '../tokens/claims.js';
 import {
   EXTRA_METADATA,
   checkFapiProfile,
   secretHashesOf,
   type OwnMetadata,
-} from '#oidc/clients/client-metadata.js';
+} from '../clients/client-metadata.js';
 import {
   checkClientAssertion,
   checkMetadata,
   checkRequestObject,
   isFapi,
   requiresPkce,
-} from '#oidc/clients/client-rules.js';
+} from '../clients/client-rules.js';
 import { FIXED } from './configuration.js';
 import { ErrorAnswers } from './error-answers.service.js';
 import { exchangeOf } from './exchange.js';
-import { GrantLoader } from '#oidc/sessions/grant-loader.service.js';
+import { GrantLoader } from '../sessions/grant-loader.service.js';
 import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
-import { MutualTls } from '#oidc/mutual-tls/mutual-tls.service.js';
+import { MutualTls } from '../mutual-tls/mutual-tls.service.js';
 import { PageSources } from './page-sources.service.js';
 import { promptPolicy } from './prompt-policy.js';
-import { resourceServerInfo } from '#oidc/tokens/resource-servers.js';
-import { SessionBridge } from '#oidc/sessions/session-bridge.service.js';
+import { resourceServerInfo } from '../tokens/resource-servers.js';
+import { SessionBridge } from '../sessions/session-bridge.service.js';
 import { expectTokenEndpoint, tokenEndpointsOf } from './token-endpoints.js';
-import { TokenPolicies } from '#oidc/tokens/token-policies.service.js';
+import { TokenPolicies } from '../tokens/token-policies.service.js';
 
 /** Letters and digits that nobody takes for one another, each as likely as any (RFC 8628 §6.1). */
 const USER_CODE = { charset: 'base-20', mask: '****-****' } as const;

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { Client, KoaContextWithOIDC } from 'oidc-provider';
-import { clientAddressOf } from '#platform/http/client-origin.js';
-import { Views } from '#platform/http/views.service.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
-import { displayHost, displayName } from '#oidc/clients/display-name.js';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
+import { clientAddressOf } from '#platform/http/request/client-origin.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { displayHost, displayName } from '../clients/display-name.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
 import { requestOf } from './exchange.js';
 
 /** Our pages in place of the library's: no inline script, nothing from elsewhere. */

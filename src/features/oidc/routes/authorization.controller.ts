@@ -3,10 +3,10 @@ import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Public } from '#platform/http/access/access.js';
 import { BodyType } from '#platform/http/body/body-type.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
-import { PostedRequests } from '#oidc/clients/posted-requests.service.js';
-import { signInOver } from '#oidc/sessions/sign-in-over.js';
-import { ROUTES } from '#oidc/provider/configuration.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
+import { PostedRequests } from '../clients/posted-requests.service.js';
+import { signInOver } from '../sessions/sign-in-over.js';
+import { ROUTES } from '../provider/configuration.js';
 
 /** The fields of a form, as they came. */
 type Fields = Readonly<Record<string, string | readonly string[]>> | undefined;

@@ -2,8 +2,8 @@ import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Public } from '#platform/http/access/access.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
-import { OWN_SCOPES } from '#oidc/tokens/scopes.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
+import { OWN_SCOPES } from '../tokens/scopes.js';
 
 /** What clients and resource servers read before anything else. */
 @Controller()

@@ -1,8 +1,8 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import { Public } from '#platform/http/access/access.js';
 import { BodyType } from '#platform/http/body/body-type.js';
-import { Fido2Challenges } from '#oidc/grants/fido2-challenges.service.js';
-import { CHALLENGE, type Challenge } from '#oidc/grants/fido2.schemas.js';
+import { Fido2Challenges } from '../grants/fido2-challenges.service.js';
+import { CHALLENGE, type Challenge } from '../grants/fido2.schemas.js';
 
 /** `POST /oauth/fido2/challenge`: what a security key signs for the FIDO2 grant at the token endpoint. */
 @Controller('oauth/fido2/challenge')

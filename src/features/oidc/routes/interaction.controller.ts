@@ -2,8 +2,8 @@ import { Controller, Get, HttpCode, Param, Post, Req, Res } from '@nestjs/common
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { Access } from '#platform/http/access/access.js';
-import { Views } from '#platform/http/views.service.js';
-import { Interactions } from '#oidc/sessions/interactions.service.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { Interactions } from '../sessions/interactions.service.js';
 
 const UID = z.object({ uid: z.string().max(64) });
 

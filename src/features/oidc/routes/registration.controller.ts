@@ -1,9 +1,9 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Public } from '#platform/http/access/access.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
-import { ClientAdapter } from '#oidc/clients/client-adapter.service.js';
-import { dynamicMetadata } from '#oidc/clients/dynamic-metadata.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
+import { ClientAdapter } from '../clients/client-adapter.service.js';
+import { dynamicMetadata } from '../clients/dynamic-metadata.js';
 
 /** Clients that register themselves (RFC 7591), and what they may change of it afterwards (RFC 7592). */
 @Controller('oauth/register')

@@ -3,7 +3,7 @@ import { EntityManager } from 'typeorm';
 import type { Client, Grant, KoaContextWithOIDC } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
 import { newGrant } from './grant-id.js';
 import { Holders } from './holders.service.js';
 

@@ -7,8 +7,8 @@ import { GatheredStatements } from '#domain/grants/gathered-statements.service.j
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
-import { exchangeOf, requestOf } from '#oidc/provider/exchange.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { exchangeOf, requestOf } from '../provider/exchange.js';
 
 /** Who a request is about: looked up live, once a request. */
 @Injectable()

@@ -7,12 +7,12 @@ import { ConsentsRepository } from '#domain/grants/consents.repository.js';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import type { WaitingApplication } from '#domain/grants/pending-logins.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { readCookie } from '#platform/http/cookies.js';
-import { displayHost, displayName } from '#oidc/clients/display-name.js';
-import { CLAIMS_OF_SCOPES, epochSeconds } from '#oidc/tokens/claims.js';
-import { scopeWords } from '#oidc/tokens/scopes.js';
+import { readCookie } from '#platform/http/request/cookies.js';
+import { displayHost, displayName } from '../clients/display-name.js';
+import { CLAIMS_OF_SCOPES, epochSeconds } from '../tokens/claims.js';
+import { scopeWords } from '../tokens/scopes.js';
 import { Holders } from './holders.service.js';
-import { OidcProvider } from '#oidc/provider/oidc-provider.service.js';
+import { OidcProvider } from '../provider/oidc-provider.service.js';
 import { signInOver } from './sign-in-over.js';
 import { forgetAccount, loginOf } from './session-bridge.service.js';
 

@@ -8,8 +8,8 @@ import {
 } from '#domain/grants/pending-logins.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { DeviceApprovals } from '#oidc/device/device-approvals.service.js';
-import { epochSeconds } from '#oidc/tokens/claims.js';
+import { DeviceApprovals } from '../device/device-approvals.service.js';
+import { epochSeconds } from '../tokens/claims.js';
 import { Interactions } from './interactions.service.js';
 
 /** Authorization requests and devices that wait for a login, ended without a page: certification test mode only. */

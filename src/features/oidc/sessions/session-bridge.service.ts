@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { errors, type Account, type KoaContextWithOIDC } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
-import { accountClaims, epochSeconds } from '#oidc/tokens/claims.js';
+import { accountClaims, epochSeconds } from '../tokens/claims.js';
 import { Holders } from './holders.service.js';
 
 type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;

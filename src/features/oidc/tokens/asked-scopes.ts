@@ -1,5 +1,5 @@
 import { errors, type Client, type KoaContextWithOIDC } from 'oidc-provider';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
 import { OIDC_SCOPES, isOwnScope, scopeWords } from './scopes.js';
 
 /** The scopes of OpenID Connect Core §5.4 and §11, of which some mean nothing here: a client may ask for them all the same. */

@@ -1,5 +1,5 @@
 import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from 'oidc-provider';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
 import { isForClientItself, ownResourceOf, ownScopesOf } from './asked-scopes.js';
 import { OIDC_SCOPES } from './scopes.js';
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Client, Provider } from 'oidc-provider';
 import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
-import type { OwnMetadata } from '#oidc/clients/client-metadata.js';
+import type { OwnMetadata } from '../clients/client-metadata.js';
 
 type Token =
   | InstanceType<Provider['AccessToken']>

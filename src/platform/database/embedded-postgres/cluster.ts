@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { reasonOf } from '#platform/database/faults.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
 import {
   CHILD_ENVIRONMENT,
   accountForNewCluster,

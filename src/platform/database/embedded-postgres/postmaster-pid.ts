@@ -1,6 +1,6 @@
 import { readFile, readlink, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { codeOf } from '#platform/database/faults.js';
+import { codeOf } from '#platform/database/statements/faults.js';
 
 /** What PostgreSQL writes about itself into `postmaster.pid`; each line may still be missing. */
 export interface Postmaster {

@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
-import { isDatabaseAway } from '#platform/database/faults.js';
+import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import { isLivePostmaster, readPostmasterPid, type Postmaster } from './postmaster-pid.js';
 import { SOCKET_DIR_PREFIX } from './socket-directory.js';
 import { takeSupervisorLock } from './supervisor-lock.js';

@@ -1,7 +1,7 @@
 import { lstat, mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { codeOf } from '#platform/database/faults.js';
+import { codeOf } from '#platform/database/statements/faults.js';
 import { giveTo, type Account } from './account.js';
 
 /** By this we know a directory of ours again. */

@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { ADVISORY_LOCKS } from '#platform/database/advisory-locks.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
 import { CLUSTER_DATABASE, CLUSTER_USER } from './cluster.js';
 
 /** Where a server's Unix socket is. */

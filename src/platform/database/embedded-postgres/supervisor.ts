@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { Client } from 'pg';
-import { isDatabaseAway, reasonOf } from '#platform/database/faults.js';
+import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { commandOf } from './account.js';
 import { restrictConnections } from './authentication.js';
 import type { Cluster } from './cluster.js';

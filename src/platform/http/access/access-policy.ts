@@ -1,4 +1,4 @@
-import type { originOf } from '#platform/http/client-origin.js';
+import type { originOf } from '#platform/http/request/client-origin.js';
 
 /** What a route asks of its caller. Every route states it: one that does not is refused to everybody. */
 export interface AccessRequirement {

@@ -1,8 +1,8 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { originOf } from '#platform/http/client-origin.js';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { originOf } from '#platform/http/request/client-origin.js';
+import { SessionCookies } from './session-cookies.service.js';
 import { AccessPolicy } from './access-policy.js';
 import { Access, noteCaller, type AdmittedRequest } from './access.js';
 import { OriginRule } from './origin-rule.service.js';

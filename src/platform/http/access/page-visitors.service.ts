@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { SessionCookies } from '#platform/http/session-cookies.service.js';
+import { SessionCookies } from './session-cookies.service.js';
 import { AccessPolicy, type Visitor } from './access-policy.js';
 import type { AdmittedRequest } from './access.js';
 import { presentedToken } from './presented-token.js';

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import type { Request } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { clientCertificateOf } from '#platform/http/client-certificate.js';
-import { requestPath } from '#platform/http/routing/request-path.js';
+import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
 import type { PresentedToken } from './access-policy.js';
 
 /**

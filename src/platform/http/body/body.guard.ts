@@ -6,7 +6,7 @@ import { bodyLimitOf, tooLarge } from './body-limits.js';
 import { BODY_READERS, BodyType, type BodyReader } from './body-type.js';
 import { expectsContinue } from './expectation.js';
 import { readBody } from './read-body.js';
-import { requestPath } from '#platform/http/routing/request-path.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
 
 /** Methods whose content means something (RFC 9110 §9.3). */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);

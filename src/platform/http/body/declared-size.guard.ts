@@ -1,6 +1,6 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
-import { requestPath } from '#platform/http/routing/request-path.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
 import { bodyLimitOf, tooLarge } from './body-limits.js';
 
 /**

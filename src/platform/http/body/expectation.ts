@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/errors/error-voices.service.js';
-import type { EdgeStep } from '#platform/http/edge/edge-step.js';
+import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /**
  * Refuses whatever a client expects beside `100-continue` (RFC 9110 §10.1.1). That one is answered by whoever reads the

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import cors, { type CorsOptions } from 'cors';
-import type { EdgeStep } from './edge-step.js';
-import { requestPath } from '#platform/http/routing/request-path.js';
-import { keepHeader, type HeaderLine } from './response-headers.js';
-import { corsClassOf } from './route-classes.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
+import { keepHeader, type HeaderLine } from '#platform/http/contract/response-headers.js';
+import { corsClassOf } from '#platform/http/contract/route-classes.js';
 
 /** Seconds a browser may remember the answer to a preflight: two hours, the most that Chromium heeds. */
 const MAX_AGE = 7200;

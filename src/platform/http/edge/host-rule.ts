@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/errors/error-voices.service.js';
-import type { EdgeStep } from './edge-step.js';
+import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { limitedLines } from './limited-lines.js';
-import { requestPath, targetAuthority } from '#platform/http/routing/request-path.js';
-import { RouteTable } from '#platform/http/routing/route-table.js';
-import { toSingleLine } from '#platform/http/single-line.js';
+import { requestPath, targetAuthority } from '#platform/http/contract/request-path.js';
+import { RouteTable } from '#platform/http/contract/route-table.js';
+import { toSingleLine } from '#platform/text/single-line.js';
 
 /** Asked by probes and scrapers, which know us by our address. */
 const ANY_HOST = new RouteTable([

@@ -1,4 +1,4 @@
-import { gcra, type Rate } from '#platform/rate-limit/gcra.js';
+import { gcra, type Rate } from '#platform/gcra/gcra.js';
 
 /** As many lines at once as one looks at, then one a second. */
 const RATE: Rate = { burst: 20, interval: 1000 };

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { EdgeStep } from './edge-step.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /** How much a client that is refused may still send, in bytes; what is beyond stays in its own buffers. */
 const MOST_DISCARDED = 1024 * 1024;

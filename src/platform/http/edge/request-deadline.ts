@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/errors/error-voices.service.js';
-import type { EdgeStep } from './edge-step.js';
-import type { EdgeTimeouts } from '#platform/http/server/edge-timeouts.js';
+import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
+import type { EdgeTimeouts } from './edge-timeouts.js';
 import { swallowLateWrites } from './late-writes.js';
 
 /**

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/errors/error-voices.service.js';
-import type { EdgeStep } from './edge-step.js';
-import { requestPath } from '#platform/http/routing/request-path.js';
+import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
 
 /**
  * Refuses request targets that the router cannot read and would answer by itself (RFC 9112 §3.2): neither a path nor an

@@ -12,7 +12,7 @@ import {
   type ServerOptions as TlsServerOptions,
 } from 'node:https';
 import type { Socket } from 'node:net';
-import type { EdgeTimeouts } from './edge-timeouts.js';
+import type { EdgeTimeouts } from '#platform/http/edge/edge-timeouts.js';
 import type { UnreadableRequests } from './unreadable-requests.js';
 
 /** What the listeners of a process share. */

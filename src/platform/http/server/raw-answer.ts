@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { DomainError } from '#platform/errors/domain-error.js';
-import { problemJson } from '#platform/errors/problem-json.js';
-import type { HeaderLine } from '#platform/http/edge/response-headers.js';
+import { problemJson } from '#platform/http/errors/problem-json.js';
+import type { HeaderLine } from '#platform/http/contract/response-headers.js';
 
 /**
  * The bytes of an answer to what never became a request, and so has neither a response nor a path to choose the voice by:

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import type { EdgeStep } from '#platform/http/edge/edge-step.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /** The requests that are being served, and whether they are among the last: what a graceful stop waits for. */
 @Injectable()

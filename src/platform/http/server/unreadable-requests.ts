@@ -5,9 +5,9 @@ import type { Logger } from 'pino';
 import { newUuid } from '#platform/crypto/random.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/errors/error-voices.service.js';
-import { peerAddressOf } from '#platform/http/client-address.js';
-import { INTERACTION_ID } from '#platform/http/edge/interaction-id.js';
+import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import { peerAddressOf } from '#platform/http/request/client-address.js';
+import { INTERACTION_ID } from '#platform/http/request/interaction-id.js';
 import { swallowLateWrites } from '#platform/http/edge/late-writes.js';
 import { closeLingeringly } from '#platform/http/edge/lingering-close.js';
 import { rawAnswer } from './raw-answer.js';
@@ -15,7 +15,7 @@ import {
   isEncrypted,
   type EdgeHeaders,
   type HeaderLine,
-} from '#platform/http/edge/response-headers.js';
+} from '#platform/http/contract/response-headers.js';
 
 /** What belongs to no path; of all classes it is in the strictest. */
 const NO_PATH = '*';

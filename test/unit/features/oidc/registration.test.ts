@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { metadataOf, registrationOf } from '#oidc/applications/registration-metadata.js';
-import { problemOf } from '#oidc/applications/registration-rules.js';
-import { completed, type Wanted } from '#oidc/applications/registration.js';
+import { metadataOf, registrationOf } from '../../../../src/features/oidc/applications/registration-metadata.js';
+import { problemOf } from '../../../../src/features/oidc/applications/registration-rules.js';
+import { completed, type Wanted } from '../../../../src/features/oidc/applications/registration.js';
 
 const CALLBACK = 'https://client.example/callback';
 const WEB: Wanted = { name: 'Web', type: 'web', redirect_uris: [CALLBACK] };

@@ -9,7 +9,7 @@ import {
   reasonOf,
   sqlStateOf,
   violatedConstraint,
-} from '#platform/database/faults.js';
+} from '#platform/database/statements/faults.js';
 
 function reported(code: string, constraint?: string): QueryFailedError {
   const error = new DatabaseError('as the server said it', 0, 'error');

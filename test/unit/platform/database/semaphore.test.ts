@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { Semaphore } from '#platform/database/semaphore.js';
+import { Semaphore } from '#platform/database/tenants/semaphore.js';
 
 const LONG = 60_000;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { TenantShares } from '#platform/database/tenant-shares.js';
-import { sharesOf } from '#platform/database/tenant-work.js';
+import { TenantShares } from '#platform/database/tenants/tenant-shares.js';
+import { sharesOf } from '#platform/database/tenants/tenant-work.js';
 
 const LONG = 60_000;
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { takeOrBook, type Booking } from '#platform/rate-limit/bookings.js';
-import { GRACE, gcra, type Rate } from '#platform/rate-limit/gcra.js';
-import { TIERS } from '#platform/rate-limit/tiers.js';
+import { takeOrBook, type Booking } from '#platform/gcra/bookings.js';
+import { GRACE, gcra, type Rate } from '#platform/gcra/gcra.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
 /** A bucket on a clock of our own, which every holder asks. */
 function bucketOf(rate: Rate, places = rate.burst) {

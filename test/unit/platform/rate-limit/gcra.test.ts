@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { gcra, GRACE, longestDebt, type Rate } from '#platform/rate-limit/gcra.js';
-import { TIERS } from '#platform/rate-limit/tiers.js';
+import { gcra, GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
 /** A client of one rate, on a clock of our own. */
 function client(rate: Rate) {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hitOf } from '#platform/rate-limit/client-bucket.js';
-import { LocalBuckets } from '#platform/rate-limit/local-buckets.js';
-import { TIERS, type TierName } from '#platform/rate-limit/tiers.js';
+import { LocalBuckets } from '#platform/rate-limit/buckets/local-buckets.js';
+import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
 
 const ask = (buckets: LocalBuckets, client: string, tier: TierName = 'general') => {
   const { burst, interval } = TIERS[tier];

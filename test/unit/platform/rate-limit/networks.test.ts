@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { isFailedAttempt } from '#platform/rate-limit/failed-attempt.js';
-import { GRACE } from '#platform/rate-limit/gcra.js';
-import { LocalBuckets } from '#platform/rate-limit/local-buckets.js';
+import { GRACE } from '#platform/gcra/gcra.js';
+import { LocalBuckets } from '#platform/rate-limit/buckets/local-buckets.js';
 import { Networks, SITE_RATE } from '#platform/rate-limit/networks.js';
-import { TIERS } from '#platform/rate-limit/tiers.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
 describe('10.9 the failed attempts of an IPv6 /48', () => {
   beforeEach(() => {

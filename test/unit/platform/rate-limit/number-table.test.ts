@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { NumberTable } from '#platform/rate-limit/number-table.js';
+import { NumberTable } from '#platform/gcra/number-table.js';
 
 it('a table is a map, whatever collides and however often it grows', () => {
   const table = new NumberTable();

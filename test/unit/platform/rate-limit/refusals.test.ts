@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { GRACE } from '#platform/rate-limit/gcra.js';
-import { Refusals } from '#platform/rate-limit/refusals.js';
-import { TurnsByKey } from '#platform/rate-limit/turns-by-key.js';
+import { GRACE } from '#platform/gcra/gcra.js';
+import { Refusals } from '#platform/rate-limit/buckets/refusals.js';
+import { TurnsByKey } from '#platform/rate-limit/buckets/turns-by-key.js';
 
 const RATE = { burst: 3, interval: 2000 };
 

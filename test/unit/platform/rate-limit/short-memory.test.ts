@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { ShortMemory } from '#platform/rate-limit/short-memory.js';
+import { ShortMemory } from '#platform/gcra/short-memory.js';
 
 it('a memory keeps what was set for its whole lifetime, and nothing for twice as long', () => {
   for (let offset = 0; offset < 30; offset += 1) {

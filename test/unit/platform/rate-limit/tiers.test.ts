@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TIERS, tierOf } from '#platform/rate-limit/tiers.js';
+import { TIERS, tierOf } from '#platform/rate-limit/buckets/tiers.js';
 
 describe('the tiers', () => {
   it('are those of the requirements', () => {

@@ -1,5 +1,5 @@
-import { CATALOGUE } from './catalogue.js';
-import type { DomainError } from './domain-error.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorBody } from './error-body.js';
 
 /** An error of RFC 6749 §5.2, the voice of the OAuth endpoints that clients call. */

@@ -1,5 +1,5 @@
-import type { DomainError } from './domain-error.js';
-import type { ErrorCode } from './catalogue.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
 
 /** The one thing that an error page offers to do next. */
 export interface PageAction {

@@ -1,8 +1,8 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { asDomainError } from './as-domain-error.js';
-import type { DomainError } from './domain-error.js';
-import { ErrorVoices } from './error-voices.service.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
+import { ErrorVoices } from './error-renderer.service.js';
 import { PageVisitors } from '#platform/http/access/page-visitors.service.js';
 
 /** Global: every error of a route, in the voice of its path. */

@@ -1,6 +1,6 @@
-import { RouteTable } from '#platform/http/routing/route-table.js';
-import { LAPSE_INTERVALS } from './bookings.js';
-import { longestDebt, type Rate } from './gcra.js';
+import { RouteTable } from '#platform/http/contract/route-table.js';
+import { LAPSE_INTERVALS } from '#platform/gcra/bookings.js';
+import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
 /** The tiers, fixed by the requirements. A client has one bucket in each. */
 export const TIERS = {

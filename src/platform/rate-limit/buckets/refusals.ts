@@ -1,6 +1,6 @@
-import type { Booking } from './bookings.js';
-import { GRACE, type Rate, type Verdict } from './gcra.js';
-import { ShortMemory } from './short-memory.js';
+import type { Booking } from '#platform/gcra/bookings.js';
+import { GRACE, type Rate, type Verdict } from '#platform/gcra/gcra.js';
+import { ShortMemory } from '#platform/gcra/short-memory.js';
 import { LONGEST_STATE } from './tiers.js';
 
 /** Beyond this many the rest is not remembered: the database refuses them again. */

@@ -1,9 +1,9 @@
 import type { Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { reasonOf } from '#platform/database/faults.js';
-import { verdictOf, type Bucket } from './bookings.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { verdictOf, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, type Hit } from './buckets.js';
-import type { Verdict } from './gcra.js';
+import type { Verdict } from '#platform/gcra/gcra.js';
 import { LocalBuckets } from './local-buckets.js';
 import type { RateLimitsRepository } from './rate-limits.repository.js';
 import { Refusals } from './refusals.js';

@@ -1,7 +1,7 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { ClientAddressResolver } from './client-address.js';
-import { interactionIdOf } from './edge/interaction-id.js';
+import { interactionIdOf } from './interaction-id.js';
 
 /** The name under which the application keeps its address resolver. */
 export const CLIENT_ADDRESS = 'svc client address resolver';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { readCookie, readCookieValues, setCookie } from './cookies.js';
+import { readCookie, readCookieValues, setCookie } from '#platform/http/request/cookies.js';
 
 /** Holds the first-party access token. */
 const SESSION = 'svc_session';

@@ -1,6 +1,6 @@
 import type { ThrottlerStorage } from '@nestjs/throttler';
-import type { Rate, Verdict } from './gcra.js';
-import { hitRecord, type HitRecord } from './hit-record.js';
+import type { Rate, Verdict } from '#platform/gcra/gcra.js';
+import { hitRecord, type HitRecord } from '#platform/gcra/hit-record.js';
 
 /** One request, as the limiter sees it. */
 export interface Hit {

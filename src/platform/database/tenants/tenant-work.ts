@@ -1,8 +1,8 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { isTimedOut } from './faults.js';
+import { isTimedOut } from '#platform/database/statements/faults.js';
 import { TenantShares } from './tenant-shares.js';
-import { transactAnew } from './transact-anew.js';
+import { transactAnew } from '#platform/database/statements/transact-anew.js';
 
 /** How long a piece of work waits for its share, in milliseconds. */
 const PATIENCE = 10_000;

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { EdgeStep } from '#platform/http/edge/edge-step.js';
+import type { EdgeStep } from './edge-step.js';
 
 /** What the absolute form of a target has before its path: proxies send it (RFC 9112 §3.2.2). */
 const ORIGIN = /^https?:\/\/([^/?]*)/i;

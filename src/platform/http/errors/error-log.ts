@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { DomainError } from './domain-error.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 
 const logger = new Logger('errors');
 

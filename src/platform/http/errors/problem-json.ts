@@ -1,5 +1,5 @@
-import { CATALOGUE } from './catalogue.js';
-import type { DomainError } from './domain-error.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorBody } from './error-body.js';
 
 /** An RFC 9457 problem document, the voice of `/v1/*`, `/api/v1/*` and the WebAuthn JSON. */

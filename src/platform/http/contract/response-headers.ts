@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import type { EdgeStep } from './edge-step.js';
-import { requestPath } from '#platform/http/routing/request-path.js';
+import { requestPath } from './request-path.js';
 import { CACHE_CONTROL, cacheClassOf } from './route-classes.js';
 import { securityHeaders, STRICT_TRANSPORT_SECURITY } from './security-headers.js';
 

@@ -2,7 +2,7 @@ import { All, Controller, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Public } from '#platform/http/access/access.js';
-import { allowedMethods, FALLBACK_TEMPLATE } from './allowed-methods.js';
+import { allowedMethods, FALLBACK_TEMPLATE } from '#platform/http/routing/allowed-methods.js';
 import { BodyType } from '#platform/http/body/body-type.js';
 
 /**

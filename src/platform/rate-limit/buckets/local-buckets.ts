@@ -1,9 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
-import { takeOrBook, verdictOf, type Booking, type Bucket } from './bookings.js';
+import { takeOrBook, verdictOf, type Booking, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, NO_CREDENTIAL, type Hit } from './buckets.js';
-import { gcra, longestDebt, type Verdict } from './gcra.js';
-import { NumberTable } from './number-table.js';
-import { ShortMemory } from './short-memory.js';
+import { gcra, longestDebt, type Verdict } from '#platform/gcra/gcra.js';
+import { NumberTable } from '#platform/gcra/number-table.js';
+import { ShortMemory } from '#platform/gcra/short-memory.js';
 import { LONGEST_STATE } from './tiers.js';
 
 /** How many buckets there may be when a client opens one of its own: 32 bytes each at most, in two generations. */

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { sql } from '#platform/database/sql.js';
-import { LAPSE_INTERVALS, type Booking } from './bookings.js';
-import { GRACE, longestDebt, type Rate } from './gcra.js';
+import { sql } from '#platform/database/statements/sql.js';
+import { LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
+import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
 
 /** Seconds after the end of a bucket's debt: by then each booking has lapsed. */

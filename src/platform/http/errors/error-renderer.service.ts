@@ -3,20 +3,20 @@ import { Inject, Injectable } from '@nestjs/common';
 import accepts from 'accepts';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { Visitor } from '#platform/http/access/access-policy.js';
-import { interactionIdOf } from '#platform/http/edge/interaction-id.js';
-import { requestPath } from '#platform/http/routing/request-path.js';
-import { Views } from '#platform/http/views.service.js';
+import { interactionIdOf } from '#platform/http/request/interaction-id.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { noteAnsweredError } from './answered-error.js';
-import { CATALOGUE } from './catalogue.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { challengeOf } from './challenge.js';
-import type { DomainError } from './domain-error.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorBody } from './error-body.js';
 import { logError } from './error-log.js';
 import { oauthJson } from './oauth-json.js';
 import { pageActionOf } from './page-action.js';
 import { problemJson } from './problem-json.js';
 import { scimJson } from './scim-json.js';
-import { VOICES, type Voice } from './voices.js';
+import { VOICES, type Voice } from './error-format.js';
 
 /** How the programs' voices write an error. */
 const DIALECTS = {

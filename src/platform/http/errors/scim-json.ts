@@ -1,5 +1,5 @@
-import { CATALOGUE } from './catalogue.js';
-import type { DomainError } from './domain-error.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorBody } from './error-body.js';
 
 /** A SCIM error (RFC 7644 §3.12), as `/scim/v2/*` answers: `status` is a string, and the media type has no charset (§8.1). */

@@ -1,7 +1,7 @@
 import { HttpException } from '@nestjs/common';
-import { isDatabaseAway, isLostRace, isUnstorable } from '#platform/database/faults.js';
-import type { ErrorCode } from './catalogue.js';
-import { DomainError } from './domain-error.js';
+import { isDatabaseAway, isLostRace, isUnstorable } from '#platform/database/statements/faults.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 
 /** What the framework itself refuses, in our codes, and what its client is told. */
 const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {

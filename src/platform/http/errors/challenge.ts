@@ -1,6 +1,6 @@
-import { RouteTable } from '#platform/http/routing/route-table.js';
-import { CATALOGUE } from './catalogue.js';
-import type { DomainError } from './domain-error.js';
+import { RouteTable } from '#platform/http/contract/route-table.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from './oauth-json.js';
 
 /** What OAuth protects: there a challenge says where to read about it (RFC 9728 §5.1). */

@@ -1,17 +1,17 @@
 import { rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Logger } from '@nestjs/common';
-import { giveCluster, ownAccountFor } from './embedded-postgres/account.js';
-import { locateBinaries, type Binaries } from './embedded-postgres/binaries.js';
+import { giveCluster, ownAccountFor } from './account.js';
+import { locateBinaries, type Binaries } from './binaries.js';
 import {
   CLUSTER_DATABASE,
   CLUSTER_USER,
   findOrMakeCluster,
   type Cluster,
-} from './embedded-postgres/cluster.js';
-import { reclaimDirectory } from './embedded-postgres/reclaim.js';
-import { makeSocketDirectory } from './embedded-postgres/socket-directory.js';
-import { Supervisor } from './embedded-postgres/supervisor.js';
+} from './cluster.js';
+import { reclaimDirectory } from './reclaim.js';
+import { makeSocketDirectory } from './socket-directory.js';
+import { Supervisor } from './supervisor.js';
 
 /** A running embedded server: connect to the Unix socket in `socketDir`, as the user that started it or as root. */
 export interface EmbeddedPostgres {

@@ -1,14 +1,14 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD } from '@nestjs/core';
-import { ErrorFilter } from '#platform/errors/error.filter.js';
+import { ErrorFilter } from '#platform/http/errors/error.filter.js';
 import { RateLimitModule } from '#platform/rate-limit/rate-limit.module.js';
 import { TierGuard } from '#platform/rate-limit/tier.guard.js';
-import { AccessGuard } from './access/access.guard.js';
-import { BodyGuard } from './body/body.guard.js';
-import { DeclaredSizeGuard } from './body/declared-size.guard.js';
-import { HttpModule } from './http.module.js';
-import { PageVisitors } from './access/page-visitors.service.js';
-import { OriginRule } from './access/origin-rule.service.js';
+import { AccessGuard } from './platform/http/access/access.guard.js';
+import { BodyGuard } from './platform/http/body/body.guard.js';
+import { DeclaredSizeGuard } from './platform/http/body/declared-size.guard.js';
+import { HttpModule } from './platform/http/http.module.js';
+import { PageVisitors } from './platform/http/access/page-visitors.service.js';
+import { OriginRule } from './platform/http/access/origin-rule.service.js';
 
 /**
  * What every request meets around its handler: the rate limit, the size its body declares, the access rule, the body, then
