@@ -3,8 +3,8 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
-import { FIXED } from '../dist/features/oidc/provider/configuration.js';
-import { routeLibraryNotices } from '../dist/features/oidc/provider/library-notices.js';
+import { FIXED } from '../dist/features/oidc/engine/configuration.js';
+import { routeLibraryNotices } from '../dist/features/oidc/engine/library-notices.js';
 
 const [clientsFile] = process.argv.slice(2);
 const clients = JSON.parse(readFileSync(clientsFile, 'utf8'));

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gcra } from '../dist/platform/gcra/gcra.js';
-import { TIERS } from '../dist/platform/rate-limit/tiers.js';
+import { TIERS } from '../dist/platform/rate-limit/buckets/tiers.js';
 import { cpuSecondsOf, load, percentile, stayAwake, table } from './measure.js';
 import { RawClient } from './raw-client.js';
 import { startBareNest, startBenchServer } from './server.js';

@@ -7,7 +7,7 @@ import { startDemoIdentityProvider } from '../dist/demo/identity-provider.js';
 import { SoftwareKey } from '../dist/demo/software-key.js';
 import { PINNED_ROOTS, trustAnchorFromPem } from '../dist/domain/authenticators/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
-import { EDGE_TIMEOUTS } from '../dist/platform/http/server/edge-timeouts.js';
+import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
 
 const PEOPLE = 32;

@@ -33,7 +33,6 @@ function resolveImport(from: string, target: string): string {
   const source = target.replace(/\.js$/, '.ts');
   const alias = /^#(domain|platform)\/(.*)$/.exec(source);
   if (alias) return `src/${alias[1]}/${alias[2]}`;
-  if (source.startsWith('#oidc/')) return source.replace('#oidc/', 'src/features/oidc/');
   return target.startsWith('.') ? join(dirname(from), source) : target;
 }
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ClientsRepository } from '../../../src/domain/grants/clients.repository.js';
 import { SelfRegistrationsRepository } from '../../../src/domain/grants/self-registrations.repository.js';
 import { AuditLog } from '../../../src/domain/audit/audit.repository.js';
-import { SelfRegistrations } from '../../../src/features/oidc/clients/self-registrations.service.js';
+import { SelfRegistrations } from '../../../src/features/oidc/storage/self-registrations.service.js';
 import { ConsentsRepository } from '../../../src/domain/grants/consents.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { OIDC_SCOPES, isOwnScope } from '../tokens/scopes.js';
-import { OUR_ALGORITHMS } from '../clients/client-algorithms.js';
+import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
+import { OUR_ALGORITHMS } from '../protocol/client-algorithms.js';
 import { isSingleLine } from '#platform/text/single-line.js';
-import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../provider/configuration.js';
+import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/configuration.js';
 import { AUTH_METHODS } from './registration.js';
 
 /** Seconds for which a secret stays good beside its successor: a day unless told, 30 at most. */

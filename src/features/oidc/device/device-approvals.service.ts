@@ -13,11 +13,11 @@ import type { SessionOrigin } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { epochSeconds } from '../tokens/claims.js';
-import { newGrantId } from '../sessions/grant-id.js';
+import { epochSeconds } from '../protocol/claims.js';
+import { newGrantId } from '../protocol/grant-id.js';
 import { scopeOfCode } from './device-grant.js';
 import { DeviceRequests, decided, type DeviceRequest } from './device-requests.service.js';
-import { normalizeUserCode } from './user-code.js';
+import { normalizeUserCode } from '../protocol/user-code.js';
 
 /** A session that a grant hangs on, and when it ends. */
 interface Ground {

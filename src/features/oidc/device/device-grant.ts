@@ -1,8 +1,8 @@
 import type { Client } from 'oidc-provider';
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
-import type { OwnMetadata } from '../clients/client-metadata.js';
-import { resourceServerOf } from '../tokens/resource-servers.js';
-import { grantedScopes, scopeWords } from '../tokens/scopes.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { resourceServerOf } from '../protocol/resource-servers.js';
+import { grantedScopes, scopeWords } from '../protocol/scopes.js';
 
 /** What a device asked for (RFC 8628 §3.1), as the library checked it. */
 export interface DeviceParameters {

@@ -5,12 +5,12 @@ import { DeviceCodesRepository, MOST_WRONG_TRIES } from '#domain/grants/device-c
 import type { GrantHolder } from '#domain/grants/grant-holder.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { OwnMetadata } from '../clients/client-metadata.js';
-import { DEVICE_GRANT } from '../provider/configuration.js';
-import { asksForConsent } from '../sessions/grant-loader.service.js';
-import { OidcProvider } from '../provider/oidc-provider.service.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { DEVICE_GRANT } from '../engine/configuration.js';
+import { asksForConsent } from '../storage/grant-loader.service.js';
+import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { deviceGrant, type DeviceGrant, type DeviceParameters } from './device-grant.js';
-import { formatUserCode, normalizeUserCode } from './user-code.js';
+import { formatUserCode, normalizeUserCode } from '../protocol/user-code.js';
 
 /** A device that waits for somebody's approval. */
 export interface DeviceRequest {

@@ -4,7 +4,7 @@ import { IdentityProviders } from '#domain/identity-providers/identity-providers
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import type { DeviceForm } from './device.schemas.js';
-import { formatUserCode } from './user-code.js';
+import { formatUserCode } from '../protocol/user-code.js';
 
 /** An identity provider as the form offers it. */
 export interface ProviderChoice {

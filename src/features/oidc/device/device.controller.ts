@@ -7,7 +7,7 @@ import { BodyType } from '#platform/http/body/body-type.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { Holders } from '../sessions/holders.service.js';
+import { Holders } from '../request/resource-owners.service.js';
 import { DeviceApprovals } from './device-approvals.service.js';
 import { DeviceRequests } from './device-requests.service.js';
 import { DeviceSignIn } from './device-sign-in.service.js';
@@ -19,7 +19,7 @@ import {
   type DeviceForm,
   type DeviceQuery,
 } from './device.schemas.js';
-import { formatUserCode } from './user-code.js';
+import { formatUserCode } from '../protocol/user-code.js';
 
 /** `/device`: where a person types the code that a device shows, and lets it act for them, or not (RFC 8628 §3.3). */
 @Controller('device')

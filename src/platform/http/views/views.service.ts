@@ -19,7 +19,7 @@ export class Views {
     @Inject(PAGE_SCRIPTS) scripts: readonly string[],
   ) {
     this.#site = { organizationName: relyingParty.organizationName, scripts };
-    this.register(new URL('views/', import.meta.url));
+    this.register(new URL('./', import.meta.url));
   }
 
   /** Makes every `.eta` file of a folder known by its name, without the ending. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { keysProblem } from '../../../../src/features/oidc/clients/client-keys.js';
+import { keysProblem } from '../../../../src/features/oidc/protocol/clients/client-keys.js';
 
 const rsaOf = (bits: number) => ({
   kty: 'RSA',

@@ -1,6 +1,6 @@
 import { errors } from 'oidc-provider';
 import { describe, expect, it } from 'vitest';
-import { narrowedScopes, targetOf } from '../../../../src/features/oidc/grants/narrowing.js';
+import { narrowedScopes, targetOf } from '../../../../src/features/oidc/token/narrowing.js';
 
 const ORDERS = 'https://orders.example';
 const grantedAt = (resource: string) => (resource === ORDERS ? ['openid', 'orders:read'] : []);
