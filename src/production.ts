@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { PINNED_ROOTS } from '#domain/authenticators/trust-anchors.js';
+import { PINNED_ROOTS } from '#domain/authenticators/attestation/trust-anchors.js';
 import type { LoadedConfig } from '#platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { text } from 'node:stream/consumers';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { Provider, type Configuration } from 'oidc-provider';
-import { parseEmailAddress } from '#domain/users/email-address.js';
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { ForgetfulStore, MemoryStore } from './identity-provider-store.js';
 import { messagePage, PAGE_HEADERS, signInPage } from './identity-provider-pages.js';
 import { listenOnLoopback, stopServer } from './loopback-server.js';

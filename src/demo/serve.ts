@@ -5,7 +5,7 @@ import {
   PINNED_ROOTS,
   trustAnchorFromPem,
   type TrustAnchor,
-} from '#domain/authenticators/trust-anchors.js';
+} from '#domain/authenticators/attestation/trust-anchors.js';
 import { readProcessEnvironment } from '#platform/config/environment.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';

@@ -5,7 +5,7 @@ import type {
   RegistrationResponseJSON,
   RequestOptionsJSON,
   UserVerification,
-} from '#domain/authenticators/webauthn-json.js';
+} from '#domain/authenticators/ceremony/webauthn-json.js';
 import { issueAttestationLeaf, issueAuthority } from './attestation-authority.js';
 import {
   assertionSignature,

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import type { AaguidPolicy, Config } from '#platform/config/config.js';
-import { trustAnchorFromPem } from '#domain/authenticators/trust-anchors.js';
+import { trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
 import {
   WebAuthnCeremonies,
   type VerifiedRegistration,
@@ -8,7 +8,7 @@ import {
 import type {
   AuthenticationResponseJSON,
   RegistrationResponseJSON,
-} from '#domain/authenticators/webauthn-json.js';
+} from '#domain/authenticators/ceremony/webauthn-json.js';
 import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation-authority.js';
 import {
   assertionSignature,

@@ -1,4 +1,7 @@
-import type { AttestationFormat, AttestationTrust } from './attestation-policy.js';
+import type {
+  AttestationFormat,
+  AttestationTrust,
+} from '#domain/authenticators/attestation/attestation-policy.js';
 
 /** What the declarations of `fido2-lib` leave out or get wrong, as its code has it (3.5.9). */
 declare module 'fido2-lib' {

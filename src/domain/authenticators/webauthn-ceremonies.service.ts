@@ -4,18 +4,24 @@ import type { z } from 'zod';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { registerAttestationFormats } from './attestation-formats.js';
-import { ES256, type AttestationFormat } from './attestation-policy.js';
-import { TOUCH_SECONDS } from './challenge.js';
+import { registerAttestationFormats } from '#domain/authenticators/attestation/attestation-formats.js';
+import {
+  ES256,
+  type AttestationFormat,
+} from '#domain/authenticators/attestation/attestation-policy.js';
+import { TOUCH_SECONDS } from '#domain/authenticators/ceremony/challenge.js';
 import { readAttestationObject } from './ceremony/attestation-object.js';
 import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
 import { readClientData } from './ceremony/client-data.js';
 import { judgeFormat, orDevicePasskey } from './ceremony/device-passkey.js';
 import { verifyNativeAssertion } from './ceremony/native-assertion.js';
 import { refusalDetail } from './ceremony/refusal-detail.js';
-import { decideModel } from './model-policy.js';
-import { Refusal } from './refusal.js';
-import { TRUST_ANCHORS, type TrustAnchor } from './trust-anchors.js';
+import { decideModel } from '#domain/authenticators/attestation/model-policy.js';
+import { Refusal } from '#domain/authenticators/attestation/refusal.js';
+import {
+  TRUST_ANCHORS,
+  type TrustAnchor,
+} from '#domain/authenticators/attestation/trust-anchors.js';
 import {
   AUTHENTICATION_RESPONSE,
   REGISTRATION_RESPONSE,
@@ -23,7 +29,7 @@ import {
   type CreationOptionsJSON,
   type RequestOptionsJSON,
   type UserVerification,
-} from './webauthn-json.js';
+} from '#domain/authenticators/ceremony/webauthn-json.js';
 
 /** A credential that a genuine key has just made, ready to be stored. */
 export interface VerifiedRegistration {

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
-import { SessionsModule } from '#domain/sessions/sessions.module.js';
-import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
+import { SingleUseModule } from '#domain/single-use/single-use.module.js';
+import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import { CONFIG } from '#platform/config/config.js';
 import { IdentityProviders } from './identity-providers.service.js';
 
@@ -10,7 +10,7 @@ import { IdentityProviders } from './identity-providers.service.js';
  * makes them, and serves no route.
  */
 @Module({
-  imports: [SessionsModule],
+  imports: [SingleUseModule],
   providers: [
     {
       provide: IdentityProviders,

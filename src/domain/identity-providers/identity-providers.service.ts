@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
+import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { DomainError } from '#platform/errors/domain-error.js';

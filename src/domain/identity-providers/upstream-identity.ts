@@ -1,9 +1,9 @@
-import { domainOfEmail, parseEmailAddress } from '#domain/users/email-address.js';
+import { domainOfEmail, parseEmailAddress } from '#domain/organizations/email-address.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asciiLowerCase } from '#platform/text/ascii.js';
 import { isSingleLine, toSingleLine } from '#platform/text/single-line.js';
 import { isMicrosoftIssuer } from './microsoft-issuer.js';
-import { organizationDomain } from './organization-domain.js';
+import { organizationDomain } from '#domain/organizations/organization-domain.js';
 
 /** Who signed in, as an identity provider vouches for it: the same shape whatever the protocol. */
 export interface UpstreamIdentity {

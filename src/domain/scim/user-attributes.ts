@@ -1,4 +1,4 @@
-import { parseEmailAddress } from '#domain/users/email-address.js';
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   checkSize,

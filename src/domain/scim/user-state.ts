@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { parseEmailAddress } from '#domain/users/email-address.js';
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { isObject } from './attribute-value.js';
 import { changesOf, type PatchOperation } from './patch-operations.js';
 import { ENTERPRISE_URN, USER_SCHEMA } from './schemas.js';

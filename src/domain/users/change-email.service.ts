@@ -7,7 +7,7 @@ import { TombstonesRepository } from '#domain/organizations/tombstones.repositor
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
-import { domainOfEmail } from './email-address.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
 
 /** What says that an address is somebody else's, as their e-mail or as the name that SCIM gave them. */

@@ -4,7 +4,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { domainOfEmail } from './email-address.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { UsersRepository } from './users.repository.js';
 
 /** A member who may become their organization's admin. */

@@ -3,7 +3,7 @@ import type { BootstrapSession, LiveSession, PendingSession } from '#domain/sess
 import type { VerifiedRegistration } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { domainOfEmail } from './email-address.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
 
 /** Whose first key may be enrolled: asked before a ceremony begins and again before its key is taken. */
 @Injectable()

@@ -10,7 +10,7 @@ import { Sessions } from '#domain/sessions/sessions.service.js';
 import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClaimAdmin } from './claim-admin.service.js';
-import { domainOfEmail } from './email-address.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { PROVISIONED, REMOVED } from './resolve-person.service.js';
 import { UsersRepository } from './users.repository.js';
 

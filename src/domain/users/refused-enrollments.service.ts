@@ -7,7 +7,7 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import type { LiveSession } from '#domain/sessions/session.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { domainOfEmail } from './email-address.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
 
 /** Why an enrollment came to nothing: an error of ours, or what a browser said of the key. */
 export interface RefusedEnrollment {

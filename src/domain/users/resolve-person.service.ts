@@ -6,7 +6,7 @@ import type { UpstreamIdentity } from '#domain/identity-providers/upstream-ident
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { ChangeEmail } from './change-email.service.js';
-import { domainOfEmail } from './email-address.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
 
 /** The user an upstream identity stands for; `orgId` is the organization that an unknown or refused person comes to. */

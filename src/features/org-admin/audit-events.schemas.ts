@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AUDIT_TYPES } from '#domain/audit/audit-event.js';
 import type { AuditFilter, AuditPlace, AuditRow } from '#domain/audit/audit-events.repository.js';
-import { parseEmailAddress } from '#domain/users/email-address.js';
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { readCursor } from './audit-cursor.js';
 
 /** How many events a page shows. */

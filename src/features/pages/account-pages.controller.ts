@@ -6,7 +6,7 @@ import {
   allowedModels,
   modelName,
   type AllowedModels,
-} from '#domain/authenticators/model-policy.js';
+} from '#domain/authenticators/attestation/model-policy.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
 import { LogOut } from '#domain/users/log-out.service.js';

@@ -2,7 +2,7 @@ import { Body, Controller, HttpCode, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { invalidState } from '#domain/sessions/single-use-states.service.js';
+import { invalidState } from '#domain/single-use/single-use-states.service.js';
 import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';

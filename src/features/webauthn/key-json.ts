@@ -1,5 +1,5 @@
 import type { Authenticator } from '#domain/authenticators/authenticators.repository.js';
-import { modelName } from '#domain/authenticators/model-policy.js';
+import { modelName } from '#domain/authenticators/attestation/model-policy.js';
 
 /** A key as `/v1/keys` shows it. */
 export interface KeyJson {

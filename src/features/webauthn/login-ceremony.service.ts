@@ -2,12 +2,15 @@ import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
-import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/challenge.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
 import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
-import type { RequestOptionsJSON, UserVerification } from '#domain/authenticators/webauthn-json.js';
+import type {
+  RequestOptionsJSON,
+  UserVerification,
+} from '#domain/authenticators/ceremony/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import type { OpenedSession } from '#domain/sessions/sessions.service.js';
-import { SingleUseStates, invalidState } from '#domain/sessions/single-use-states.service.js';
+import { SingleUseStates, invalidState } from '#domain/single-use/single-use-states.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';

@@ -1,5 +1,5 @@
-import type { TrustAnchor } from '../trust-anchors.js';
-import { Refusal } from '../refusal.js';
+import type { TrustAnchor } from './trust-anchors.js';
+import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
 /** The vendor's multi-purpose root also signs PIV, OpenPGP and other CAs: FIDO keys attest under these alone. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { BitString, fromBER } from 'asn1js';
 import { BasicConstraints, Certificate } from 'pkijs';
-import { Refusal } from '../refusal.js';
+import { Refusal } from './refusal.js';
 
 /** The object identifiers of the extensions this policy reads (RFC 5280 §4.2.1, FIDO's own arc). */
 export const EXTENSION = {

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.js';
+import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
 /** The AAGUID extension's value: an OCTET STRING of 16 bytes, inside the OCTET STRING of every extension. */

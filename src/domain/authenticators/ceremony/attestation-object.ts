@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.js';
+import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 import { readCanonicalCbor } from './canonical-cbor.js';
 
 /** What an attestation object holds beside its statement. */

@@ -1,5 +1,5 @@
 import { Encoder } from 'cbor-x';
-import { Refusal } from '../refusal.js';
+import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 
 const codec = new Encoder({
   mapsAsObjects: false,

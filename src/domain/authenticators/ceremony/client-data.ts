@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.js';
+import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 
 /** The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1), none of them believed yet. */
 export interface ClientData {

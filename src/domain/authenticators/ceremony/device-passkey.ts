@@ -1,6 +1,6 @@
-import { ATTESTATION_FORMATS } from '../attestation-policy.js';
-import { Refusal } from '../refusal.js';
-import type { RegistrationResponse } from '../webauthn-json.js';
+import { ATTESTATION_FORMATS } from '#domain/authenticators/attestation/attestation-policy.js';
+import { Refusal } from '#domain/authenticators/attestation/refusal.js';
+import type { RegistrationResponse } from './webauthn-json.js';
 import type { AttestationObject } from './attestation-object.js';
 import { FLAG } from './authenticator-data.js';
 

@@ -1,6 +1,6 @@
 import { createPublicKey, hash, verify } from 'node:crypto';
-import { Refusal } from '../refusal.js';
-import type { AuthenticationResponse } from '../webauthn-json.js';
+import { Refusal } from '#domain/authenticators/attestation/refusal.js';
+import type { AuthenticationResponse } from './webauthn-json.js';
 import { FLAG } from './authenticator-data.js';
 import type { ClientData } from './client-data.js';
 

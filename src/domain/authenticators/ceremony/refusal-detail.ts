@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal.js';
+import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 
 /** What `fido2-lib` says when one of its checks fails, and what we tell the client. */
 const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/challenge.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
 import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
-import type { RequestOptionsJSON } from '#domain/authenticators/webauthn-json.js';
-import { SingleUseStates } from '#domain/sessions/single-use-states.service.js';
+import type { RequestOptionsJSON } from '#domain/authenticators/ceremony/webauthn-json.js';
+import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { FIDO2_GRANT } from '../engine/configuration.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';

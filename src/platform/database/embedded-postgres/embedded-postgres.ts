@@ -3,12 +3,7 @@ import { resolve } from 'node:path';
 import type { Logger } from '@nestjs/common';
 import { giveCluster, ownAccountFor } from './account.js';
 import { locateBinaries, type Binaries } from './binaries.js';
-import {
-  CLUSTER_DATABASE,
-  CLUSTER_USER,
-  findOrMakeCluster,
-  type Cluster,
-} from './cluster.js';
+import { CLUSTER_DATABASE, CLUSTER_USER, findOrMakeCluster, type Cluster } from './cluster.js';
 import { reclaimDirectory } from './reclaim.js';
 import { makeSocketDirectory } from './socket-directory.js';
 import { Supervisor } from './supervisor.js';

@@ -25,7 +25,7 @@ export class Views {
   /** Makes every `.eta` file of a folder known by its name, without the ending. */
   register(folder: URL): void {
     const path = fileURLToPath(folder);
-    for (const file of readdirSync(path)) {
+    for (const file of readdirSync(path).filter((name) => name.endsWith('.eta'))) {
       const source = readFileSync(join(path, file), 'utf8');
       this.#eta.loadTemplate(`@${basename(file, '.eta')}`, source);
     }

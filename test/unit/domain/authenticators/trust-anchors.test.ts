@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { PINNED_ROOTS, trustAnchorFromPem } from '#domain/authenticators/trust-anchors.js';
+import { PINNED_ROOTS, trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
 import {
   issueAttestationLeaf,
   issueAuthority,

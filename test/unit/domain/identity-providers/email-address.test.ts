@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { domainOfEmail, normalizeEmail, parseEmailAddress } from '#domain/users/email-address.js';
+import { domainOfEmail, normalizeEmail, parseEmailAddress } from '#domain/organizations/email-address.js';
 
 describe('an e-mail address', () => {
   it('is trimmed and ASCII lower-cased', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { organizationDomain } from '#domain/identity-providers/organization-domain.js';
+import { organizationDomain } from '#domain/organizations/organization-domain.js';
 
 describe('the domain that makes an organization', () => {
   it.each([

@@ -1,7 +1,7 @@
 import { verify } from 'node:crypto';
-import { verifyPath } from './attestation/certificate-path.js';
-import { parseCertificate, type ParsedCertificate } from './attestation/certificate.js';
-import { checkLeaf, checkPackedSubject, readAaguid } from './attestation/leaf-certificate.js';
+import { verifyPath } from './certificate-path.js';
+import { parseCertificate, type ParsedCertificate } from './certificate.js';
+import { checkLeaf, checkPackedSubject, readAaguid } from './leaf-certificate.js';
 import { Refusal } from './refusal.js';
 import type { TrustAnchor } from './trust-anchors.js';
 

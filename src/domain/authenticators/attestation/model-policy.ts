@@ -21,7 +21,7 @@ const MODELS = new Map(
 
 /** The table lies as far from here in the sources as in the build. */
 function modelTable(): URL {
-  return new URL('../../../config/authenticator-models.json', import.meta.url);
+  return new URL('../../../../config/authenticator-models.json', import.meta.url);
 }
 
 /**

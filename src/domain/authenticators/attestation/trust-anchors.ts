@@ -1,5 +1,5 @@
 import { hash, X509Certificate } from 'node:crypto';
-import { parseCertificate, type ParsedCertificate } from './attestation/certificate.js';
+import { parseCertificate, type ParsedCertificate } from './certificate.js';
 import { YUBICO_ROOTS } from './pinned-roots.js';
 
 /** A root that attestation paths may end in, parsed once for the life of the process. */

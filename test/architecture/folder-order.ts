@@ -1,0 +1,113 @@
+/**
+ * The folders of each layer, the lowest first. A file imports from its own folder and from folders before its own in this
+ * list; features import no other feature, so that only the folders inside one feature are ordered.
+ */
+export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
+  'src/platform': [
+    'text',
+    'clock',
+    'errors',
+    'gcra',
+    'tls',
+    'config',
+    'crypto',
+    'outbound',
+    'database/statements',
+    'database/embedded-postgres',
+    'database/tenants',
+    'database',
+    'http/contract',
+    'http/request',
+    'http/routing',
+    'http/views',
+    'http/access',
+    'http/errors',
+    'http/body',
+    'http/fallback',
+    'http/edge',
+    'http/server',
+    'http',
+    'rate-limit/buckets',
+    'rate-limit',
+    'telemetry',
+  ],
+  'src/domain': [
+    'audit',
+    'organizations',
+    'scim-tokens',
+    'token-signing',
+    'single-use',
+    'identity-providers',
+    'authenticators/attestation',
+    'authenticators/ceremony',
+    'authenticators',
+    'grants',
+    'ssh-certificates',
+    'sessions',
+    'users',
+    'scim/attributes',
+    'scim',
+    'clean-up',
+  ],
+  'src/features/oidc': [
+    'protocol',
+    'protocol/distinguished-names',
+    'protocol/clients',
+    'request',
+    'storage',
+    'engine/tokens',
+    'engine/errors',
+    'engine/mutual-tls',
+    'engine',
+    'token',
+    'introspection',
+    'device',
+    'authorization',
+    'registration',
+    'discovery',
+    'logout',
+    'applications',
+    '',
+  ],
+};
+
+/** An import that goes against the order of folders, as `file -> target: reason`; undefined when the order allows it. */
+export function againstFolderOrder(from: string, target: string): string | undefined {
+  const layer = Object.keys(FOLDER_ORDER).find(
+    (name) => from.startsWith(`${name}/`) && target.startsWith(`${name}/`),
+  );
+  if (layer === undefined) return undefined;
+  const order = FOLDER_ORDER[layer] ?? [];
+  const [own, other] = [from, target].map((path) => folderBelow(layer, path));
+  if (own === undefined || other === undefined || own === other) return undefined;
+  const [rank, otherRank] = [order.indexOf(own), order.indexOf(other)];
+  if (rank === -1) return `${from} -> ${target}: ${layer}/${own} is not in the list`;
+  return otherRank < rank && otherRank !== -1 ? undefined : `${from} -> ${target}`;
+}
+
+/** The folder of a file, relative to its layer; empty for a file of the layer's own folder. */
+function folderBelow(layer: string, path: string): string {
+  return path.slice(layer.length + 1, Math.max(layer.length + 1, path.lastIndexOf('/')));
+}
+
+/** The circles in a graph of names: each group of two or more names that reach one another (Tarjan's algorithm). */
+export function circlesOf(arrows: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
+  const order = new Map<string, number>();
+  const low = new Map<string, number>();
+  const stack: string[] = [];
+  const circles: string[][] = [];
+  const visit = (name: string): void => {
+    order.set(name, order.size);
+    low.set(name, order.size - 1);
+    stack.push(name);
+    for (const next of arrows.get(name) ?? []) {
+      if (!order.has(next)) visit(next);
+      if (stack.includes(next)) low.set(name, Math.min(low.get(name) ?? 0, low.get(next) ?? 0));
+    }
+    if (low.get(name) !== order.get(name)) return;
+    const circle = stack.splice(stack.indexOf(name));
+    if (circle.length > 1) circles.push(circle);
+  };
+  for (const name of arrows.keys()) if (!order.has(name)) visit(name);
+  return circles;
+}
