@@ -5,7 +5,10 @@ import { DataSource } from 'typeorm';
 import { createApp } from '../dist/create-app.js';
 import { startDemoIdentityProvider } from '../dist/demo/identity-provider.js';
 import { SoftwareKey } from '../dist/demo/software-key.js';
-import { PINNED_ROOTS, trustAnchorFromPem } from '../dist/domain/authenticators/attestation/trust-anchors.js';
+import {
+  PINNED_ROOTS,
+  trustAnchorFromPem,
+} from '../dist/domain/authenticators/attestation/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';

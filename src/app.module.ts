@@ -1,6 +1,9 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import type { Logger } from 'pino';
-import { TRUST_ANCHORS, type TrustAnchor } from '#domain/authenticators/attestation/trust-anchors.js';
+import {
+  TRUST_ANCHORS,
+  type TrustAnchor,
+} from '#domain/authenticators/attestation/trust-anchors.js';
 import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';

@@ -17,11 +17,7 @@ import { CannotListen, listen } from '#platform/http/server/listen.js';
 import { isLoopbackHost } from '#platform/text/loopback.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { stopServers } from '#platform/http/server/stop-servers.js';
-import {
-  readTlsMaterial,
-  type TlsMaterial,
-  type TlsSource,
-} from '#platform/tls/tls-material.js';
+import { readTlsMaterial, type TlsMaterial, type TlsSource } from '#platform/tls/tls-material.js';
 import type { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
 import { startUpLine, type StartUpFacts } from './start-up-line.js';
 

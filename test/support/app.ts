@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { PINNED_ROOTS, trustAnchorFromPem } from '../../src/domain/authenticators/attestation/trust-anchors.js';
+import {
+  PINNED_ROOTS,
+  trustAnchorFromPem,
+} from '../../src/domain/authenticators/attestation/trust-anchors.js';
 import { createApp, type Application } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key.js';

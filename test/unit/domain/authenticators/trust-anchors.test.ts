@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { PINNED_ROOTS, trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
+import {
+  PINNED_ROOTS,
+  trustAnchorFromPem,
+} from '#domain/authenticators/attestation/trust-anchors.js';
 import {
   issueAttestationLeaf,
   issueAuthority,

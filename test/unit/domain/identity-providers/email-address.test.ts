@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { domainOfEmail, normalizeEmail, parseEmailAddress } from '#domain/organizations/email-address.js';
+import {
+  domainOfEmail,
+  normalizeEmail,
+  parseEmailAddress,
+} from '#domain/organizations/email-address.js';
 
 describe('an e-mail address', () => {
   it('is trimmed and ASCII lower-cased', () => {

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { metadataOf, registrationOf } from '../../../../src/features/oidc/applications/registration-metadata.js';
+import {
+  metadataOf,
+  registrationOf,
+} from '../../../../src/features/oidc/applications/registration-metadata.js';
 import { problemOf } from '../../../../src/features/oidc/applications/registration-rules.js';
 import { completed, type Wanted } from '../../../../src/features/oidc/applications/registration.js';
 

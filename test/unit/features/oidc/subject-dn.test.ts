@@ -21,7 +21,10 @@ import {
   Time,
 } from 'pkijs';
 import { describe, expect, it } from 'vitest';
-import { compareSubjectDn, parseDn } from '../../../../src/features/oidc/protocol/distinguished-names/subject-dn.js';
+import {
+  compareSubjectDn,
+  parseDn,
+} from '../../../../src/features/oidc/protocol/distinguished-names/subject-dn.js';
 
 const OID = {
   C: '2.5.4.6',
