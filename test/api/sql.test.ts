@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPool } from '#platform/database/connection.js';
 import { sqlStateOf, violatedConstraint } from '#platform/database/statements/faults.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { RecordingLog } from '../support/recording-log.js';
 
@@ -45,6 +45,17 @@ describe('the sql tag', () => {
     const hostile = `'); DROP TABLE codes; --`;
     const [row] = await sql<{ text: string }>(dataSource.manager)`SELECT ${hostile}::text AS text`;
     expect(row?.text).toBe(hostile);
+  });
+
+  it('binds the values of fragments where they stand, also of one within another', async () => {
+    const inner = fragment`${'c'}::text || ${'); DROP TABLE codes; --'}`;
+    const outer = fragment`${'b'}::text || ${inner}`;
+    for (const first of ['a', 'x']) {
+      const [row] = await sql<{ text: string }>(
+        dataSource.manager,
+      )`SELECT ${first}::text || ${outer} || ${'d'} AS text`;
+      expect(row?.text).toBe(`${first}bc); DROP TABLE codes; --d`);
+    }
   });
 
   it('has exactly one winner when 20 redeem the same code at once', async () => {

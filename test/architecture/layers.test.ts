@@ -139,7 +139,9 @@ describe('layers', () => {
   });
 
   it('only repositories and platform/database write SQL', () => {
-    const writers = files.filter(({ text }) => /\bsql(?:<[^`]*>)?\(\w+(?:\.\w+)*\)`/.test(text));
+    const writers = files.filter(({ text }) =>
+      /\b(?:sql(?:<[^`]*>)?\(\w+(?:\.\w+)*\)|fragment)`/.test(text),
+    );
     expect(writers.length).toBeGreaterThan(5);
     const elsewhere = writers.filter(
       ({ path }) => !path.endsWith('.repository.ts') && !path.startsWith('src/platform/database/'),

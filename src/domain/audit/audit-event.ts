@@ -1,5 +1,8 @@
 import type { AuditOrigin } from './audit-origin.js';
 
+/** The classes of audit events: each has its own retention. */
+export type AuditClass = 'auth' | 'oauth' | 'admin';
+
 /** Every type of audit event and its class, which decides how long it is kept. Extend it; never rename. */
 export const AUDIT_CLASS = {
   login_success: 'auth',
@@ -35,7 +38,7 @@ export const AUDIT_CLASS = {
   org_updated: 'admin',
   scim_token_created: 'admin',
   scim_token_revoked: 'admin',
-} as const satisfies Record<string, 'auth' | 'oauth' | 'admin'>;
+} as const satisfies Record<string, AuditClass>;
 
 /** The closed union of audit event types. */
 export type AuditType = keyof typeof AUDIT_CLASS;

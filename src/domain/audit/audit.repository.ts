@@ -1,27 +1,94 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/crypto/random.js';
-import { sql } from '#platform/database/statements/sql.js';
-import { AUDIT_CLASS, type AuditEvent } from './audit-event.js';
+import { fragment, sql, SqlFragment } from '#platform/database/statements/sql.js';
+import {
+  AUDIT_CLASS,
+  AUDIT_TYPES,
+  type AuditClass,
+  type AuditEvent,
+  type AuditType,
+} from './audit-event.js';
+import type { AuditOrigin } from './audit-origin.js';
+
+/** A row of the audit log, as a statement writes it: each column is a value, or an SQL expression over the source of the rows. */
+export interface AuditRecord {
+  /** A new id by default, which suits one row alone. */
+  readonly id?: SqlFragment;
+  readonly type: AuditType | SqlFragment;
+  readonly actorId?: string | null | SqlFragment;
+  readonly subjectId?: string | null | SqlFragment;
+  readonly orgId?: string | null | SqlFragment;
+  /** As an expression: the three columns of request id, IP address and user agent. */
+  readonly origin: AuditOrigin | SqlFragment;
+  readonly details?: object | SqlFragment;
+  /** Names that the statement has read already. A trigger looks up the names that are missing, row by row. */
+  readonly actorEmail?: SqlFragment;
+  readonly subjectEmail?: SqlFragment;
+  readonly clientName?: SqlFragment;
+}
+
+/**
+ * Writes the `INSERT` of audit rows, for use as a statement or in a `WITH`. It is the only `INSERT` of the audit log in the product,
+ * and it knows the class of each type.
+ *
+ *     WITH changed AS (UPDATE … RETURNING id), audited AS (${recordAudit({ … }, fragment`FROM changed`)}) SELECT id FROM changed
+ *
+ * @param source the `FROM … WHERE …` whose rows are recorded; one row by default
+ */
+export function recordAudit(record: AuditRecord, source: SqlFragment = fragment``): SqlFragment {
+  const { id = newUuid(), type, actorId, subjectId, orgId, origin, details = {} } = record;
+  const { actorEmail = NO_NAME, subjectEmail = NO_NAME, clientName = NO_NAME } = record;
+  return fragment`
+    INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details,
+                              actor_email, subject_email, client_name)
+    SELECT ${id}::uuid, ${type}::text, ${classOf(type)}::text, ${actorId ?? null}::uuid, ${subjectId ?? null}::uuid,
+           ${orgId ?? null}::uuid, ${originColumns(origin)}, ${detailsColumn(details)},
+           ${actorEmail}, ${subjectEmail}, ${clientName}
+    ${source}`;
+}
+
+const NO_NAME = fragment`NULL::text`;
+
+/** The class of a type that only the statement knows, as an SQL expression of the types of each class. */
+function classOf(type: AuditType | SqlFragment): string | SqlFragment {
+  if (!(type instanceof SqlFragment)) return AUDIT_CLASS[type];
+  const of = (name: AuditClass) => fragment`WHEN ${type} = ANY (${typesOf(name)})`;
+  return fragment`CASE ${of('auth')} THEN 'auth' ${of('oauth')} THEN 'oauth' ${of('admin')} THEN 'admin' END`;
+}
+
+/** Constants of the product, written into the text of the statement: PostgreSQL then computes with them when it plans. */
+function typesOf(name: AuditClass): SqlFragment {
+  const types = AUDIT_TYPES.filter((type) => AUDIT_CLASS[type] === name);
+  return new SqlFragment([`'{${types.join(',')}}'::text[]`], []);
+}
+
+function originColumns(origin: AuditOrigin | SqlFragment): SqlFragment {
+  if (origin instanceof SqlFragment) return origin;
+  return fragment`${origin.requestId}::text, ${origin.ip ?? null}::inet, ${origin.userAgent ?? null}::text`;
+}
+
+function detailsColumn(details: object | SqlFragment): SqlFragment {
+  return details instanceof SqlFragment ? details : fragment`${JSON.stringify(details)}::jsonb`;
+}
 
 /** The audit log: written in the transaction of the change it records. */
 @Injectable()
 export class AuditLog {
-  /** @param atMostEvery seconds in which one event of this type about one subject is enough; every one counts unless told */
+  /** @param atMostEvery seconds in which one event of this type about one subject is enough; by default every event is recorded */
   async record(
     tx: EntityManager,
     event: AuditEvent,
     { atMostEvery }: { readonly atMostEvery?: number } = {},
   ): Promise<void> {
-    const { type, actorId, subjectId, orgId, origin, details = {} } = event;
     const seconds = atMostEvery ?? null;
-    await sql(tx)`
-      INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details)
-      SELECT ${newUuid()}, ${type}, ${AUDIT_CLASS[type]}, ${actorId}, ${subjectId}, ${orgId}, ${origin.requestId},
-             ${origin.ip ?? null}, ${origin.userAgent ?? null}, ${JSON.stringify(details)}
-      WHERE ${seconds}::int IS NULL
-        OR NOT EXISTS (SELECT FROM audit_events e
-                       WHERE e.subject_id = ${subjectId}::uuid AND e.type = ${type}::text
-                         AND e.created_at > clock_timestamp() - make_interval(secs => ${seconds}::int))`;
+    await sql(tx)`${recordAudit(
+      event,
+      fragment`
+        WHERE ${seconds}::int IS NULL
+          OR NOT EXISTS (SELECT FROM audit_events e
+                         WHERE e.subject_id = ${event.subjectId}::uuid AND e.type = ${event.type}::text
+                           AND e.created_at > clock_timestamp() - make_interval(secs => ${seconds}::int))`,
+    )}`;
   }
 }

@@ -35,7 +35,44 @@ let generation = 0;
 export function sql<Row extends object>(
   tx: EntityManager,
 ): (strings: TemplateStringsArray, ...values: unknown[]) => Promise<Row[]> {
-  return (strings, ...values) => runWithin<Row>(tx, assemble(strings), values);
+  return (strings, ...values) =>
+    values.some((value) => value instanceof SqlFragment)
+      ? runFragment<Row>(tx, new SqlFragment(strings, values))
+      : runWithin<Row>(tx, assemble(strings), values);
+}
+
+/** A part of a statement that several statements have in common, with the values that it binds. */
+export class SqlFragment {
+  constructor(
+    readonly strings: readonly string[],
+    readonly values: readonly unknown[],
+  ) {}
+}
+
+/**
+ * Writes a part of a statement, which {@link sql} and other fragments take in the place of a value. Every other interpolated
+ * value becomes a bind parameter:
+ *
+ *     const lock = mayWait ? fragment`FOR SHARE` : fragment`FOR SHARE SKIP LOCKED`;
+ *     await sql(tx)`SELECT id FROM users WHERE id = ${id} ${lock}`;
+ */
+export function fragment(strings: TemplateStringsArray, ...values: unknown[]): SqlFragment {
+  return new SqlFragment(strings, values);
+}
+
+function runFragment<Row extends object>(tx: EntityManager, whole: SqlFragment): Promise<Row[]> {
+  const values: unknown[] = [];
+  return fixedSql<Row>(tx, flatten(whole, values), values);
+}
+
+/** Returns the text of a fragment; its values are appended to the given ones and numbered by their place there. */
+function flatten({ strings, values }: SqlFragment, bound: unknown[]): string {
+  let text = strings[0] ?? '';
+  for (const [index, value] of values.entries()) {
+    text += value instanceof SqlFragment ? flatten(value, bound) : `$${bound.push(value)}`;
+    text += strings[index + 1] ?? '';
+  }
+  return text;
 }
 
 /** Statements put together from constants, by their text. */
