@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsRepository } from '../../src/domain/grants/artifacts.repository.js';
 import { ClientsRepository } from '../../src/domain/grants/clients.repository.js';
 import { IssuedTokensRepository } from '../../src/domain/grants/issued-tokens.repository.js';
-import { GatheredStatements } from '../../src/domain/grants/gathered-statements.service.js';
+import { GatheredStatements } from '../../src/domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
 import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
 import { Applications } from '../../src/features/oidc/applications/applications.service.js';

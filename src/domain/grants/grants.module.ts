@@ -6,7 +6,7 @@ import { ClientSecretsRepository } from './client-secrets.repository.js';
 import { ClientsRepository } from './clients.repository.js';
 import { ConsentsRepository } from './consents.repository.js';
 import { DeviceCodesRepository } from './device-codes.repository.js';
-import { GatheredStatements } from './gathered-statements.service.js';
+import { GatheredStatements } from './batched-queries.service.js';
 import { GrantsRepository } from './grants.repository.js';
 import { ReplaysRepository } from './replays.repository.js';
 import { SelfRegistrationsRepository } from './self-registrations.repository.js';

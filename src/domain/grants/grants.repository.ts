@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
-import type { GrantHolder } from './grant-holder.js';
+import type { GrantHolder } from './resource-owner.js';
 import {
   holder,
   liveGrant,

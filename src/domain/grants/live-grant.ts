@@ -1,4 +1,4 @@
-import type { GrantHolder } from './grant-holder.js';
+import type { GrantHolder } from './resource-owner.js';
 
 /** A grant whose holder may still be issued something. */
 export interface LiveGrant {

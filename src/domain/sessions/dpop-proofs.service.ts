@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
+import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';

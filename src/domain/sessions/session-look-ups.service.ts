@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import { Gather } from '#platform/database/statements/gather.js';
+import { Gather } from '#platform/database/statements/query-batcher.js';
 import type { LiveSession } from './session.js';
 import { SessionsRepository } from './sessions.repository.js';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
-import { Gather } from '#platform/database/statements/gather.js';
+import { Gather } from '#platform/database/statements/query-batcher.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { encodeKeyRevocationList } from './key-revocation-list.js';
 import {

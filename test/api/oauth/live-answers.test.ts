@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GatheredStatements } from '../../../src/domain/grants/gathered-statements.service.js';
+import { GatheredStatements } from '../../../src/domain/grants/batched-queries.service.js';
 import { Deprovision } from '../../../src/domain/users/deprovision.service.js';
 import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';

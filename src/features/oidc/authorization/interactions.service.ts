@@ -4,7 +4,7 @@ import { decodeJwt } from 'jose';
 import type { Provider } from 'oidc-provider';
 import { DataSource } from 'typeorm';
 import { ConsentsRepository } from '#domain/grants/consents.repository.js';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import type { WaitingApplication } from '#domain/grants/pending-logins.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { readCookie } from '#platform/http/request/cookies.js';

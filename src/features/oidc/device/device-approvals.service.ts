@@ -5,7 +5,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { artifactId } from '#domain/grants/artifact.js';
 import { DeviceCodesRepository } from '#domain/grants/device-codes.repository.js';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH, assertTouchedWithin } from '#domain/sessions/recent-touch.js';

@@ -1,5 +1,5 @@
 import type { Client } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { resourceServerOf } from '../protocol/resource-servers.js';
 import { grantedScopes, scopeWords } from '../protocol/scopes.js';

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Client } from 'oidc-provider';
 import { EntityManager } from 'typeorm';
 import { DeviceCodesRepository, MOST_WRONG_TRIES } from '#domain/grants/device-codes.repository.js';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { errors, type Account, type KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
 import { Holders } from '../request/resource-owners.service.js';
 

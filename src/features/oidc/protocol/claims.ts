@@ -1,5 +1,5 @@
 import type { AccountClaims } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 
 /** Which claims each scope stands for (OpenID Connect Core §5.4). */
 export const CLAIMS_OF_SCOPES = {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Grant, Provider } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 
 const SEPARATOR = '.';
 

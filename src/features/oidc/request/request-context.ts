@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import type { KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 
 /** What a request was found to be about, for the hooks of the library that cannot ask by themselves. */

@@ -3,7 +3,7 @@ import { EntityManager } from 'typeorm';
 import { Provider, errors, type Adapter, type AdapterPayload } from 'oidc-provider';
 import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/artifact.js';
 import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
-import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
+import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { newUuid } from '#platform/crypto/random.js';
 import { sqlStateOf } from '#platform/database/statements/faults.js';

@@ -5,7 +5,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { ClientSecretsRepository } from '#domain/grants/client-secrets.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
-import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
+import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import type { Client, Grant, KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { newGrant } from '../protocol/grant-id.js';

@@ -5,7 +5,7 @@ import {
   resolveRequestedResources,
   validateClientScope,
 } from 'oidc-provider/lib/helpers/grants.js';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { accountClaims } from '../protocol/claims.js';
 import { FIDO2_GRANT } from '../engine/configuration.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { errors, type Client, type TokenEndpointGrantContext } from 'oidc-provider';
 import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';

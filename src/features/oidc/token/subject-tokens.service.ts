@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { errors, type AccessToken, type TokenEndpointGrantContext } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { AccessTokenJwts, isStructured } from '../engine/tokens/access-token-jwts.service.js';
 import { asksForConsent } from '../storage/grant-loader.service.js';
 import { Holders } from '../request/resource-owners.service.js';

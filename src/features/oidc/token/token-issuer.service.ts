@@ -7,7 +7,7 @@ import {
   checkMtlsCert,
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { newGrant } from '../protocol/grant-id.js';
 import { accessTokenLifetime } from '../engine/tokens/lifetimes.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';

@@ -1,5 +1,5 @@
 import type { Client, KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/grant-holder.js';
+import type { GrantHolder } from '#domain/grants/resource-owner.js';
 import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import type { OwnMetadata } from '../../protocol/client-metadata.js';
 import { exchangeOf } from '../../request/request-context.js';

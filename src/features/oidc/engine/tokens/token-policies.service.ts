@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Client, Provider } from 'oidc-provider';
-import { GatheredStatements } from '#domain/grants/gathered-statements.service.js';
+import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
 import type { OwnMetadata } from '../../protocol/client-metadata.js';
 
 type Token =

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Gather } from '../../../../src/platform/database/statements/gather.js';
+import { Gather } from '../../../../src/platform/database/statements/query-batcher.js';
 
 /** A database whose statements end when they are told to. */
 class SlowDatabase {

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import { Gather } from '#platform/database/statements/gather.js';
+import { Gather } from '#platform/database/statements/query-batcher.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
 import { ClientsRepository, type LiveClient } from './clients.repository.js';
-import type { GrantHolder } from './grant-holder.js';
+import type { GrantHolder } from './resource-owner.js';
 import { GrantsRepository, type ChildGrantRow, type GrantRow } from './grants.repository.js';
 import { IssuedTokensRepository, type Issue, type TokenAudit } from './issued-tokens.repository.js';
 import type { LiveGrant } from './live-grant.js';
