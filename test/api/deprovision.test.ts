@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsRepository } from '../../src/domain/grants/artifacts.repository.js';
 import { ClientsRepository } from '../../src/domain/grants/clients.repository.js';
 import { IssuedTokensRepository } from '../../src/domain/grants/issued-tokens.repository.js';
-import { GatheredStatements } from '../../src/domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '../../src/domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
 import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
 import { Applications } from '../../src/features/oidc/applications/applications.service.js';
@@ -163,7 +163,7 @@ describe('de-provisioning', () => {
       const removed = clients.remove(app.dataSource.manager, clientId);
       await untilWaiting(app.dataSource, 1);
       const about = { clientId, userId: person.id, payload: {}, expiresIn: 60 };
-      const statements = app.nest.get(GatheredStatements, { strict: false });
+      const statements = app.nest.get(BatchedQueries, { strict: false });
       const written =
         what === 'grant'
           ? statements.writeGrant({ ...about, id: randomBytes(32), sessionId: session.id })
@@ -463,7 +463,7 @@ describe('de-provisioning', () => {
   ])(
     '%s somebody for whom 12 clients are issued tokens %s leaves no grant and no token',
     async (_name, how, act) => {
-      const shared = app.nest.get(GatheredStatements, { strict: false });
+      const shared = app.nest.get(BatchedQueries, { strict: false });
       const grants = app.nest.get(GrantsRepository, { strict: false });
       const tokens = app.nest.get(IssuedTokensRepository, { strict: false });
       const { manager } = app.dataSource;

@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { doneOf, inOrder, sql } from '#platform/database/statements/sql.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import type { TokenAudit } from './issued-tokens.repository.js';
-import { liveGrant, type GrantOfHolder } from './live-grant.js';
+import { liveGrant, type OwnedGrantRow } from './live-grant.js';
 
 /** Which row: the library's model, and the hash of its id. */
 export interface ArtifactKey {
@@ -11,7 +11,7 @@ export interface ArtifactKey {
   readonly id: Buffer;
 }
 
-interface Row extends Partial<GrantOfHolder> {
+interface Row extends Partial<OwnedGrantRow> {
   n: number;
   artifact: Record<string, unknown>;
   consumed: number | null;
@@ -182,7 +182,7 @@ function stored({ artifact, consumed, consumed_ago: consumedAgo, ...grant }: Row
   };
 }
 
-function isOfHolder(grant: Partial<GrantOfHolder>): grant is GrantOfHolder {
+function isOfHolder(grant: Partial<OwnedGrantRow>): grant is OwnedGrantRow {
   return grant.session_id !== null;
 }
 

@@ -6,7 +6,7 @@ import { ClientSecretsRepository } from './client-secrets.repository.js';
 import { ClientsRepository } from './clients.repository.js';
 import { ConsentsRepository } from './consents.repository.js';
 import { DeviceCodesRepository } from './device-codes.repository.js';
-import { GatheredStatements } from './batched-queries.service.js';
+import { BatchedQueries } from './batched-queries.service.js';
 import { GrantsRepository } from './grants.repository.js';
 import { ReplaysRepository } from './replays.repository.js';
 import { SelfRegistrationsRepository } from './self-registrations.repository.js';
@@ -27,7 +27,7 @@ import { SelfRegistrationsRepository } from './self-registrations.repository.js'
     ClientsRepository,
     ConsentsRepository,
     DeviceCodesRepository,
-    GatheredStatements,
+    BatchedQueries,
     GrantsRepository,
     ReplaysRepository,
     SelfRegistrationsRepository,
@@ -40,7 +40,7 @@ import { SelfRegistrationsRepository } from './self-registrations.repository.js'
     ClientsRepository,
     ConsentsRepository,
     DeviceCodesRepository,
-    GatheredStatements,
+    BatchedQueries,
     GrantsRepository,
     SelfRegistrationsRepository,
   ],

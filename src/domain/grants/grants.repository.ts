@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
-import type { GrantHolder } from './resource-owner.js';
+import type { ResourceOwner } from './resource-owner.js';
 import {
-  holder,
+  resourceOwner,
   liveGrant,
-  type GrantOfHolder,
-  type HolderRow,
+  type OwnedGrantRow,
+  type ResourceOwnerRow,
   type LiveGrant,
 } from './live-grant.js';
 
@@ -136,7 +136,7 @@ export class GrantsRepository {
 
   /** The grants of some ids, in their order, with who is behind each, if they may still be issued anything. */
   async find(tx: EntityManager, ids: readonly Buffer[]): Promise<(LiveGrant | undefined)[]> {
-    const rows = await sql<GrantOfHolder & { n: number }>(tx)`
+    const rows = await sql<OwnedGrantRow & { n: number }>(tx)`
       SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
              h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
       FROM unnest(${ids}::bytea[]) WITH ORDINALITY AS k (id, n)
@@ -202,42 +202,45 @@ export class GrantsRepository {
   }
 
   /** Who is behind a session, if they may be issued anything. */
-  async holderOfSession(tx: EntityManager, sessionId: string): Promise<GrantHolder | undefined> {
-    const [row] = await sql<HolderRow>(tx)`
+  async resourceOwnerOfSession(
+    tx: EntityManager,
+    sessionId: string,
+  ): Promise<ResourceOwner | undefined> {
+    const [row] = await sql<ResourceOwnerRow>(tx)`
       SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
              h.auth_time, h.amr, h.acr, h.expires_at
       FROM oauth_holders h WHERE h.session_id = ${sessionId}`;
-    return row && holder(row);
+    return row && resourceOwner(row);
   }
 
   /**
    * Who is behind the sessions of some browsers, by the hashes of their own tokens, in that order: hardware-verified or
    * synthetic, never one that is signed in upstream alone, and never one of svc-cli.
    */
-  async holdersOfBrowsers(
+  async resourceOwnersOfBrowsers(
     tx: EntityManager,
     tokenHashes: readonly Buffer[],
-  ): Promise<(GrantHolder | undefined)[]> {
-    const rows = await sql<HolderRow & { n: number }>(tx)`
+  ): Promise<(ResourceOwner | undefined)[]> {
+    const rows = await sql<ResourceOwnerRow & { n: number }>(tx)`
       SELECT k.n::int, h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id,
              h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
       FROM unnest(${tokenHashes}::bytea[]) WITH ORDINALITY AS k (token_hash, n)
       JOIN oauth_holders h ON h.token_hash = k.token_hash
       WHERE h.session_client IS NULL`;
-    return inOrder(tokenHashes.length, rows, holder);
+    return inOrder(tokenHashes.length, rows, resourceOwner);
   }
 
   /**
    * The same, as it is once the row of the account is locked FOR SHARE: what is issued to them in this transaction comes
    * before their de-provisioning, which takes the row first, or not at all.
    */
-  async lockHolderOfBrowser(
+  async lockResourceOwnerOfBrowser(
     tx: EntityManager,
     userId: string,
     tokenHash: Buffer,
-  ): Promise<GrantHolder | undefined> {
+  ): Promise<ResourceOwner | undefined> {
     await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR SHARE`;
-    const [found] = await this.holdersOfBrowsers(tx, [tokenHash]);
+    const [found] = await this.resourceOwnersOfBrowsers(tx, [tokenHash]);
     return found;
   }
 }

@@ -1,15 +1,15 @@
-import type { GrantHolder } from './resource-owner.js';
+import type { ResourceOwner } from './resource-owner.js';
 
 /** A grant whose holder may still be issued something. */
 export interface LiveGrant {
   readonly payload: Record<string, unknown>;
-  readonly holder: GrantHolder;
+  readonly resourceOwner: ResourceOwner;
   /** That the grant itself is over, if not the session that it hangs on. */
   readonly isOver: boolean;
 }
 
 /** A row of `oauth_holders`. */
-export interface HolderRow {
+export interface ResourceOwnerRow {
   user_id: string;
   org_id: string | null;
   email: string | null;
@@ -26,18 +26,18 @@ export interface HolderRow {
 }
 
 /** A grant joined with who is behind it. */
-export interface GrantOfHolder extends HolderRow {
+export interface OwnedGrantRow extends ResourceOwnerRow {
   payload: Record<string, unknown>;
   is_over: boolean;
 }
 
 /** A grant as it is read. */
-export function liveGrant(row: GrantOfHolder): LiveGrant {
-  return { payload: row.payload, holder: holder(row), isOver: row.is_over };
+export function liveGrant(row: OwnedGrantRow): LiveGrant {
+  return { payload: row.payload, resourceOwner: resourceOwner(row), isOver: row.is_over };
 }
 
 /** Somebody as they are read. */
-export function holder(row: HolderRow): GrantHolder {
+export function resourceOwner(row: ResourceOwnerRow): ResourceOwner {
   return {
     userId: row.user_id,
     orgId: row.org_id,

@@ -1,5 +1,5 @@
 /** The person behind a grant, and what their session proved: what tokens say of them. */
-export interface GrantHolder {
+export interface ResourceOwner {
   readonly userId: string;
   readonly orgId: string | null;
   readonly email: string | null;

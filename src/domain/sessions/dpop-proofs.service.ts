@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
@@ -12,7 +12,7 @@ export class DpopProofs {
 
   constructor(
     @Inject(CONFIG) config: Config,
-    private readonly statements: GatheredStatements,
+    private readonly statements: BatchedQueries,
   ) {
     const { baseUrl, tls, mtls } = config.http;
     this.#origins = tls ? [baseUrl, portOf(baseUrl, mtls.port)] : [baseUrl];

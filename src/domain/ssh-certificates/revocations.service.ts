@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
-import { Gather } from '#platform/database/statements/query-batcher.js';
+import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { encodeKeyRevocationList } from './key-revocation-list.js';
 import {
@@ -25,7 +25,7 @@ const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 @Injectable()
 export class Revocations {
   /** Whoever waits while lists are read shares the next one. */
-  readonly #lists = new Gather<undefined, PublishedRevocations>(async (asked) => {
+  readonly #lists = new QueryBatcher<undefined, PublishedRevocations>(async (asked) => {
     const list = await this.#read();
     return asked.map(() => list);
   });
@@ -44,7 +44,7 @@ export class Revocations {
    * first; those who ask meanwhile wait and look again, so that nothing earlier ever comes under a later number.
    */
   list(): Promise<PublishedRevocations> {
-    return this.#lists.ask(undefined);
+    return this.#lists.load(undefined);
   }
 
   /** Writes a list for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl); the same list is the same bytes. */

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GatheredStatements } from '../../../src/domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
@@ -12,12 +12,12 @@ const ORIGIN = { requestId: 'r', ip: '192.0.2.7', userAgent: 'test' };
 
 describe('statements that requests share', () => {
   let app: TestApp;
-  let statements: GatheredStatements;
+  let statements: BatchedQueries;
   /** A client of each owner. */
   let clients: string[];
   beforeAll(async () => {
     app = await startTestApp();
-    statements = app.nest.get(GatheredStatements, { strict: false });
+    statements = app.nest.get(BatchedQueries, { strict: false });
     clients = [];
     for (const owner of OWNERS) {
       await app.enrolled(owner);
@@ -171,7 +171,7 @@ describe('statements that requests share', () => {
       expect(found).toMatchObject(
         [ada, bob, ada].map(({ id }, n) => ({
           payload: { n },
-          grant: { payload: { userId: id }, isOver: false, holder: { userId: id } },
+          grant: { payload: { userId: id }, isOver: false, resourceOwner: { userId: id } },
         })),
       );
       const issued = await Promise.all(

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { GatheredStatements } from '../../../src/domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
 import { Deprovision } from '../../../src/domain/users/deprovision.service.js';
 import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
@@ -92,7 +92,7 @@ describe('what is said of a token is said anew each time', () => {
 
   it('a code whose grant is ended once it is consumed is refused, and no fault of ours', async () => {
     const fields = await newCode();
-    const statements = app.nest.get(GatheredStatements, { strict: false });
+    const statements = app.nest.get(BatchedQueries, { strict: false });
     const consume = statements.consume.bind(statements);
     const [consumed, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     vi.spyOn(statements, 'consume').mockImplementationOnce(async (key) => {

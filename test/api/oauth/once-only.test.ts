@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GatheredStatements } from '../../../src/domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
@@ -164,7 +164,7 @@ describe('what may be used once, used 20 times at once', () => {
   });
 
   it('an id is spent once, whatever is joined to what, and again when it is forgotten', async () => {
-    const replays = app.nest.get(GatheredStatements, { strict: false });
+    const replays = app.nest.get(BatchedQueries, { strict: false });
     const soon = new Date(Date.now() + 60_000);
     const won = await Promise.all(Array.from({ length: 20 }, () => replays.spend('ab', 'c', soon)));
     expect(won.filter(Boolean)).toHaveLength(1);

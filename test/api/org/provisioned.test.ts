@@ -173,12 +173,14 @@ describe('somebody whose e-mail is in a domain that their organization does not 
     expect(certificate.status).toBe(403);
     const grants = app.nest.get(GrantsRepository, { strict: false });
     const { manager } = app.dataSource;
-    expect(await grants.holderOfSession(manager, session.id)).toBeUndefined();
+    expect(await grants.resourceOwnerOfSession(manager, session.id)).toBeUndefined();
     await rows(
       app.dataSource,
       `INSERT INTO organization_domains (org_id, domain, verified_at) VALUES ($1, 'unproven.example', now())`,
       [person.orgId],
     );
-    expect(await grants.holderOfSession(manager, session.id)).toMatchObject({ userId: person.id });
+    expect(await grants.resourceOwnerOfSession(manager, session.id)).toMatchObject({
+      userId: person.id,
+    });
   });
 });

@@ -4,7 +4,7 @@ import { decodeJwt } from 'jose';
 import type { Provider } from 'oidc-provider';
 import { DataSource } from 'typeorm';
 import { ConsentsRepository } from '#domain/grants/consents.repository.js';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { WaitingApplication } from '#domain/grants/pending-logins.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { readCookie } from '#platform/http/request/cookies.js';
@@ -141,7 +141,7 @@ export class Interactions {
   }
 
   /** The library's session may still be another person's, who has logged out since: it refuses to change hands. */
-  async #switchAccount(request: Request, holder: GrantHolder): Promise<void> {
+  async #switchAccount(request: Request, holder: ResourceOwner): Promise<void> {
     const id = readCookie(request, this.oidc.provider.cookieName('session'));
     const session = await this.oidc.provider.Session.find(id ?? '');
     if (!session || session.accountId === undefined || session.accountId === holder.userId) return;
@@ -158,7 +158,7 @@ export class Interactions {
     return `/login?${query.toString()}`;
   }
 
-  async #consentPage(interaction: Interaction, holder: GrantHolder): Promise<ConsentPage> {
+  async #consentPage(interaction: Interaction, holder: ResourceOwner): Promise<ConsentPage> {
     const { params } = interaction;
     const client = await this.#application(interaction);
     if (!client) throw signInOver();
@@ -178,7 +178,7 @@ export class Interactions {
 }
 
 /** Whether the session is what the prompt asks for: where a login is demanded, an assertion since then. */
-function isLoggedInFor({ prompt, iat }: Interaction, holder: GrantHolder): boolean {
+function isLoggedInFor({ prompt, iat }: Interaction, holder: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;
   const isFirst = prompt.reasons.length === 1 && prompt.reasons[0] === 'no_session';
   return isFirst || epochSeconds(holder.authTime) >= (iat ?? Infinity);
@@ -188,7 +188,7 @@ function isLoggedInFor({ prompt, iat }: Interaction, holder: GrantHolder): boole
  * Why the request cannot be answered with this person and what their key proves, after they logged in for it: another would
  * have to log in (OpenID Connect Core §3.1.2.2, §5.5.1), or with something else (§5.5.1.1).
  */
-function refusalOf({ prompt, params }: Interaction, holder: GrantHolder): Interaction['result'] {
+function refusalOf({ prompt, params }: Interaction, holder: ResourceOwner): Interaction['result'] {
   const hint = params['id_token_hint'];
   const { sub, acr } = prompt.details as { sub?: { value?: string }; acr?: AcrRequest };
   const others = [typeof hint === 'string' ? decodeJwt(hint).sub : undefined, sub?.value];
@@ -212,7 +212,7 @@ function scopesOfClaims(claims: string | undefined): string[] {
     .map(([scope]) => scope);
 }
 
-function resultOf(holder: GrantHolder) {
+function resultOf(holder: ResourceOwner) {
   const { loginTs, ...login } = loginOf(holder);
   return { ...login, ts: loginTs };
 }

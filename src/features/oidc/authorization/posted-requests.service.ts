@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { artifactId } from '#domain/grants/artifact.js';
 import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
-import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 
 /** The model under which a kept request is stored, beside those of the library. */
 const MODEL = 'PostedRequest';
@@ -22,7 +22,7 @@ export class PostedRequests {
   constructor(
     private readonly dataSource: DataSource,
     private readonly artifacts: ArtifactsRepository,
-    private readonly statements: GatheredStatements,
+    private readonly statements: BatchedQueries,
   ) {}
 
   /**

@@ -5,7 +5,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { artifactId } from '#domain/grants/artifact.js';
 import { DeviceCodesRepository } from '#domain/grants/device-codes.repository.js';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH, assertTouchedWithin } from '#domain/sessions/recent-touch.js';
@@ -49,7 +49,7 @@ export class DeviceApprovals {
     const request = await this.#find(known.holder, typed);
     await this.dataSource.transaction(async (tx) => {
       const { userId } = known.holder;
-      const holder = await this.grants.lockHolderOfBrowser(tx, userId, known.tokenHash);
+      const holder = await this.grants.lockResourceOwnerOfBrowser(tx, userId, known.tokenHash);
       if (!holder) throw ended();
       const { hardwareVerified, authTime } = holder;
       if (hardwareVerified) assertTouchedWithin(RECENT_TOUCH.own, authTime, { scheme: 'Bearer' });
@@ -87,21 +87,23 @@ export class DeviceApprovals {
     return this.codes.refuse(this.dataSource.manager, normalizeUserCode(typed));
   }
 
-  async #holder(token: string | undefined): Promise<{ holder: GrantHolder; tokenHash: Buffer }> {
+  async #holder(token: string | undefined): Promise<{ holder: ResourceOwner; tokenHash: Buffer }> {
     const tokenHash = hashOpaqueToken(token ?? '');
-    const [holder] = await this.grants.holdersOfBrowsers(this.dataSource.manager, [tokenHash]);
+    const [holder] = await this.grants.resourceOwnersOfBrowsers(this.dataSource.manager, [
+      tokenHash,
+    ]);
     if (!holder) throw ended();
     return { holder, tokenHash };
   }
 
-  async #find(holder: GrantHolder, typed: string): Promise<DeviceRequest> {
+  async #find(holder: ResourceOwner, typed: string): Promise<DeviceRequest> {
     const request = await this.requests.find(holder, typed);
     if (!request) throw new DomainError('not_found', 'No device waits with this code.');
     return request;
   }
 
   /** Writes the grant that the device's tokens will hang on; returns the library's id of it. */
-  async #grant(tx: EntityManager, holder: GrantHolder, request: DeviceRequest): Promise<string> {
+  async #grant(tx: EntityManager, holder: ResourceOwner, request: DeviceRequest): Promise<string> {
     const { clientId } = request.client;
     const ground = await this.#ground(tx, holder, clientId, request.device);
     const id = newGrantId(ground.id);
@@ -136,7 +138,7 @@ export class DeviceApprovals {
    */
   async #ground(
     tx: EntityManager,
-    holder: GrantHolder,
+    holder: ResourceOwner,
     clientId: string,
     device: DeviceRequest['device'],
   ): Promise<Ground> {
@@ -160,7 +162,11 @@ function openedFrom({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
 }
 
 /** What the library's token endpoint expects in a code that was approved. */
-function payloadOf(grantId: string, holder: GrantHolder, { params, grant }: DeviceRequest): object {
+function payloadOf(
+  grantId: string,
+  holder: ResourceOwner,
+  { params, grant }: DeviceRequest,
+): object {
   const scope = scopeOfCode(grant);
   return {
     accountId: holder.userId,

@@ -1,5 +1,5 @@
 import type { Client } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { resourceServerOf } from '../protocol/resource-servers.js';
 import { grantedScopes, scopeWords } from '../protocol/scopes.js';
@@ -24,7 +24,7 @@ export interface DeviceGrant {
 export function deviceGrant(
   params: DeviceParameters,
   client: Client & OwnMetadata,
-  holder: Pick<GrantHolder, 'isOrgAdmin' | 'orgId'>,
+  holder: Pick<ResourceOwner, 'isOrgAdmin' | 'orgId'>,
   baseUrl: string,
 ): DeviceGrant {
   const asked = scopeWords(params.scope);

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Client } from 'oidc-provider';
 import { EntityManager } from 'typeorm';
 import { DeviceCodesRepository, MOST_WRONG_TRIES } from '#domain/grants/device-codes.repository.js';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
@@ -60,7 +60,7 @@ export class DeviceRequests {
    * @throws DomainError rate_limited after too many wrong ones; invalid_state for one that was decided; issuance_refused
    *   for a client that may not have what it asks for
    */
-  async find(holder: GrantHolder, typed: string): Promise<DeviceRequest | undefined> {
+  async find(holder: ResourceOwner, typed: string): Promise<DeviceRequest | undefined> {
     const userCode = normalizeUserCode(typed);
     const tried = await this.codes.tryUserCode(
       this.manager,
@@ -94,7 +94,7 @@ export class DeviceRequests {
   }
 
   /** The approval page of a code; undefined and errors as above. */
-  async page(holder: GrantHolder, typed: string): Promise<ApprovalPage | undefined> {
+  async page(holder: ResourceOwner, typed: string): Promise<ApprovalPage | undefined> {
     const request = await this.find(holder, typed);
     if (!request) return undefined;
     const { client, device, grant } = request;

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Provider, errors, type Configuration, type KoaContextWithOIDC } from 'oidc-provider';
-import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/derive-key.js';
@@ -65,7 +65,7 @@ export class OidcProvider {
     bridge: SessionBridge,
     grants: GrantLoader,
     jwts: AccessTokenJwts,
-    statements: GatheredStatements,
+    statements: BatchedQueries,
     keys: TokenSigningKeys,
     outbound: OutboundHttp,
     mutualTls: MutualTls,

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { errors, type Account, type KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
 import { Holders } from '../request/resource-owners.service.js';
 
@@ -50,7 +50,7 @@ export class SessionBridge {
 }
 
 /** A login as the library takes it: the moment is that of the assertion. */
-export function loginOf(holder: GrantHolder) {
+export function loginOf(holder: ResourceOwner) {
   return {
     accountId: holder.userId,
     loginTs: epochSeconds(holder.authTime),
@@ -59,11 +59,11 @@ export function loginOf(holder: GrantHolder) {
   };
 }
 
-function account(holder: GrantHolder): Account {
+function account(holder: ResourceOwner): Account {
   return { accountId: holder.userId, claims: () => accountClaims(holder) };
 }
 
-function isSameLogin(session: LibrarySession, holder: GrantHolder): boolean {
+function isSameLogin(session: LibrarySession, holder: ResourceOwner): boolean {
   return (
     session.accountId === holder.userId &&
     session.loginTs === epochSeconds(holder.authTime) &&

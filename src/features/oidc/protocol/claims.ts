@@ -1,5 +1,5 @@
 import type { AccountClaims } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 
 /** Which claims each scope stands for (OpenID Connect Core §5.4). */
 export const CLAIMS_OF_SCOPES = {
@@ -9,7 +9,7 @@ export const CLAIMS_OF_SCOPES = {
 };
 
 /** What a session proved, in tokens and introspection alike. Of whom no key asserted, nothing is said but that. */
-export function proofClaims(holder: GrantHolder) {
+export function proofClaims(holder: ResourceOwner) {
   return {
     hardware_verified: holder.hardwareVerified,
     ...(holder.hardwareAaguid === null ? {} : { hardware_aaguid: holder.hardwareAaguid }),
@@ -20,12 +20,12 @@ export function proofClaims(holder: GrantHolder) {
 }
 
 /** What access tokens say beside what every one of them does. */
-export function accessTokenClaims(holder: GrantHolder) {
+export function accessTokenClaims(holder: ResourceOwner) {
   return { ...(holder.email === null ? {} : { email: holder.email }), ...proofClaims(holder) };
 }
 
 /** What ID tokens and userinfo may say; the library picks by scope and by what was asked for. */
-export function accountClaims(holder: GrantHolder): AccountClaims {
+export function accountClaims(holder: ResourceOwner): AccountClaims {
   const { email, name, userId } = holder;
   return {
     sub: userId,

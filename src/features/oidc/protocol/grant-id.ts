@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Grant, Provider } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 
 const SEPARATOR = '.';
 
@@ -17,7 +17,7 @@ export function sessionIdOfGrant(grantId: string): string {
 /** A grant of a person to a client, on their session, with nothing in it yet; it is there once it is saved. */
 export function newGrant(
   provider: Provider,
-  { userId, sessionId }: Pick<GrantHolder, 'userId' | 'sessionId'>,
+  { userId, sessionId }: Pick<ResourceOwner, 'userId' | 'sessionId'>,
   clientId: string,
 ): Grant {
   const properties = { jti: newGrantId(sessionId), accountId: userId, clientId };

@@ -1,12 +1,12 @@
 import type { Request, Response } from 'express';
 import type { KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 
 /** What a request was found to be about, for the hooks of the library that cannot ask by themselves. */
 export interface Exchange {
   /** Who is behind the grant or the browser's session; null once it was found that nobody is. */
-  holder?: GrantHolder | null;
+  holder?: ResourceOwner | null;
   /** The grant that it found last; its end in the same request takes it from here. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
   /** The token that this request exchanges (RFC 8693): what it gives ends with the grant of that token. */

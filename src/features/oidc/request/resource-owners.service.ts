@@ -2,8 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { artifactId } from '#domain/grants/artifact.js';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
-import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
@@ -15,18 +15,18 @@ import { exchangeOf, requestOf } from './request-context.js';
 export class Holders {
   constructor(
     private readonly manager: EntityManager,
-    private readonly statements: GatheredStatements,
+    private readonly statements: BatchedQueries,
     private readonly grants: GrantsRepository,
     private readonly cookies: SessionCookies,
   ) {}
 
   /** The person whose browser asks: logged in with a key, and not merely signed in upstream. */
-  async ofBrowser(ctx: Pick<KoaContextWithOIDC, 'req'>): Promise<GrantHolder | undefined> {
+  async ofBrowser(ctx: Pick<KoaContextWithOIDC, 'req'>): Promise<ResourceOwner | undefined> {
     const exchange = exchangeOf(ctx);
     if (exchange.holder === undefined) {
       const token = this.cookies.token(requestOf(ctx));
       const found = token
-        ? await this.statements.findHolderOfBrowser(hashOpaqueToken(token))
+        ? await this.statements.findResourceOwnerOfBrowser(hashOpaqueToken(token))
         : undefined;
       exchange.holder = found ?? null;
     }
@@ -37,10 +37,10 @@ export class Holders {
   async ofGrant(
     ctx: Pick<KoaContextWithOIDC, 'req'>,
     grantId: string,
-  ): Promise<GrantHolder | undefined> {
+  ): Promise<ResourceOwner | undefined> {
     const grant = await this.grant(ctx, grantId);
     const exchange = exchangeOf(ctx);
-    exchange.holder = grant === undefined || grant.isOver ? null : grant.holder;
+    exchange.holder = grant === undefined || grant.isOver ? null : grant.resourceOwner;
     return exchange.holder ?? undefined;
   }
 
@@ -61,9 +61,9 @@ export class Holders {
   async ofSession(
     ctx: Pick<KoaContextWithOIDC, 'req'>,
     sessionId: string,
-  ): Promise<GrantHolder | undefined> {
+  ): Promise<ResourceOwner | undefined> {
     const exchange = exchangeOf(ctx);
-    exchange.holder = (await this.grants.holderOfSession(this.manager, sessionId)) ?? null;
+    exchange.holder = (await this.grants.resourceOwnerOfSession(this.manager, sessionId)) ?? null;
     return exchange.holder ?? undefined;
   }
 }

@@ -3,7 +3,7 @@ import { EntityManager } from 'typeorm';
 import { Provider, errors, type Adapter, type AdapterPayload } from 'oidc-provider';
 import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/artifact.js';
 import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
-import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { newUuid } from '#platform/crypto/random.js';
 import { sqlStateOf } from '#platform/database/statements/faults.js';
@@ -26,7 +26,7 @@ const AT_ONCE = 0.5;
 export class Adapters {
   constructor(
     private readonly manager: EntityManager,
-    private readonly statements: GatheredStatements,
+    private readonly statements: BatchedQueries,
     private readonly artifacts: ArtifactsRepository,
     private readonly grants: GrantsRepository,
     private readonly clients: ClientAdapter,

@@ -5,7 +5,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { ClientSecretsRepository } from '#domain/grants/client-secrets.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
-import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
@@ -20,7 +20,7 @@ export class ClientAdapter implements Pick<Adapter, 'find' | 'upsert' | 'destroy
   constructor(
     private readonly manager: EntityManager,
     private readonly dataSource: DataSource,
-    private readonly statements: GatheredStatements,
+    private readonly statements: BatchedQueries,
     private readonly clients: ClientsRepository,
     private readonly secrets: ClientSecretsRepository,
     private readonly audit: AuditLog,

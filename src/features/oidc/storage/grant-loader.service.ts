@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import type { Client, Grant, KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { newGrant } from '../protocol/grant-id.js';
@@ -106,7 +106,7 @@ function askedFor(ctx: KoaContextWithOIDC): Asked {
  * Whether a person is asked before a client learns anything of them: always for one that registered itself, and for one
  * from outside their own organization. The synthetic person of certification test mode, which is nobody, is not asked.
  */
-export function asksForConsent(client: Client & OwnMetadata, holder: GrantHolder): boolean {
+export function asksForConsent(client: Client & OwnMetadata, holder: ResourceOwner): boolean {
   if (client.svc_kind === 'first-party' || !holder.hardwareVerified) return false;
   if (client.svc_kind === 'dynamic') return true;
   return client.svc_org === undefined
@@ -118,7 +118,7 @@ export function asksForConsent(client: Client & OwnMetadata, holder: GrantHolder
  * Whether a colleague's application wants to act for somebody at a resource server: nothing says that the server is the
  * application's own, nor that anybody there knows of it.
  */
-function isForOthers(client: Client & OwnMetadata, holder: GrantHolder, asked: Asked): boolean {
+function isForOthers(client: Client & OwnMetadata, holder: ResourceOwner, asked: Asked): boolean {
   const isChecked = client.svc_kind === 'first-party' || client.svc_owner === holder.userId;
   return holder.hardwareVerified && !isChecked && asked.resources.size > 0;
 }

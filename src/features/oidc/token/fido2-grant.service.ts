@@ -5,7 +5,7 @@ import {
   resolveRequestedResources,
   validateClientScope,
 } from 'oidc-provider/lib/helpers/grants.js';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { accountClaims } from '../protocol/claims.js';
 import { FIDO2_GRANT } from '../engine/configuration.js';
@@ -57,7 +57,7 @@ export class Fido2Grant implements OnModuleInit {
 
   async #issue(
     ctx: TokenEndpointGrantContext,
-    holder: GrantHolder,
+    holder: ResourceOwner,
     possession: Possession,
     server: ResourceServerInstance | undefined,
   ): Promise<IssuedToken & { readonly idToken: string | undefined }> {
@@ -77,7 +77,7 @@ export class Fido2Grant implements OnModuleInit {
   /** @param scopes whose claims it holds (OpenID Connect Core §5.4) */
   #idToken(
     ctx: TokenEndpointGrantContext,
-    holder: GrantHolder,
+    holder: ResourceOwner,
     scopes: readonly string[],
   ): Promise<string> {
     const token = new this.oidc.provider.IdToken({ ...accountClaims(holder) }, { ctx });

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { errors, type Client, type TokenEndpointGrantContext } from 'oidc-provider';
 import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { LogIn } from '#domain/users/log-in.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -41,7 +41,7 @@ export class Fido2LogIn {
    * @returns who logged in: this request is about them from here on
    * @throws InvalidGrant for a state or an assertion that is not good, or where this client may be issued nothing of theirs
    */
-  async logIn(ctx: TokenEndpointGrantContext, presented: Presented): Promise<GrantHolder> {
+  async logIn(ctx: TokenEndpointGrantContext, presented: Presented): Promise<ResourceOwner> {
     const { client } = ctx.oidc;
     const session = await asInvalidGrant(this.#open(ctx, client, presented));
     const holder = await this.holders.ofSession(ctx, session.id);

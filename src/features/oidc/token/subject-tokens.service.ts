@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { errors, type AccessToken, type TokenEndpointGrantContext } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { AccessTokenJwts, isStructured } from '../engine/tokens/access-token-jwts.service.js';
 import { asksForConsent } from '../storage/grant-loader.service.js';
 import { Holders } from '../request/resource-owners.service.js';
@@ -11,7 +11,7 @@ import type { Possession } from './token-issuer.service.js';
 
 /** A token that may be exchanged: whose it is, and how far it reaches. */
 export interface Subject {
-  readonly holder: GrantHolder;
+  readonly holder: ResourceOwner;
   /** The grant it hangs on, by the library's id of it: what is exchanged for it ends with that. */
   readonly grantId: string;
   readonly clientId: string;
@@ -73,7 +73,7 @@ export class SubjectTokens {
   async #mayHave(
     { oidc: { client } }: TokenEndpointGrantContext,
     token: AccessToken,
-    holder: GrantHolder,
+    holder: ResourceOwner,
   ): Promise<boolean> {
     if (token.clientId === client.clientId) return true;
     return !asksForConsent(client, holder) && this.policies.mayIntrospect(client, token);

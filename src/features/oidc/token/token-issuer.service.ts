@@ -7,7 +7,7 @@ import {
   checkMtlsCert,
   validateDpop,
 } from 'oidc-provider/lib/helpers/grants.js';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { newGrant } from '../protocol/grant-id.js';
 import { accessTokenLifetime } from '../engine/tokens/lifetimes.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
@@ -23,7 +23,7 @@ export interface Issue {
   /** The grant type, in short, for the audit log. */
   readonly grantType: string;
   /** Of the session that this request was found to be about. */
-  readonly holder: GrantHolder;
+  readonly holder: ResourceOwner;
   readonly possession: Possession;
   readonly scopes: readonly string[];
   /** What the token is for; without one it is opaque, and good for userinfo. */

@@ -20,7 +20,7 @@ interface Batch<Key, Answer> {
  *     ask(a) -> turn ends -> statement(a)
  *     ask(b), ask(c) while two are under way -> one ends -> statement(b, c)
  */
-export class Gather<Key, Answer> {
+export class QueryBatcher<Key, Answer> {
   /** Those that have not begun, the oldest first: the last one still takes keys. */
   readonly #waiting: Batch<Key, Answer>[] = [];
   #underWay = 0;
@@ -34,7 +34,7 @@ export class Gather<Key, Answer> {
    *
    * @throws what the statement failed with; where that may be another key's fault, what it fails with for this one alone
    */
-  async ask(key: Key): Promise<Answer> {
+  async load(key: Key): Promise<Answer> {
     const batch = this.#gathering();
     const index = batch.keys.push(key) - 1;
     try {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Gather } from '../../../../src/platform/database/statements/query-batcher.js';
+import { QueryBatcher } from '../../../../src/platform/database/statements/query-batcher.js';
 
 /** A database whose statements end when they are told to. */
 class SlowDatabase {
@@ -28,8 +28,8 @@ const nextTurn = () =>
 describe('what requests ask of the database at the same time', () => {
   it('goes by one statement within a turn of the event loop, and each has its own answer', async () => {
     const database = new SlowDatabase();
-    const gather = new Gather(database.statement);
-    const answers = Promise.all(['a', 'b', 'a'].map((key) => gather.ask(key)));
+    const gather = new QueryBatcher(database.statement);
+    const answers = Promise.all(['a', 'b', 'a'].map((key) => gather.load(key)));
     await nextTurn();
     expect(database.statements).toEqual([['a', 'b', 'a']]);
     await database.end(0);
@@ -38,15 +38,15 @@ describe('what requests ask of the database at the same time', () => {
 
   it('waits while two statements are under way, and then goes by one that begins after it was asked', async () => {
     const database = new SlowDatabase();
-    const gather = new Gather(database.statement);
+    const gather = new QueryBatcher(database.statement);
     const answers: Promise<string>[] = [];
     for (const key of ['a', 'b', 'c', 'd']) {
-      answers.push(gather.ask(key));
+      answers.push(gather.load(key));
       await nextTurn();
     }
     const first = [['a'], ['b']];
     expect(database.statements).toEqual(first);
-    answers.push(gather.ask('a')); // asked before: nothing is kept of that
+    answers.push(gather.load('a')); // asked before: nothing is kept of that
     await database.end(1);
     expect(database.statements).toEqual([...first, ['c', 'd', 'a']]);
     for (const statement of [0, 2]) await database.end(statement);
@@ -55,20 +55,20 @@ describe('what requests ask of the database at the same time', () => {
 
   it('asks for no more than 64 at once, the rest in turn', async () => {
     const sizes: number[] = [];
-    const gather = new Gather((keys: readonly number[]) => {
+    const gather = new QueryBatcher((keys: readonly number[]) => {
       sizes.push(keys.length);
       return Promise.resolve(keys);
     });
     const keys = Array.from({ length: 150 }, (_, key) => key);
-    expect(await Promise.all(keys.map((key) => gather.ask(key)))).toEqual(keys);
+    expect(await Promise.all(keys.map((key) => gather.load(key)))).toEqual(keys);
     expect(sizes).toEqual([64, 64, 22]);
   });
 
   it('a key that its statement fails for fails alone', async () => {
     const statement = (keys: readonly string[]) =>
       keys.includes('bad') ? Promise.reject(new Error('bad key')) : Promise.resolve(keys);
-    const gather = new Gather(statement);
-    const settled = await Promise.allSettled(['a', 'bad', 'b'].map((key) => gather.ask(key)));
+    const gather = new QueryBatcher(statement);
+    const settled = await Promise.allSettled(['a', 'bad', 'b'].map((key) => gather.load(key)));
     expect(settled).toMatchObject([
       { value: 'a' },
       { reason: { message: 'bad key' } },
@@ -78,15 +78,15 @@ describe('what requests ask of the database at the same time', () => {
 
   it('a database that is away fails everybody who waits, at once, and the next ask it anew', async () => {
     let statements = 0;
-    const gather = new Gather((keys: readonly string[]) => {
+    const gather = new QueryBatcher((keys: readonly string[]) => {
       statements += 1;
       return statements === 1
         ? Promise.reject(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }))
         : Promise.resolve(keys);
     });
-    const settled = await Promise.allSettled(['a', 'b'].map((key) => gather.ask(key)));
+    const settled = await Promise.allSettled(['a', 'b'].map((key) => gather.load(key)));
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(await gather.ask('c')).toBe('c');
+    expect(await gather.load('c')).toBe('c');
     expect(statements).toBe(2);
   });
 });

@@ -1,5 +1,5 @@
 import type { Client, KoaContextWithOIDC } from 'oidc-provider';
-import type { GrantHolder } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import type { OwnMetadata } from '../../protocol/client-metadata.js';
 import { exchangeOf } from '../../request/request-context.js';
@@ -36,7 +36,7 @@ export function idTokenLifetime(
 }
 
 /** How long the session of a person lasts from now, in whole seconds. */
-function secondsLeft({ expiresAt }: GrantHolder): number {
+function secondsLeft({ expiresAt }: ResourceOwner): number {
   return Math.max(1, Math.floor((expiresAt.getTime() - Date.now()) / 1000));
 }
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { Client, Provider } from 'oidc-provider';
-import { GatheredStatements } from '#domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import type { OwnMetadata } from '../../protocol/client-metadata.js';
 
 type Token =
@@ -11,7 +11,7 @@ type Token =
 /** Who may ask about a token that is not their own. */
 @Injectable()
 export class TokenPolicies {
-  constructor(private readonly statements: GatheredStatements) {}
+  constructor(private readonly statements: BatchedQueries) {}
 
   /**
    * Whether a client may introspect a token (RFC 7662 §4): one of its own, or, for an application that authenticates itself,
