@@ -45,7 +45,7 @@ function blocksOf(template: string, value: string): string {
 }
 
 describe('the Helm chart', () => {
-  it('names only variables that the service knows', () => {
+  it('names only variables that the service reads', () => {
     const named = [...new Set(chart.match(/\bSVC_[A-Z_]+(?:<SLUG>_[A-Z_]+)?/g))];
     expect(named).toContain('SVC_BASE_URL');
     expect(named).toContain('SVC_IDP_<SLUG>_CLIENT_SECRET');
@@ -53,7 +53,7 @@ describe('the Helm chart', () => {
     expect(named.filter((name) => name !== 'SVC_PORT' && !isKnown(name))).toEqual([]);
   });
 
-  it('lets every variable that has an effect be set, and no secret in values', () => {
+  it('can set every variable that has an effect, and holds no secret in its values', () => {
     const schema = JSON.parse(read('values.schema.json'));
     const allowed = Object.keys(schema.properties.config.properties);
     const secrets = [...REQUIRED_SECRETS, ...OPTIONAL_SECRETS];
@@ -64,7 +64,7 @@ describe('the Helm chart', () => {
     expect(schema.properties.config.additionalProperties).toBe(false);
   });
 
-  it('cannot turn certification test mode on: neither values nor the Secret reach it', () => {
+  it('cannot turn certification test mode on, neither by values nor by the Secret', () => {
     for (const template of templates) expect(template).not.toContain('CERTIFICATION');
     const { patternProperties } = JSON.parse(read('values.schema.json')).properties.config;
     const [pattern, ...others] = Object.keys(patternProperties);
@@ -75,7 +75,7 @@ describe('the Helm chart', () => {
     expect(chart).not.toMatch(/envFrom|extraEnv/);
   });
 
-  it('takes every secret from the Secret that the operator made', () => {
+  it('takes every secret from the Secret that the operator created', () => {
     const deployment = read('templates/deployment.yaml');
     expect(deployment.match(/secretKeyRef:/g)).toHaveLength(2);
     expect(chart).not.toMatch(/^kind: Secret$/m);
@@ -116,7 +116,7 @@ describe('the Helm chart', () => {
     }
   });
 
-  it('gives a pod the time its stop takes, after the time proxies take to learn of it', () => {
+  it('gives a pod the time to stop, after the time that proxies take to notice', () => {
     const deployment = read('templates/deployment.yaml');
     const listeners = readFileSync(
       new URL('../../src/listeners.service.ts', import.meta.url),
@@ -128,7 +128,7 @@ describe('the Helm chart', () => {
     expect(grace).toBeGreaterThan(before + exit);
   });
 
-  it('runs as nobody in particular, with nothing it does not need', () => {
+  it('runs as an unprivileged user without unneeded capabilities', () => {
     const deployment = read('templates/deployment.yaml');
     for (const line of [
       'runAsNonRoot: true',

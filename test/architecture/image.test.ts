@@ -63,7 +63,7 @@ const stages = stagesOf(read('Dockerfile'));
 const [build = [], image = []] = stages;
 
 describe('the production image', () => {
-  it('is made in two stages, both on the Node this service needs', () => {
+  it('is built in two stages, both on the required Node version', () => {
     expect(stages).toHaveLength(2);
     expect([...said(build, 'FROM'), ...said(image, 'FROM')]).toEqual([
       'node:24-slim AS build',
@@ -71,13 +71,13 @@ describe('the production image', () => {
     ]);
   });
 
-  it('never holds the demo: its build is removed in the layer that makes it', () => {
+  it('never contains the demo: its build is removed in the layer that makes it', () => {
     expect(sourceFiles('src/demo').length).toBeGreaterThan(5); // which the build puts into dist/demo
     const builds = said(build, 'RUN').filter((command) => command.includes('npm run build'));
     expect(builds).toEqual(['npm run build && rm -r dist/demo']);
   });
 
-  it('copies what is named and nothing else: neither sources nor tests nor the whole folder', () => {
+  it('copies only named files: neither sources nor tests nor the whole folder', () => {
     expect(copiedBy(image).toSorted()).toEqual([
       '.npmrc',
       'LICENSE',
@@ -96,7 +96,7 @@ describe('the production image', () => {
     expect(installs[0]).toMatch(/^npm ci --omit=dev --omit=optional(?=\s)/);
   });
 
-  it('runs as an unprivileged user, and signals reach the process', () => {
+  it('runs as an unprivileged user, and forwards signals to the process', () => {
     const last = image.map(({ keyword }) => keyword);
     expect(said(image, 'USER')).toEqual(['node']);
     expect(last.lastIndexOf('USER')).toBeGreaterThan(last.lastIndexOf('COPY'));
@@ -105,7 +105,7 @@ describe('the production image', () => {
     expect(said(image, 'HEALTHCHECK').join()).toMatch(/ CMD \["node", .*\/health.*\]$/);
   });
 
-  it('is healthy where the process serves: in plain HTTP on the port it was given, with TLS on the redirecting one', async () => {
+  it('is checked for health where the process listens: plain HTTP on its port, or TLS on the redirecting port', async () => {
     const ask = async (env: Record<string, string>) => (await healthCheck(env, true)).asked;
     expect(await ask({})).toBe('http://localhost:3000/health');
     expect(await ask({ SVC_LISTEN_ADDR: '[::]:8080' })).toBe('http://localhost:8080/health');
@@ -117,7 +117,7 @@ describe('the production image', () => {
     expect((await healthCheck({}, false)).code).toBe(1);
   });
 
-  it('is built from a context in which no secret and no data can be', () => {
+  it('is built from a context without secrets and data', () => {
     const rules = read('.dockerignore')
       .split('\n')
       .filter((line) => /^[^#\s]/.test(line));
@@ -130,7 +130,7 @@ describe('the production image', () => {
     expect(admitted.toSorted()).toEqual([...new Set(fromContext)].toSorted());
   });
 
-  it('has every package that production imports', () => {
+  it('contains every package that production imports', () => {
     const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
       read('package.json'),
     );

@@ -71,7 +71,7 @@ describe('plain English', () => {
     expect(countWords(titles).pronouns).toBe(3);
   });
 
-  it('exported doc comments are sentences, not clauses about a noun left out', () => {
+  it('exported doc comments are sentences, not clauses', () => {
     const clauses = filesLike('src/**/*.ts').flatMap((path) => proseOf(path, clausesAsDocComments));
     const excess = clauses.length > MOST_CLAUSES ? clauses.map(where) : [];
     expect(excess).toEqual([]);

@@ -59,7 +59,7 @@ const planted = (path: string, target: string): SourceFile => ({
 });
 
 describe('layers', () => {
-  it('still sees every layer', () => {
+  it('sees every layer', () => {
     for (const layer of ['features', 'domain', 'platform', 'demo']) {
       expect(files.filter(({ path }) => layerOf(path) === layer).length, layer).toBeGreaterThan(5);
     }
@@ -111,7 +111,7 @@ describe('layers', () => {
     expect(circlesOf(arrowsOf(circle, file))).toEqual([]);
   });
 
-  it('the domain knows no HTTP framework', () => {
+  it('the domain imports no HTTP framework', () => {
     const http = (from: string, target: string) =>
       layerOf(from) === 'domain' && ['express', '@nestjs/platform-express'].includes(target);
     expect(violations(files, http)).toEqual([]);
@@ -121,7 +121,7 @@ describe('layers', () => {
     expect(thrown.map(({ path }) => path)).toEqual([]);
   });
 
-  it('nothing imports the demo, and nothing reachable from main.ts or migrate.ts is of it', () => {
+  it('no file imports the demo, and main.ts and migrate.ts do not reach it', () => {
     const demo = (from: string, target: string) =>
       layerOf(from) !== 'demo' && target.startsWith('src/demo/');
     expect(violations(files, demo)).toEqual([]);
@@ -149,14 +149,14 @@ describe('layers', () => {
     expect(elsewhere.map(({ path }) => path)).toEqual([]);
   });
 
-  it('no folder is called by a name that says nothing', () => {
+  it('no folder has a name without meaning', () => {
     const empty = /\/(?:utils|helpers|common|shared|misc|lib|core|manager|interfaces)\//;
     expect(files.map(({ path }) => path).filter((path) => empty.test(path))).toEqual([]);
   });
 });
 
 describe('the production composition root', () => {
-  it('trusts the pinned roots alone, and no variable adds to them', () => {
+  it('trusts only the pinned roots, and no variable adds to them', () => {
     const root = files.find(({ path }) => path === 'src/production.ts');
     expect(reachableFrom('src/main.ts')).toContain('src/production.ts');
     expect(root?.text).toContain('trustAnchors: PINNED_ROOTS,');

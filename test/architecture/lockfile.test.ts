@@ -12,7 +12,7 @@ const locked: Readonly<Record<string, Locked>> = read('package-lock.json').packa
 const manifest = read('package.json');
 
 describe('package-lock.json', () => {
-  it('holds every optional package that it names: npm ci refuses a lock that does not', () => {
+  it('contains every optional package that it names, since npm ci refuses an incomplete lock', () => {
     const named = Object.entries(locked).flatMap(([path, { optionalDependencies = {} }]) =>
       Object.keys(optionalDependencies).map((name) => ({ path, name })),
     );
@@ -24,7 +24,7 @@ describe('package-lock.json', () => {
     expect(missing).toEqual([]);
   });
 
-  it('says of every install script whether it may run', () => {
+  it('states for every install script whether it may run', () => {
     const scripted = Object.entries(locked)
       .filter(([, { hasInstallScript }]) => hasInstallScript)
       .map(([path]) => path.replace(/^.*node_modules\//, ''));

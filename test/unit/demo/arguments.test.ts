@@ -12,7 +12,7 @@ describe('the arguments of the demo', () => {
     });
   });
 
-  it('say what they say', () => {
+  it('set the options that they name', () => {
     const argv = ['--json', '--exit', '--port', '0', '--attestation-root', 'root.pem'];
     expect(readArguments(argv)).toEqual({
       json: true,

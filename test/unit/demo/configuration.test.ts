@@ -11,7 +11,7 @@ const configure = (environment: Environment) =>
   demoConfiguration(environment, 3000, SECRET, PROVIDER).config;
 
 describe('the configuration of the demo', () => {
-  it('needs nothing set', () => {
+  it('starts without any variable', () => {
     expect(configure({})).toMatchObject({
       http: {
         baseUrl: 'http://localhost:3000',
@@ -25,7 +25,7 @@ describe('the configuration of the demo', () => {
     });
   });
 
-  it('gives way to the environment, identity providers included', () => {
+  it('lets the environment override every default, identity providers included', () => {
     const config = configure({
       SVC_BASE_URL: 'https://demo.example.com',
       SVC_DATA_DIR: '/elsewhere',
@@ -54,7 +54,7 @@ describe('the configuration of the demo', () => {
     },
   );
 
-  it('takes no certificate: TLS would serve every address', () => {
+  it('refuses a TLS certificate, with which the service would listen on every address', () => {
     const { cert, key } = makeTlsAuthority();
     const tls = { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_RP_ID: 'localhost' };
     expect(() => configure({ ...tls, SVC_BASE_URL: 'https://localhost' })).toThrow(

@@ -33,7 +33,7 @@ describe('the software key', () => {
     ).resolves.toEqual({ signCount: 2, userVerified: true });
   });
 
-  it('as a U2F key has no PIN and must be told its credential', async () => {
+  it('has no PIN as a U2F key and needs a credential id to log in', async () => {
     const { key, server, stored } = await enroll('fido-u2f');
     expect(stored).toMatchObject({ attestation: 'fido-u2f', userVerified: false });
     const request = { challenge: CHALLENGE, userVerification: 'discouraged' } as const;
@@ -66,7 +66,7 @@ describe('the software key', () => {
     ).rejects.toMatchObject({ code: 'attestation_rejected' });
   });
 
-  it('does not enroll twice, and knows no credential of another site', async () => {
+  it('refuses to enroll twice and to use a credential of another site', async () => {
     const { key, server, stored } = await enroll('packed');
     const again = server.creationOptions({
       challenge: CHALLENGE,

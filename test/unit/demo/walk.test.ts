@@ -11,7 +11,7 @@ import { takeSteps, type StepOutcome } from '../../../src/demo/walk/take-steps.j
 import { newWalk, type Step } from '../../../src/demo/walk/walk.js';
 import { Walker } from '../../../src/demo/walk/walker.js';
 
-describe('the steps of a walk', () => {
+describe('the steps of the scenario', () => {
   const holds: Step = { name: 'holds', run: async () => ({ line: 'well', result: { n: 1 } }) };
   const fails: Step = {
     name: 'fails',
@@ -20,7 +20,7 @@ describe('the steps of a walk', () => {
     },
   };
 
-  it('are told as they end, and none is tried after one that fails', async () => {
+  it('are printed as they end, and no step runs after one that fails', async () => {
     const context = newWalk('http://localhost:1', new SoftwareKey(), 'demo');
     const told: StepOutcome[] = [];
     const outcomes = await takeSteps([holds, fails, holds], context, (o) => told.push(o));
@@ -33,7 +33,7 @@ describe('the steps of a walk', () => {
   });
 });
 
-describe('the walker', () => {
+describe('the HTTP client of the demo', () => {
   /** Runs a test against a server of its own. */
   async function withServer(
     requests: RequestListener,
@@ -48,7 +48,7 @@ describe('the walker', () => {
     }
   }
 
-  it('waits as long as a 429 asks for, and tries again', async () => {
+  it('waits for the time that a 429 asks for, and retries', async () => {
     const arrivals: number[] = [];
     await withServer(
       (_, response) => {
@@ -62,7 +62,7 @@ describe('the walker', () => {
     );
   });
 
-  it('does not follow redirects for ever', async () => {
+  it('stops after a limited number of redirects', async () => {
     await withServer(
       (_, response) => response.writeHead(303, { location: '/' }).end(),
       async (walker) => {
@@ -71,7 +71,7 @@ describe('the walker', () => {
     );
   });
 
-  it('sends back the cookies it was given, and drops those that are taken away', async () => {
+  it('sends cookies back until the server deletes them', async () => {
     const seen: (string | undefined)[] = [];
     await withServer(
       (request, response) => {
@@ -103,7 +103,7 @@ describe('the check of a certificate', () => {
     { privateKey: authority, publicBlob: publicKeyBlob(authority) },
   );
 
-  it('reads what the authority wrote', () => {
+  it('reads each field that the authority wrote', () => {
     expect(readCertificate(line)).toMatchObject({
       type: 'ssh-ed25519-cert-v01@openssh.com',
       serial: '7',
@@ -115,7 +115,7 @@ describe('the check of a certificate', () => {
     });
   });
 
-  it('notices one changed letter of a principal', () => {
+  it('detects one changed letter of a principal', () => {
     const [type = '', encoded = ''] = line.split(' ');
     const forged = Buffer.from(encoded, 'base64');
     forged[forged.indexOf('ada@example.com', forged.indexOf('@localhost'))] = 0x65;

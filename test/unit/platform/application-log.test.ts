@@ -4,7 +4,7 @@ import { applicationLog } from '../../../src/platform/telemetry/application-log.
 import { createLogger, describeError } from '../../../src/platform/telemetry/pino-options.js';
 
 describe('the log of an application', () => {
-  it('says of a failed query where it failed, and nothing of its text or parameters', () => {
+  it('logs the place of a failed query, and neither its text nor its parameters', () => {
     const lines: string[] = [];
     const logger = createLogger(
       { format: 'json', filter: 'info' },
@@ -23,7 +23,7 @@ describe('the log of an application', () => {
     expect(lines.join('')).not.toContain('SELECT');
   });
 
-  it('an error that quotes a client forges no line and controls no terminal', () => {
+  it('does not let an error that quotes a client forge a line or control a terminal', () => {
     const error = new Error('got: \u001b[2J\nFORGED line\u202e');
     const cyclic = new Error('around');
     cyclic.cause = cyclic;

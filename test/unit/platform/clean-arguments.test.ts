@@ -22,7 +22,7 @@ describe('the lines of the log', () => {
     ['a field within fields', [{ claims: [{ [FORGED]: [FORGED] }] }, 'bare']],
     ['the message of an error', [new Error(FORGED)]],
     ['an error in a field', [{ err: new Error(FORGED) }, 'bare']],
-  ])('10.4 hold no line break and no control character of %s', (_, args) => {
+  ])('10.4 contain no line break and no control character of %s', (_, args) => {
     const text = written((logger) => logger.info(...(args as [string])));
     const line = JSON.parse(text) as Record<string, unknown>;
     const { stack: _frames, ...error } = (line['err'] ?? {}) as { stack?: string };
@@ -31,12 +31,12 @@ describe('the lines of the log', () => {
     expect(all).not.toMatch(/\\n|\\u001b|\u202e/);
   });
 
-  it('10.4 are not copied where they are clean', () => {
+  it('10.4 are not copied when they are clean', () => {
     const facts = { context: 'http', nested: { status: 200, list: ['a'] } };
     expect(cleanArguments([facts, 'GET / 200'])[0]).toBe(facts);
   });
 
-  it('10.4 end where an object refers to itself', () => {
+  it('10.4 terminate when an object refers to itself', () => {
     const cyclic: Record<string, unknown> = {};
     cyclic['self'] = cyclic;
     expect(JSON.stringify(cleanArguments([cyclic]))).toContain('…');

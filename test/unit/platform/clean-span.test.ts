@@ -11,8 +11,8 @@ import { createLogger } from '../../../src/platform/telemetry/pino-options.js';
 
 const SECRET = 'planted-secret';
 
-describe('what leaves of a span', () => {
-  it('is no attribute, event, status message or trace state that could carry a secret', () => {
+describe('an exported span', () => {
+  it('contains no attribute, event, status message or trace state that could carry a secret', () => {
     const collector = new InMemorySpanExporter();
     const exporter = new CleanSpanExporter(collector);
     const provider = new TracerProvider({
@@ -54,7 +54,7 @@ describe('what leaves of a span', () => {
     }
   });
 
-  it('tells the host we call, and not the host a client says it calls', () => {
+  it('names the host that the service calls, and not the Host header of a client', () => {
     const collector = new InMemorySpanExporter();
     const exporter = new CleanSpanExporter(collector);
     const provider = new TracerProvider({
@@ -71,8 +71,8 @@ describe('what leaves of a span', () => {
   });
 });
 
-describe('a collector that is away', () => {
-  it('is one line in the log when it goes, and one when it is back', () => {
+describe('an unreachable collector', () => {
+  it('is logged once when it goes away and once when it comes back', () => {
     const lines: string[] = [];
     const logger = createLogger(
       { format: 'json', filter: 'info' },

@@ -88,15 +88,15 @@ describe('the client certificate of a request', () => {
     expect(seen).toEqual({ certificate, presentedBehind, resumed: false });
   });
 
-  it('is none where none was presented', async () => {
+  it('is absent when the client presented none', async () => {
     expect((await ask(port, {})).seen).toEqual({ resumed: false });
   });
 
-  it('is none on a listener that asks for none', async () => {
+  it('is absent on a listener that requests none', async () => {
     expect((await ask(await listen({}), known)).seen).toEqual({ resumed: false });
   });
 
-  it('is none without TLS, whatever a header says', async () => {
+  it('is absent without TLS, even when a header contains one', async () => {
     const plain = await listen();
     const headers = {
       'x-client-cert': encodeURIComponent(known.cert),

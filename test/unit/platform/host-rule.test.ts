@@ -12,16 +12,16 @@ function http(baseUrl: string, rest: Partial<Config['http']> = {}): Config['http
   return { baseUrl, mtls: { port: 8443, clientCas: undefined }, ...rest } as Config['http'];
 }
 
-describe('the authorities that are ours', () => {
+describe('the authorities of the service', () => {
   it.each([
     ['https://a.example', ['a.example', 'a.example:443']],
     ['http://a.example', ['a.example', 'a.example:80']],
     ['https://a.example:8443', ['a.example:8443']],
-  ])('at %s are %j: the default port may be said or left out', (baseUrl, expected) => {
+  ])('at %s are %j, with or without the default port', (baseUrl, expected) => {
     expect(ours(ownAuthorities(http(baseUrl)))).toEqual(expected);
   });
 
-  it('hold that of the mutual-TLS listener where there is one', () => {
+  it('include the mutual-TLS listener where there is one', () => {
     const tls = { certificate: '', key: '' } as unknown as NonNullable<Config['http']['tls']>;
     expect(ours(ownAuthorities(http('https://a.example', { tls })))).toEqual([
       'a.example',
@@ -30,7 +30,7 @@ describe('the authorities that are ours', () => {
     ]);
   });
 
-  it('are written in brackets where the host is an IPv6 address', () => {
+  it('contain brackets where the host is an IPv6 address', () => {
     const isOurs = ownAuthorities(http('http://[::1]:3000'));
     expect(['[::1]:3000', '[::1]', '::1:3000'].filter(isOurs)).toEqual(['[::1]:3000']);
     expect(['[::1]:80', '[::1]', '[::2]'].filter(ownHost(http('https://[::1]')))).toEqual([

@@ -37,7 +37,7 @@ describe('the redirect to https', () => {
     ['', '/'],
     ['/healthy', '/healthy'],
     ['/health/../login', '/health/../login'],
-  ])('sends %s to our own origin', (target, pathAndQuery) => {
+  ])('sends %s to the origin of the service', (target, pathAndQuery) => {
     const location = locationOf(target) ?? '';
     expect(location).toBe(`https://keys.example.org${pathAndQuery}`);
     expect(new URL(location).origin).toBe('https://keys.example.org');

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { limitedLines } from '../../../src/platform/http/edge/limited-lines.js';
 
-describe('lines that anybody can cause', () => {
-  it('are written 20 at once, then one a second, and none goes uncounted', () => {
+describe('log lines that any client can cause', () => {
+  it('are limited to 20 at once and one a second, and the suppressed ones are counted', () => {
     let now = 1_000_000;
     const written: string[] = [];
     const tell = limitedLines(

@@ -25,7 +25,7 @@ function problemsOf(environment: Record<string, string>): readonly string[] {
 }
 
 describe('loadConfig', () => {
-  it('needs a secret and a provider, and has a default for everything else', () => {
+  it('requires a secret and a provider, and has a default for every other variable', () => {
     const { config, warnings } = loadConfig(WORKING);
     expect(warnings).toEqual([]);
     expect(config.http).toEqual({
@@ -63,14 +63,14 @@ describe('loadConfig', () => {
     expect(Object.isFrozen(config.upstream.providers[0])).toBe(true);
   });
 
-  it('names every missing variable of an empty environment in one go', () => {
+  it('names every missing variable of an empty environment at once', () => {
     expect(problemsOf({})).toEqual([
       'SVC_JWT_SECRET: is required',
       'SVC_IDPS: at least one upstream identity provider is required',
     ]);
   });
 
-  it('an empty string is unset', () => {
+  it('treats an empty string as unset', () => {
     expect(problemsOf({ ...WORKING, SVC_JWT_SECRET: '' })).toEqual(['SVC_JWT_SECRET: is required']);
     expect(loadConfig({ ...WORKING, SVC_RP_NAME: '' }).config.relyingParty.name).toBe('svc');
   });
@@ -145,7 +145,7 @@ describe('loadConfig', () => {
     expect(problemsOf({ ...WORKING, [name]: value })).toContain(`${name}: ${problem}`);
   });
 
-  it('tells problems of every kind at once, each by its own rule', () => {
+  it('reports problems of every kind at once, each by its own rule', () => {
     const problems = problemsOf({
       SVC_BASE_URL: 'http://keys.example.org',
       SVC_EXTRA_CA_CERTS: '/nowhere/ca.pem',
@@ -165,7 +165,7 @@ describe('loadConfig', () => {
     ]);
   });
 
-  it('says of settings without effect that they have none', () => {
+  it('warns of settings without effect', () => {
     const { warnings } = loadConfig({
       ...WORKING,
       SVC_GITHUB_APP_ID: '1',
@@ -196,13 +196,13 @@ describe('loadConfig', () => {
     expect(problems.join('\n')).not.toContain(secret);
   });
 
-  it('an address cannot be a relying party id', () => {
+  it('refuses an address as relying party id', () => {
     expect(problemsOf({ ...WORKING, SVC_BASE_URL: 'http://127.0.0.1:3000' })).toEqual([
       expect.stringMatching(/^SVC_RP_ID: an address/),
     ]);
   });
 
-  it('warns of a secret with few distinct bytes, and of a proxy nobody trusts', () => {
+  it('warns of a secret with few distinct bytes, and of missing trusted proxies', () => {
     const { warnings } = loadConfig({
       ...WORKING,
       SVC_JWT_SECRET: 'abcabcabcabcabcabcabcabcabcabcabc',
@@ -244,7 +244,7 @@ describe('loadConfig', () => {
     expect(config.ssh.principals).toEqual(new Set(['email', 'username']));
   });
 
-  it('the database alone needs nothing else', () => {
+  it('needs only a URL for the database alone', () => {
     expect(loadDatabaseConfig({ SVC_DATABASE_URL: 'postgres://db/x' }).url).toBe('postgres://db/x');
     expect(() => loadDatabaseConfig({ SVC_DB_MAX_CONNECTIONS: '-1' })).toThrow(ConfigProblems);
   });
@@ -253,14 +253,14 @@ describe('loadConfig', () => {
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector.example:4317'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'ftp://collector.example'],
     ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc'],
-  ])('an exporter that cannot be built is one problem among all: %s=%s', (name, value) => {
+  ])('reports an exporter that cannot be built as one problem among all: %s=%s', (name, value) => {
     const environment = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318', [name]: value };
     const problems = problemsOf({ ...WORKING, SVC_IDPS: '', ...environment });
     expect(problems.map((line) => line.split(':')[0]).toSorted()).toEqual([name, 'SVC_IDPS']);
     expect(problems.join()).not.toContain(value);
   });
 
-  it('tracing is off without a collector, whatever else is set', () => {
+  it('turns tracing off without a collector', () => {
     const tracing = (environment: Record<string, string>) =>
       loadConfig({ ...WORKING, ...environment }).config.tracing;
     expect(tracing({ OTEL_SERVICE_NAME: 'x', OTEL_EXPORTER_OTLP_ENDPOINT: '' })).toBeUndefined();

@@ -4,19 +4,19 @@ import { parseLogFilter } from '../../../src/platform/config/log-filter.js';
 const [TRACE, DEBUG, INFO, WARN, ERROR] = [10, 20, 30, 40, 50];
 
 describe('RUST_LOG', () => {
-  it('a bare level holds for every target', () => {
+  it('applies a bare level to every target', () => {
     const filter = parseLogFilter('warn');
     expect(filter.level).toBe('warn');
     expect(filter.allows(INFO, 'scim')).toBe(false);
     expect(filter.allows(WARN, 'scim')).toBe(true);
   });
 
-  it('info is the default', () => {
+  it('uses info by default', () => {
     expect(parseLogFilter('').allows(INFO, 'x')).toBe(true);
     expect(parseLogFilter('security=error').allows(DEBUG, 'x')).toBe(false);
   });
 
-  it('the longest matching target wins', () => {
+  it('lets the longest matching target win', () => {
     const filter = parseLogFilter(
       'info,security=warn,svc_server::scim=debug,svc_server::scim::users=error',
     );
@@ -29,23 +29,23 @@ describe('RUST_LOG', () => {
     expect(filter.allows(DEBUG, 'scimitar')).toBe(false);
   });
 
-  it('svc_server alone is every target of ours', () => {
+  it('takes svc_server alone for every target of the service', () => {
     expect(parseLogFilter('svc_server=debug').allows(DEBUG, 'anything')).toBe(true);
   });
 
-  it('a bare target means everything of it', () => {
+  it('takes a bare target for everything of it', () => {
     const filter = parseLogFilter('warn,http');
     expect(filter.allows(TRACE, 'http')).toBe(true);
     expect(filter.allows(INFO, 'errors')).toBe(false);
   });
 
-  it('off silences even errors', () => {
+  it('silences even errors with off', () => {
     const filter = parseLogFilter('off');
     expect(filter.allows(ERROR, 'x')).toBe(false);
     expect(filter.level).toBe('silent');
   });
 
-  it('a level that does not exist is refused', () => {
+  it('refuses an unknown level', () => {
     expect(() => parseLogFilter('info,scim=loud')).toThrow(/RUST_LOG/);
   });
 });

@@ -4,13 +4,13 @@ import { uuidsBy } from '#platform/crypto/random.js';
 const NOON = Date.parse('2026-01-15T12:00:00.123Z');
 
 describe('a new UUIDv7', () => {
-  it('has its time in front, and is of version 7 and of the variant of RFC 9562', () => {
+  it('begins with its time, and has the version 7 and the variant of RFC 9562', () => {
     const uuid = uuidsBy(() => NOON)();
     expect(uuid).toMatch(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
     expect(Number.parseInt(uuid.replaceAll('-', '').slice(0, 12), 16)).toBe(NOON);
   });
 
-  it('comes after all that were made before it: in one millisecond, and when the clock is set back', () => {
+  it('sorts after every earlier one: in one millisecond, and after the clock is set back', () => {
     let now = NOON;
     const newUuid = uuidsBy(() => now);
     const made = Array.from({ length: 10_000 }, newUuid);

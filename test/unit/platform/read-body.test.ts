@@ -45,7 +45,7 @@ describe('a body', () => {
   });
 
   it.each([1, 7, 1000, 1024, 1025, 65_536])(
-    'in pieces of %i bytes is what was sent',
+    'in pieces of %i bytes is read unchanged',
     async (size) => {
       const { incoming, body } = request();
       const pieces = Math.floor(LIMIT / size);

@@ -22,18 +22,18 @@ describe('a route table', () => {
     ['/v1/keys/register', 'register'],
     ['/v1/credentials/ssh/', 'ssh'],
     ['/static/a.css', 'static'],
-  ])('reads %s as the router does: %s', (path, value) => {
+  ])('matches %s as the router does: %s', (path, value) => {
     expect(table.of(path)).toBe(value);
   });
 
   it.each(['/v1/keysmith', '/v1', '/v1/credentials/ssh/ca', '/nothing', '*', '/v1//keys'])(
-    'does not speak of %s',
+    'does not match %s',
     (path) => {
       expect(table.of(path)).toBeUndefined();
     },
   );
 
-  it('refuses to name a route twice', () => {
+  it('refuses a duplicate route', () => {
     const rows = [
       ['/a/b', 1],
       ['/A/b/', 2],

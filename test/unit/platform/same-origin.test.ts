@@ -10,7 +10,7 @@ describe('sameOriginTarget', () => {
     [`${BASE}/enroll`, `${BASE}/enroll`],
     ['keys', `${BASE}/keys`],
     [undefined, `${BASE}/`],
-  ])('%s leads to %s', (target, expected) => {
+  ])('resolves %s to %s', (target, expected) => {
     expect(sameOriginTarget(target, BASE)).toBe(expected);
   });
 
@@ -32,19 +32,19 @@ describe('sameOriginTarget', () => {
     'data:text/html,x',
     ' //evil.example',
     'https://evil.example',
-  ])('%j stays on our start page', (target) => {
+  ])('replaces %j by the start page', (target) => {
     expect(sameOriginTarget(target, BASE)).toBe(`${BASE}/`);
   });
 
   it.each(['/.//evil.example', 'https:evil.example', '/%2f/evil.example', '///evil.example/../x'])(
-    '%j never leaves our origin, in whatever way a browser reads the answer',
+    'resolves %j inside the origin of the service, however a browser parses the result',
     (target) => {
       const answer = sameOriginTarget(target, BASE);
       expect(new URL(answer, 'https://elsewhere.example').origin).toBe(BASE);
     },
   );
 
-  it('a scheme without slashes is another origin where the schemes differ', () => {
+  it('refuses a scheme without slashes where the schemes differ', () => {
     expect(sameOriginTarget('https:evil.example', 'http://localhost:3000')).toBe(
       'http://localhost:3000/',
     );

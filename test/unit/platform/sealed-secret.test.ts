@@ -6,7 +6,7 @@ const ROTATED = { root: 'the root secret of this year, in use', previousRoot: OL
 const NEW = { root: ROTATED.root, previousRoot: undefined };
 
 describe('a sealed secret', () => {
-  it('opens under the root secret that sealed it, and shows nothing of what it holds', async () => {
+  it('opens under the root secret that sealed it, and reveals nothing of its content', async () => {
     const sealed = await sealSecret(OLD, 'test', 'the very secret');
     expect(await openSecret(OLD, 'test', sealed)).toEqual({
       text: 'the very secret',
@@ -26,12 +26,12 @@ describe('a sealed secret', () => {
     expect(await openSecret(OLD, 'test', sealed)).toBeUndefined();
   });
 
-  it('opens for no other purpose', async () => {
+  it('does not open for another purpose', async () => {
     const sealed = await sealSecret(OLD, 'test', 'x');
     expect(await openSecret(OLD, 'another', sealed)).toBeUndefined();
   });
 
-  it('does not open when a byte of it changed, or when it is none', async () => {
+  it('does not open when one byte changed, or when it is malformed', async () => {
     const sealed = await sealSecret(OLD, 'test', 'x'.repeat(30));
     const parts = sealed.split('.');
     const ciphertext = Buffer.from(parts[3] ?? '', 'base64url');

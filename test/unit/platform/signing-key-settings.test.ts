@@ -50,7 +50,7 @@ describe('SVC_OIDC_SIGNING_KEY and SVC_OIDC_RSA_SIGNING_KEY', () => {
     rsa = newRsa(3072);
   });
 
-  it('are told apart into blocks, the signing one first', () => {
+  it('are split into PEM blocks, the signing key first', () => {
     const next = newEc();
     const past = newEc();
     expect(
@@ -64,7 +64,7 @@ describe('SVC_OIDC_SIGNING_KEY and SVC_OIDC_RSA_SIGNING_KEY', () => {
     });
   });
 
-  it('may be base64 of PEM, or the path of a file of it', () => {
+  it('may be base64 of PEM, or the path of a PEM file', () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-signing-'));
     const file = join(folder, 'ec.pem');
     writeFileSync(file, ec.secret);

@@ -30,7 +30,7 @@ describe('stopping servers', () => {
     return { answer, response: taken[0] as ServerResponse };
   };
 
-  it('waits for the request in flight, and says that its connection ends', async () => {
+  it('waits for the request in progress, and tells its client that the connection ends', async () => {
     const { answer, response } = await ask();
     const stopped = stopServers([server], requests, { drain: false, limit: 20_000 });
     await expect.poll(() => server.listening).toBe(false);
@@ -40,14 +40,14 @@ describe('stopping servers', () => {
     expect(await stopped).toBe(0);
   });
 
-  it('cuts off what takes longer than the limit, and counts it', async () => {
+  it('aborts and counts requests that take longer than the limit', async () => {
     const { answer } = await ask();
     expect(await stopServers([server], requests, { drain: false, limit: 100 })).toBe(1);
     await expect(answer).rejects.toThrow('socket hang up');
     await expect.poll(() => requests.count).toBe(0);
   });
 
-  it('has nothing to wait for where nobody is connected', async () => {
+  it('ends at once where no client is connected', async () => {
     expect(await stopServers([server], requests, { drain: false, limit: 20_000 })).toBe(0);
     expect(requests.isStopping).toBe(true);
   });

@@ -65,25 +65,25 @@ describe('the certificate and its key', () => {
   it.each([
     ['SVC_TLS_CERT', 'SVC_TLS_KEY'],
     ['SVC_TLS_KEY', 'SVC_TLS_CERT'],
-  ])('%s alone is refused, and the missing one named', (set, missing) => {
+  ])('refuses %s alone, and names the missing variable', (set, missing) => {
     expect(problemsOf({ [missing]: '' })).toEqual([`${missing}: is required where ${set} is set`]);
   });
 
-  it('must belong to each other, the server’s own certificate first in its chain', () => {
+  it('must belong to each other, with the server’s own certificate first in its chain', () => {
     const refusal = ['SVC_TLS_KEY: is not the key of the first certificate in SVC_TLS_CERT'];
     expect(problemsOf({ SVC_TLS_KEY: other.key })).toEqual(refusal);
     expect(problemsOf({ SVC_TLS_CERT: own.ca + own.cert })).toEqual(refusal);
     expect(() => readTlsMaterial({ cert: own.cert, key: other.key })).toThrow(refusal[0]);
   });
 
-  it('must be what they are called', () => {
+  it('must have the type that their variable names', () => {
     expect(problemsOf({ SVC_TLS_CERT: own.key, SVC_TLS_KEY: own.cert })).toEqual([
       'SVC_TLS_CERT: must be PEM certificates, base64 of them, or a readable file',
       'SVC_TLS_KEY: must be a PEM private key, base64 of it, or a readable file',
     ]);
   });
 
-  it('are told from one another and never quoted when a file goes bad later', () => {
+  it('are named in the error and never quoted when a file becomes invalid later', () => {
     const cert = file('later.pem', own.cert);
     const key = file('later.key', own.key);
     writeFileSync(cert, own.cert.slice(0, 200));
@@ -95,14 +95,14 @@ describe('the certificate and its key', () => {
   });
 });
 
-describe('what TLS changes in the configuration', () => {
-  it('the public origin is by default that of the relying party', () => {
+describe('TLS in the configuration', () => {
+  it('makes the origin of the relying party the default public origin', () => {
     const { config } = loadConfig({ ...WORKING, SVC_BASE_URL: '', SVC_RP_ID: 'keys.example.org' });
     expect(config.http.baseUrl).toBe('https://keys.example.org');
     expect(config.relyingParty.id).toBe('keys.example.org');
   });
 
-  it('one of the two must be set, and the origin be https', () => {
+  it('requires one of the two variables, and an https origin', () => {
     expect(problemsOf({ SVC_BASE_URL: '' })).toEqual([
       'SVC_BASE_URL: is required with TLS, or else SVC_RP_ID',
     ]);
@@ -111,11 +111,11 @@ describe('what TLS changes in the configuration', () => {
     ]);
   });
 
-  it('no proxy ends TLS, so nothing is said of trusted ones', () => {
+  it('gives no warning about trusted proxies, since no proxy ends TLS', () => {
     expect(loadConfig(WORKING).warnings).toEqual([]);
   });
 
-  it('the mutual-TLS listener is 8443 and trusts no authority unless told', () => {
+  it('puts the mutual-TLS listener on 8443, and trusts no authority by default', () => {
     expect(loadConfig(WORKING).config.http.mtls).toEqual({ port: 8443, clientCaCerts: [] });
     const settings = { SVC_MTLS_PORT: '9443', SVC_MTLS_CLIENT_CA_CERTS: own.ca + other.ca };
     const { port, clientCaCerts } = loadConfig({ ...WORKING, ...settings }).config.http.mtls;

@@ -36,7 +36,7 @@ describe('unknown variables', () => {
     ['SVC_IDP_OTHER_CLIENT_ID', 'warning'],
     ['SVC_IDP_OTHER_CLIENT_IDS', 'warning'],
     ['SVC_IDP_DEMO_SOMETHING', 'warning'],
-  ])('10.28 of a provider, %s is %s: the suffix alone is compared', (name, expected) => {
+  ])('10.28 of a provider, %s is %s: only the suffix is compared', (name, expected) => {
     expect(found(name)).toBe(expected);
   });
 
@@ -55,11 +55,11 @@ describe('unknown variables', () => {
     expect(found(name, value)).toBe('known');
   });
 
-  it('10.28 a name that only looks like one of Kubernetes is compared', () => {
+  it('10.28 a name that only resembles one of Kubernetes is compared', () => {
     expect(found('SVC_MTLSS_PORT', '8443')).toBe('fatal');
   });
 
-  it('suggests the nearest name, and says no value', () => {
+  it('the nearest name is suggested, and no value is shown', () => {
     const { problems } = unknownNames({ SVC_ALLOWED_DOMAIN: 'planted' }, KNOWN);
     expect(problems.join()).toContain('SVC_ALLOWED_DOMAINS');
     expect(problems.join()).not.toContain('planted');

@@ -13,7 +13,7 @@ const YUBIKEY_BIO_FIDO = 'd8522d9f-575b-4866-88a9-ba99fa02f35b';
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
 
 describe('SVC_ALLOWED_AAGUIDS', () => {
-  it('empty lets every model in, known, unknown and unnamed', () => {
+  it('allows every model when it is empty: known, unknown and unnamed', () => {
     for (const aaguid of [YUBIKEY_5_NFC, UNKNOWN, null]) {
       expect(decideModel({ kind: 'any' }, aaguid)).toEqual({ allowed: true });
     }
@@ -29,11 +29,11 @@ describe('SVC_ALLOWED_AAGUIDS', () => {
     ['yubikey-5', SECURITY_KEY_NFC, false],
     ['yubikey-5', YUBIKEY_BIO_FIDO, false],
     ['yubikey-5', UNKNOWN, false],
-  ] as const)('%s, asked about %s: %s', (kind, aaguid, allowed) => {
+  ] as const)('%s, for the model %s: %s', (kind, aaguid, allowed) => {
     expect(decideModel({ kind }, aaguid)).toMatchObject({ allowed });
   });
 
-  it('a list allows what it names, in no table or not, and nothing else', () => {
+  it('allows only the listed models, even one that is in no table', () => {
     const policy = { kind: 'list', aaguids: new Set([UNKNOWN]) } as const;
     expect(decideModel(policy, UNKNOWN)).toEqual({ allowed: true });
     expect(decideModel(policy, YUBIKEY_5_NFC)).toEqual({
@@ -51,7 +51,7 @@ describe('SVC_ALLOWED_AAGUIDS', () => {
 });
 
 describe('10.24 allowedModels', () => {
-  it('names no model where every one will do', () => {
+  it('lists no models when the policy allows all', () => {
     expect(allowedModels({ kind: 'any' }).names).toEqual([]);
   });
 
@@ -62,7 +62,7 @@ describe('10.24 allowedModels', () => {
     expect(names.every((name) => name.startsWith('YubiKey 5'))).toBe(true);
   });
 
-  it('names the models of a list, and by its AAGUID one that is in no table', () => {
+  it('lists a model by its name, or by its AAGUID when the table does not know it', () => {
     const aaguids = new Set([YUBIKEY_5_NFC, UNKNOWN]);
     const { summary, names } = allowedModels({ kind: 'list', aaguids });
     expect(names).toEqual([UNKNOWN, 'YubiKey 5 Series with NFC']);
@@ -71,7 +71,7 @@ describe('10.24 allowedModels', () => {
 });
 
 describe('modelName', () => {
-  it("gives the vendor's name of a known model, and null of any other", () => {
+  it('"gives the vendor\'s name of a known model, and null for an unknown one"', () => {
     expect(modelName(YUBIKEY_5_NFC)).toBe('YubiKey 5 Series with NFC');
     expect(modelName(YUBIKEY_5_FIPS_PREVIEW)).toBe('YubiKey 5 FIPS Series with Lightning Preview');
     expect(modelName(UNKNOWN)).toBeNull();

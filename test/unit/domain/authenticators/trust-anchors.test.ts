@@ -46,7 +46,7 @@ describe('trustAnchorFromPem', () => {
     expect(trustAnchorFromPem(root.pem)).toMatchObject({ fidoCaRequired: false });
   });
 
-  it('refuses a leaf, a CA that may not sign certificates, and no certificate at all', () => {
+  it('refuses a leaf, a CA that may not sign certificates, and text that is not a certificate', () => {
     const root = issueAuthority('Test Root', NOW);
     const leaf = issueAttestationLeaf(Buffer.alloc(16), NOW, root);
     expect(() => trustAnchorFromPem(leaf.pem)).toThrow(/^not a certificate authority: C=SE/);

@@ -12,7 +12,7 @@ describe('an e-mail address', () => {
     );
   });
 
-  it('does not let the Kelvin sign become the k of another person', () => {
+  it('does not turn the Kelvin sign into the k of another user’s address', () => {
     expect(normalizeEmail('\u212Aay@engine.test')).toBe('\u212Aay@engine.test');
     expect(parseEmailAddress('\u212Aay@engine.test')).toBeUndefined();
   });

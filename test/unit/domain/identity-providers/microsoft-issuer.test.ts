@@ -17,30 +17,30 @@ describe('a Microsoft issuer', () => {
     ['https://login.partner.microsoftonline.cn/organizations/v2.0', true],
     ['https://login.microsoftonline.com.evil.test/x/v2.0', false],
     ['https://accounts.google.com', false],
-  ])('is told by its host or by serving all tenants: %s', (issuer, expected) => {
+  ])('is recognized by its host or by a template for all tenants: %s', (issuer, expected) => {
     expect(isMicrosoftIssuer(issuer)).toBe(expected);
   });
 
-  it('is the common one with and without a trailing slash, and no tenant named so in part', () => {
+  it('is the common issuer with or without a trailing slash, but not by a part of the tenant name', () => {
     expect(isCommonIssuer(`${HOST}/common/v2.0`)).toBe(true);
     expect(isCommonIssuer(`${HOST}/common/v2.0/`)).toBe(true);
     expect(isCommonIssuer(`${HOST}/uncommon/v2.0`)).toBe(false);
   });
 
-  it('has a template under "organizations" alone, a trailing slash apart', () => {
+  it('has a template only for "organizations" without a trailing slash', () => {
     expect(tenantTemplate(`${HOST}/organizations/v2.0`)).toBe(`${HOST}/{tenantid}/v2.0`);
     expect(tenantTemplate(`${HOST}/organizations/v2.0/`)).toBeUndefined();
     expect(tenantTemplate(`${HOST}/consumers/v2.0`)).toBeUndefined();
   });
 
   it.each(['{tenantid}', '%7Btenantid%7D', '{tenantId}', '%7btenantid%7d'])(
-    'spells its placeholder %s',
+    'has its template spelled %s',
     (placeholder) => {
       expect(normalizeTemplate(`${HOST}/${placeholder}/v2.0`)).toBe(`${HOST}/{tenantid}/v2.0`);
     },
   );
 
-  it('speaks for no tenant but its own', () => {
+  it('accepts a token only from the tenant that the token names', () => {
     const template = `${HOST}/{tenantid}/v2.0`;
     expect(issuedByOwnTenant(template, `${HOST}/mine/v2.0`, 'mine')).toBe(true);
     expect(issuedByOwnTenant(template, `${HOST}/theirs/v2.0`, 'mine')).toBe(false);

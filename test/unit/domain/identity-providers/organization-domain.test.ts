@@ -13,7 +13,7 @@ describe('the domain that makes an organization', () => {
   });
 
   it.each(['com', 'co.uk', 'github.io', 'herokuapp.com'])(
-    'is never a public suffix, under which strangers register: %s',
+    'is never a public suffix, where any person can register a name: %s',
     (domain) => {
       expect(organizationDomain(domain)).toBeNull();
     },
@@ -27,12 +27,12 @@ describe('the domain that makes an organization', () => {
     'fastmail.com',
     'gmx.de',
     'me.33mail.com',
-  ])('is never a public mail domain or one below: %s', (domain) => {
+  ])('is never a public mail domain or a name below one: %s', (domain) => {
     expect(organizationDomain(domain)).toBeNull();
   });
 
   it.each(['localhost', '', '127.0.0.1', 'http://engine.test/', 'engine.test.', 'a b.test'])(
-    'is never something that is no domain: %j',
+    'is never a text that is not a domain: %j',
     (domain) => {
       expect(organizationDomain(domain)).toBeNull();
     },

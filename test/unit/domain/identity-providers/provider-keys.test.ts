@@ -58,7 +58,7 @@ describe('the keys of a provider', () => {
     expect(requests).toBe(2);
   });
 
-  it('10.22 are fetched again at once for an unknown key, by one request for twenty tokens', async () => {
+  it('10.22 are fetched at once for an unknown key, by one request for twenty tokens', async () => {
     const [old, rotated] = [await newKey('old'), await newKey('new')];
     published = [old.jwk];
     expect(await verify(await old.token())).toBe('good');
@@ -70,7 +70,7 @@ describe('the keys of a provider', () => {
     expect(await verify(await old.token())).toBe('ERR_JWKS_NO_MATCHING_KEY');
   });
 
-  it('10.22 are fetched at most once in five seconds for unknown keys', async () => {
+  it('10.22 are fetched at most once in five seconds because of unknown keys', async () => {
     const [known, unknown] = [await newKey('known'), await newKey('unknown')];
     published = [known.jwk];
     const token = await unknown.token();
@@ -87,7 +87,7 @@ describe('the keys of a provider', () => {
     expect(requests).toBe(3);
   });
 
-  it('10.22 without names are fetched again when a signature does not fit', async () => {
+  it('10.22 without key ids are fetched again when a signature does not fit', async () => {
     const [old, rotated] = [await newKey(), await newKey()];
     published = [old.jwk];
     expect(await verify(await old.token())).toBe('good');
@@ -103,7 +103,7 @@ describe('the keys of a provider', () => {
     expect(requests).toBe(1);
   });
 
-  it('that cannot be fetched are a fault of the provider, also where an unknown key asked for them', async () => {
+  it('report a fault of the provider when they cannot be fetched, also after an unknown key', async () => {
     const [known, unknown] = [await newKey('known'), await newKey('unknown')];
     status = 500;
     expect(await verify(await known.token())).toBe('upstream_unavailable');

@@ -25,7 +25,7 @@ function refusal(provider: typeof OKTA, claims: object): DomainError {
 }
 
 describe('an identity from any OpenID provider', () => {
-  it('has one spelling, whatever the provider wrote', () => {
+  it('is normalized to one spelling', () => {
     expect(identityFromClaims(OKTA, { ...ADA, iss: OKTA.issuer })).toEqual({
       provider: 'okta',
       issuer: 'https://corp.okta.test',
@@ -38,7 +38,7 @@ describe('an identity from any OpenID provider', () => {
   });
 
   it.each([undefined, false, 'true', 1, 'yes'])(
-    'needs email_verified to be true, not %j',
+    'is refused unless email_verified is true: %j',
     (value) => {
       expect(refusal(OKTA, { ...ADA, email_verified: value }).code).toBe('sign_in_refused');
     },
@@ -50,7 +50,7 @@ describe('an identity from any OpenID provider', () => {
     expect(refusal(OKTA, { ...ADA, email: 'ada@engine.test\nroot' }).detail).toContain('malformed');
   });
 
-  it('is not lent Microsoft or Google claims by another provider', () => {
+  it('ignores Microsoft and Google claims from another provider', () => {
     const claims = { ...ADA, email_verified: false, xms_edov: true };
     expect(refusal(OKTA, claims).code).toBe('sign_in_refused');
     const { organizationDomain, tenant } = identityFromClaims(OKTA, {
@@ -64,7 +64,7 @@ describe('an identity from any OpenID provider', () => {
     });
   });
 
-  it('of a public mail domain makes no organization', () => {
+  it('with an address of a public mail domain belongs to no organization', () => {
     const identity = identityFromClaims(OKTA, { ...ADA, email: 'ada@gmail.com' });
     expect(identity.organizationDomain).toBeNull();
   });
@@ -76,7 +76,7 @@ describe('an identity from any OpenID provider', () => {
 });
 
 describe('an identity from Microsoft', () => {
-  it.each([true, 1, '1', 'true'])('is verified by xms_edov %j', (xms_edov) => {
+  it.each([true, 1, '1', 'true'])('is verified when xms_edov is %j', (xms_edov) => {
     expect(identityFromClaims(ENTRA, { ...OF_TENANT, xms_edov })).toMatchObject({
       issuer: OF_TENANT.iss,
       tenant: TENANT,
@@ -94,11 +94,11 @@ describe('an identity from Microsoft', () => {
     },
   );
 
-  it('is refused where a tenant mapped an email_verified of its own into the token', () => {
+  it('is refused where a tenant maps its own email_verified into the token', () => {
     expect(refusal(ENTRA, { ...OF_TENANT, email_verified: true }).detail).toContain('`xms_edov`');
   });
 
-  it('needs it of a single tenant and in a sovereign cloud too', () => {
+  it('needs xms_edov in a single tenant and in a sovereign cloud too', () => {
     for (const host of ['login.microsoftonline.com', 'login.microsoftonline.us']) {
       const provider = { slug: 'entra', issuer: `https://${host}/${TENANT}/v2.0` };
       expect(refusal(provider, OF_TENANT).detail).toContain('`xms_edov`');
@@ -116,7 +116,7 @@ describe('an identity from Google', () => {
     });
   });
 
-  it('without `hd` makes no organization, whatever domain the verified e-mail has', () => {
+  it('without `hd` belongs to no organization, even when its e-mail is verified', () => {
     expect(identityFromClaims(GOOGLE, claims)).toMatchObject({
       tenant: '',
       email: 'ada@engine.test',

@@ -7,14 +7,14 @@ const search = randomBytes(SEARCH_LENGTH);
 const VALUES = [null, '', '=', 'a', 'null', 'é\u{1F511}', '\u0001"\\', 'x'.repeat(512)];
 
 describe('a cursor', () => {
-  it('is read as it was written', () => {
+  it('decodes to the position that was encoded', () => {
     for (const value of VALUES) {
       const position = { id: randomUUID(), sort_value: value };
       expect(readCursor(writeCursor(position, search), search)).toEqual(position);
     }
   });
 
-  it('is short, whatever the value is written with', () => {
+  it('stays short even for values of many bytes', () => {
     for (const unit of ['a', '"', '\u0001', 'é', '語', '\u{1F511}']) {
       const value = unit.repeat(512 / unit.length);
       const cursor = writeCursor({ id: randomUUID(), sort_value: value }, search);
@@ -23,7 +23,7 @@ describe('a cursor', () => {
     }
   });
 
-  it('is refused where anything of it is no position of the search', () => {
+  it('is refused when any part of it is not a position of the search', () => {
     const bytes = Buffer.from(
       writeCursor({ id: randomUUID(), sort_value: 'a' }, search),
       'base64url',

@@ -28,14 +28,14 @@ const compile = (text: string, fields = USERS, first = 1) =>
   conditionOf(parseFilter(text, fields.resource), fields, first);
 
 describe('the SQL of a filter', () => {
-  it('binds values, from the number the caller says', () => {
+  it('binds values, numbered from the given parameter on', () => {
     expect(compile('userName eq "Babs" and title eq "X"', USERS, 4)).toEqual({
       text: `((lower(u.user_name COLLATE "C") = $4::text) AND (lower((u.attributes ->> 'title') COLLATE "C") = $5::text))`,
       values: ['babs', 'x'],
     });
   });
 
-  it('has nothing of what a client wrote', () => {
+  it('contains no text that a client wrote', () => {
     const hostile = `zq"'); DROP TABLE users; -- $1 %_`;
     for (const operator of ['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']) {
       for (const name of ['userName', 'id', 'externalId', 'emails.value', 'manager', 'schemas']) {
@@ -45,13 +45,13 @@ describe('the SQL of a filter', () => {
     }
   });
 
-  it('finds an id by its index, and no id by what is none', () => {
+  it('finds an id by its index, and finds no row for text that is not an id', () => {
     expect(compile(`id eq "${ID}"`)).toEqual({ text: '(u.id = $1::uuid)', values: [ID] });
     expect(compile('id eq "00919288221112222"')).toEqual({ text: 'false', values: [] });
     expect(compile('id ne "x"').text).toBe('(false IS NOT TRUE)');
   });
 
-  it('reads a list once for all that is asked of it, and a text once', () => {
+  it('reads each list and each text once, however many conditions test it', () => {
     const many = (test: (n: number) => string, joint: string) =>
       Array.from({ length: 40 }, (_, n) => test(n)).join(` ${joint} `);
     const reads = (text: string) => [
@@ -70,7 +70,7 @@ describe('the SQL of a filter', () => {
     expect(reads(compile('not (emails co "a") or not (emails co "b")').text)).toEqual([2, 2]);
   });
 
-  it('asks rows for related values', () => {
+  it('tests related values by rows of their table', () => {
     expect(compile(`members eq "${ID}"`, GROUPS)).toEqual({
       text: '(EXISTS (SELECT FROM group_members m WHERE m.group_id = g.id AND (m.user_id = $1::uuid)))',
       values: [ID],
@@ -84,7 +84,7 @@ describe('the SQL of a filter', () => {
     );
   });
 
-  it('refuses what has no place', () => {
+  it('refuses attributes that have no column', () => {
     for (const text of ['meta.location pr', 'meta pr', 'groups eq "x"', 'groups[display pr]']) {
       expect(() => compile(text), text).toThrow('cannot be filtered by');
     }

@@ -70,9 +70,9 @@ describe('filters of RFC 7644 §3.4.2.2', () => {
     'meta.lastModified lt "2011-05-13T04:42:34Z"',
     'userType ne "Employee" and not (emails co "example.com" or emails.value co "example.org")',
     'emails[type eq "home" and value co "@example.com"]',
-  ])('%s does not', (text) => expect(finds(text)).toBe(false));
+  ])('%s does not match', (text) => expect(finds(text)).toBe(false));
 
-  it('and binds tighter than or, not tightest', () => {
+  it('bind and tighter than or, and not only to the next factor', () => {
     expect(finds('title pr or title pr and userName eq "nobody"')).toBe(true);
     expect(finds('(title pr or title pr) and userName eq "nobody"')).toBe(false);
     expect(finds('not (title pr) or title pr')).toBe(true);
@@ -80,7 +80,7 @@ describe('filters of RFC 7644 §3.4.2.2', () => {
   });
 });
 
-describe('what identity providers filter by', () => {
+describe('filters that identity providers send', () => {
   it.each([
     ['O1', 'userName eq "BJENSEN@example.com"'],
     ['E2', 'emails[type eq "work"].value eq "bjensen@example.com"'],
@@ -92,20 +92,20 @@ describe('what identity providers filter by', () => {
     ['JumpCloud', 'employeeNumber eq "701984" and groups.display eq "tour guides"'],
   ])('%s %s', (_, text) => expect(finds(text)).toBe(true));
 
-  it('E21 members of a group by id', () => {
+  it('E21 find members of a group by id', () => {
     const filter = parseFilter('id eq "g" and members eq "m"', GROUP_SCHEMA);
     expect(evaluate(filter, { id: 'g', members: [{ value: 'n' }, { value: 'm' }] })).toBe(true);
     expect(evaluate(filter, { id: 'g', members: [{ value: 'n' }] })).toBe(false);
   });
 
-  it('externalId and id in their exact case alone', () => {
+  it('compare externalId and id case-sensitively', () => {
     expect(finds('externalId eq "bjensen"')).toBe(false);
     expect(finds('id eq "2819C223-7f76-453a-919d-413861904646"')).toBe(false);
   });
 });
 
-describe('what is absent', () => {
-  it('is not equal to anything, and not unequal to nothing', () => {
+describe('an absent attribute', () => {
+  it('is equal to no value, and unequal to every value', () => {
     expect(finds('nickName eq "x"')).toBe(false);
     expect(finds('nickName ne "x"')).toBe(true);
     expect(finds('not (nickName eq "x")')).toBe(true);
@@ -115,7 +115,7 @@ describe('what is absent', () => {
     expect(finds('nickName pr')).toBe(false);
   });
 
-  it('ne says of a list that no element is equal, in brackets that this one is not', () => {
+  it('matches ne on a list when no element is equal, and ne in brackets when one element differs', () => {
     expect(finds('emails.type ne "work"')).toBe(false);
     expect(finds('emails[type ne "work"]')).toBe(true);
     expect(finds('emails[type eq "home"].value ne "babs@jensen.org"')).toBe(false);
@@ -123,7 +123,7 @@ describe('what is absent', () => {
 });
 
 describe('JSON strings', () => {
-  it('have all escapes', () => {
+  it('accept every escape', () => {
     const filter = (text: string) => parseFilter(text, USER_SCHEMA);
     expect(filter('title eq "a\\"b\\\\c\\u00e9\\/\\n)"')).toMatchObject({ value: 'a"b\\cé/\n)' });
   });
@@ -136,10 +136,10 @@ describe('JSON strings', () => {
     'title eq "\\u0000"',
     'title eq "\\ud800"',
     'title eq "line\nbreak"',
-  ])('but %j is none', (text) => expect(refused(text)).toBe('invalid_filter'));
+  ])('do not include %j', (text) => expect(refused(text)).toBe('invalid_filter'));
 });
 
-describe('filters that are refused', () => {
+describe('refused filters', () => {
   it.each([
     '',
     ' ',
@@ -188,7 +188,7 @@ describe('filters that are refused', () => {
     'title\u0000 pr',
   ])('%j', (text) => expect(refused(text)).toBe('invalid_filter'));
 
-  it('are bounded in bytes, depth and conditions', () => {
+  it('exceed a limit of bytes, depth or conditions', () => {
     expect(refused('('.repeat(60_000))).toBe('invalid_filter');
     const nested = (depth: number) => `${'('.repeat(depth)}title pr${')'.repeat(depth)}`;
     expect(refused(nested(32))).toBeUndefined();
@@ -199,7 +199,7 @@ describe('filters that are refused', () => {
     expect(refused(`title eq "${'é'.repeat(4091)}"`)).toBe('invalid_filter');
   });
 
-  it('look into few lists, tests of one list joined by or being one look', () => {
+  it('read too many lists, where tests of one list joined by or count once', () => {
     const many = (howMany: number, test: string, joint: string) =>
       Array.from({ length: howMany }, () => test).join(` ${joint} `);
     expect(refused(many(99, 'emails co "x"', 'or'))).toBeUndefined();
@@ -216,7 +216,7 @@ describe('filters that are refused', () => {
     }
   });
 
-  it('say where, and repeat nothing', () => {
+  it('are reported with the position of the error and none of their text', () => {
     const detail = () => parseFilter('title eq "a" or <script> pr', USER_SCHEMA);
     expect(detail).toThrow('What begins at character 17 is no attribute we have.');
     expect(detail).not.toThrow('script');
@@ -244,7 +244,7 @@ describe('paths of RFC 7644 §3.5.2', () => {
     });
   });
 
-  it('choose elements', () => {
+  it('select elements', () => {
     expect(parsePath('addresses[type eq "work"]', USER_SCHEMA)).toMatchObject({
       target: { path: 'addresses' },
       filter: { kind: 'compare', value: 'work' },
@@ -256,7 +256,7 @@ describe('paths of RFC 7644 §3.5.2', () => {
     expect(path('emails[type eq "work" and primary eq "True"].value')).toBe('emails.value');
   });
 
-  it('tell what we do not have from what is no path', () => {
+  it('distinguish an unknown attribute from a malformed path', () => {
     for (const unknown of ['nosuch', 'name.nosuch', 'urn:example:2.0:User:x', 'x[y eq 1].z']) {
       expect(path(unknown), unknown).toMatchObject({ kind: 'unknown' });
     }
@@ -284,7 +284,7 @@ describe('hostile filters', () => {
     ['URNs', `${USER_URN}:`.repeat(200).slice(0, 8192)],
     ['spaces', ' '.repeat(8192)],
     ['digits', `title eq ${'9'.repeat(8000)}`],
-  ])('of %s are refused at once', (_, text) => {
+  ])('made of %s are refused at once', (_, text) => {
     const start = performance.now();
     for (let i = 0; i < 20; i += 1) expect(refused(text)).toBe('invalid_filter');
     expect(performance.now() - start).toBeLessThan(1000);

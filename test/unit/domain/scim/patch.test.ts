@@ -56,13 +56,13 @@ const WORK = { value: 'bjensen@example.com', type: 'work', primary: true };
 const HOME = { value: 'babs@jensen.org', type: 'home' };
 
 describe('the body of a PATCH (RFC 7644 §3.5.2)', () => {
-  it('has keys and operations in any case', () => {
+  it('accepts keys and operations in any case', () => {
     const read = readOperations({ OPERATIONS: [{ OP: 'Replace', Path: 'title', VALUE: 'x' }] });
     expect(read).toEqual([{ op: 'replace', path: 'title', value: 'x' }]);
     expect(readOperations(body({ op: 'ADD', path: null, value: {} }))[0]?.path).toBeUndefined();
   });
 
-  it('is refused when it is none', () => {
+  it('is refused when it is malformed', () => {
     const code = (given: unknown) => refusal(() => readOperations(given));
     for (const given of [null, [], 'x', {}, { Operations: {} }, { Operations: [] }]) {
       expect(code(given)).toBe('invalid_request');
@@ -86,7 +86,7 @@ describe('the body of a PATCH (RFC 7644 §3.5.2)', () => {
 });
 
 describe('add (RFC 7644 §3.5.2.1)', () => {
-  it('adds to a list and sets what stands alone', () => {
+  it('appends to a list and sets a single value', () => {
     const patched = patch({
       op: 'add',
       value: { emails: [{ value: 'new@example.com', type: 'other' }], nickname: 'Barb' },
@@ -99,7 +99,7 @@ describe('add (RFC 7644 §3.5.2.1)', () => {
     expect(patched.attributes['nickName']).toBe('Barb');
   });
 
-  it('does not add what is there, and changes nothing that was given', () => {
+  it('skips an element that is present already, and does not mutate its input', () => {
     const before = structuredClone(JSON.stringify(BABS));
     const patched = patch({ op: 'add', path: 'emails', value: [HOME] });
     expect(patched).toEqual(BABS);
@@ -110,7 +110,7 @@ describe('add (RFC 7644 §3.5.2.1)', () => {
     expect(JSON.stringify(BABS)).toBe(before);
   });
 
-  it('ends the primary value when there is a new one', () => {
+  it('unsets the old primary value when a new primary is added', () => {
     const patched = patch({ op: 'add', path: 'emails', value: { ...HOME, primary: true } });
     expect(patched.attributes['emails']).toEqual([
       { value: 'bjensen@example.com', type: 'work' },
@@ -126,7 +126,7 @@ describe('add (RFC 7644 §3.5.2.1)', () => {
     expect(refused({ op: 'replace', path: 'emails', value: both })).toBe('invalid_value');
   });
 
-  it('E9 makes the element that the brackets describe', () => {
+  it('E9 creates the element that the brackets describe', () => {
     const path = 'phoneNumbers[type eq "mobile"].value';
     expect(patch({ op: 'Add', path, value: '+1 555' }).attributes['phoneNumbers']).toEqual([
       { type: 'mobile', value: '+1 555' },
@@ -146,7 +146,7 @@ describe('add (RFC 7644 §3.5.2.1)', () => {
 });
 
 describe('remove (RFC 7644 §3.5.2.2)', () => {
-  it('takes away an attribute, a part, chosen elements, and parts of them', () => {
+  it('removes an attribute, a sub-attribute, selected elements, and parts of elements', () => {
     const patched = patch(
       { op: 'remove', path: 'nickName' },
       { op: 'remove', path: 'name.familyName' },
@@ -172,19 +172,19 @@ describe('remove (RFC 7644 §3.5.2.2)', () => {
     }
   });
 
-  it('of what is not there succeeds', () => {
+  it('succeeds when the value is absent', () => {
     expect(patch({ op: 'remove', path: 'emails[type eq "other"]' })).toEqual(BABS);
     expect(patch({ op: 'remove', path: 'emails[type eq "other"].value' })).toEqual(BABS);
     expect(patch({ op: 'remove', path: 'title' })).toEqual(BABS);
   });
 
-  it('with a list of values takes these alone', () => {
+  it('removes only the listed values', () => {
     const patched = patch({ op: 'remove', path: 'emails', value: [{ value: 'babs@jensen.org' }] });
     expect(patched.attributes['emails']).toEqual([WORK]);
     expect(patch({ op: 'remove', path: 'emails' }).attributes).not.toHaveProperty('emails');
   });
 
-  it('needs a path, and leaves what nobody can be without', () => {
+  it('requires a path, and keeps required attributes', () => {
     expect(refused({ op: 'remove' })).toBe('no_target');
     expect(refused({ op: 'remove', value: { nickName: 'Babs' } })).toBe('no_target');
     expect(refused({ op: 'remove', path: USER_URN })).toBe('no_target');
@@ -194,7 +194,7 @@ describe('remove (RFC 7644 §3.5.2.2)', () => {
 });
 
 describe('replace (RFC 7644 §3.5.2.3)', () => {
-  it('replaces all values of a list, chosen ones, or parts of them', () => {
+  it('replaces all values of a list, selected values, or parts of values', () => {
     const address = { type: 'work', streetAddress: '911 Universal City Plaza', country: 'US' };
     const chosen = patch({ op: 'replace', path: 'addresses[type eq "work"]', value: address });
     expect(chosen.attributes['addresses']).toEqual([
@@ -214,12 +214,12 @@ describe('replace (RFC 7644 §3.5.2.3)', () => {
     expect(all.attributes['emails']).toEqual([{ value: 'b@example.com' }]);
   });
 
-  it('leaves the parts it does not name', () => {
+  it('keeps the sub-attributes that it does not name', () => {
     const patched = patch({ op: 'replace', path: 'name', value: { GIVENNAME: 'Babs' } });
     expect(patched.attributes['name']).toEqual({ givenName: 'Babs', familyName: 'Jensen' });
   });
 
-  it('of a filter that matches nothing is noTarget, but of a part it says what to make', () => {
+  it('fails with noTarget when the filter matches nothing, unless it describes the element to create', () => {
     const path = 'emails[type eq "other"].value';
     expect(patch({ op: 'replace', path, value: 'x' }).attributes['emails']).toContainEqual({
       type: 'other',
@@ -237,7 +237,7 @@ describe('replace (RFC 7644 §3.5.2.3)', () => {
     );
   });
 
-  it.each([null, [], ''])('by %j takes an optional attribute away', (value) => {
+  it.each([null, [], ''])('removes an optional attribute with %j', (value) => {
     const patched = patch(
       ...['nickName', 'displayName', 'emails', 'name', 'manager', 'externalId'].map((path) => ({
         op: 'replace',
@@ -252,7 +252,7 @@ describe('replace (RFC 7644 §3.5.2.3)', () => {
     expect(refused({ op: 'replace', value: { active: value } })).toBe('invalid_value');
   });
 
-  it('follows a person to a new name and address', () => {
+  it('follows a user to a new name and address', () => {
     const patched = patch({ op: 'replace', path: 'userName', value: ' Barbara@Example.com ' });
     expect(patched).toMatchObject({
       userName: 'Barbara@Example.com',
@@ -273,7 +273,7 @@ describe('active', () => {
     ['', { op: 'replace', value: { [`${USER_URN}:active`]: 'false' } }],
     ['', { op: 'replace', value: { [USER_URN]: { ACTIVE: false } } }],
     ['', { op: 'replace', path: USER_URN, value: { active: false } }],
-  ])('%s %j ends it', (_, operation) => expect(patch(operation).active).toBe(false));
+  ])('%s %j disables the user', (_, operation) => expect(patch(operation).active).toBe(false));
 
   it.each([
     { op: 'replace', path: 'active', value: 'no' },
@@ -307,13 +307,13 @@ describe('active', () => {
     { op: 'replace', value: { active: false, [USER_URN]: { active: true } } },
     { op: 'replace', value: false },
     { op: 'replace', value: '{"active":false}' },
-  ])('is never passed over: %j', (operation) => {
+  ])('is never ignored when it is malformed: %j', (operation) => {
     expect(refused(operation)).toMatch(/^invalid_(value|path)$/);
   });
 });
 
-describe('what identity providers send', () => {
-  it('E7 several operations, a path each', () => {
+describe('requests of identity providers', () => {
+  it('E7 several operations with one path each', () => {
     const patched = patch(
       { op: 'Replace', path: 'displayName', value: 'B' },
       { op: 'Replace', path: 'emails[type eq "work"].value', value: 'b@example.com' },
@@ -351,7 +351,7 @@ describe('what identity providers send', () => {
     ['manager', [{ $ref: null, value: 'm2' }]],
     ['manager', { value: 'm2', displayName: 'ignored' }],
     ['manager.value', 'm2'],
-  ])('E10 a manager at %s as %j', (path, value) => {
+  ])('E10 set a manager at %s as %j', (path, value) => {
     const patched = patch({ op: 'Add', path, value });
     expect(patched.attributes[ENTERPRISE_URN]).toEqual({
       employeeNumber: '701984',
@@ -360,14 +360,14 @@ describe('what identity providers send', () => {
   });
 
   it.each(['', { value: '' }, { value: null }, [{ value: '' }]])(
-    'E10 no manager, as %j',
+    'E10 remove the manager with %j',
     (value) => {
       const patched = patch({ op: 'Replace', path: 'manager', value });
       expect(patched.attributes[ENTERPRISE_URN]).toEqual({ employeeNumber: '701984' });
     },
   );
 
-  it('E12 roles with JSON inside, chosen by primary', () => {
+  it('E12 set roles that contain JSON, selected by primary', () => {
     const role = '{"id":"1","value":"Engineer"}';
     const patched = patch(
       { op: 'add', path: 'roles', value: [{ value: role, primary: 'True' }] },
@@ -378,7 +378,7 @@ describe('what identity providers send', () => {
     ]);
   });
 
-  it('read-only values: ignored in an object, refused where they are the aim', () => {
+  it('read-only values are ignored inside an object and refused as a target', () => {
     const value = { id: 'x', meta: { version: '1' }, groups: [{ value: 'g' }], schemas: [] };
     expect(patch({ op: 'replace', value })).toEqual(BABS);
     for (const path of ['id', 'meta', 'meta.created', 'groups', 'manager.displayName', 'schemas']) {
@@ -388,7 +388,7 @@ describe('what identity providers send', () => {
     expect(patch({ op: 'replace', path: 'password', value: 'hunter2' })).toEqual(BABS);
   });
 
-  it('unknown attributes are ignored, wrong types are not', () => {
+  it('unknown attributes are ignored and wrong types are refused', () => {
     expect(patch({ op: 'add', path: 'urn:example:User:shoe', value: '42' })).toEqual(BABS);
     expect(patch({ op: 'add', value: { shoe: 42, 'urn:example': { enabled: 1 } } })).toEqual(BABS);
     expect(refused({ op: 'add', path: 'shoe', value: '42' })).toBe('invalid_path');
@@ -400,7 +400,7 @@ describe('what identity providers send', () => {
     expect(refused({ op: 'add', path: 'a b', value: 'x' })).toBe('invalid_path');
   });
 
-  it('an element that is a label alone is not kept', () => {
+  it('an element with only a label is dropped', () => {
     const emptied = patch({ op: 'replace', path: 'emails[type eq "home"].value', value: '' });
     expect(emptied.attributes['emails']).toEqual([WORK]);
     const made = patch(
@@ -412,7 +412,7 @@ describe('what identity providers send', () => {
 });
 
 describe('hostile operations', () => {
-  it('reach no prototype', () => {
+  it('cannot reach a prototype', () => {
     const hostile = JSON.parse(
       `{"__proto__": {"admin": true}, "constructor": {"prototype": {"admin": true}},
         "name": {"__proto__": {"admin": true}, "givenName": "B"}, "name.__proto__": "x",
@@ -433,7 +433,7 @@ describe('hostile operations', () => {
     expect(patched.attributes['name']).toEqual({ givenName: 'B', familyName: 'Jensen' });
   });
 
-  it('bring nothing PostgreSQL cannot store, and no more than fits', () => {
+  it('cannot store text that PostgreSQL refuses, or more than the limit', () => {
     expect(refused({ op: 'add', path: 'title', value: 'a\0b' })).toBe('invalid_value');
     expect(refused({ op: 'add', path: 'title', value: '\ud800' })).toBe('invalid_value');
     expect(refused({ op: 'add', path: 'title', value: 'x'.repeat(16_385) })).toBe('invalid_value');
@@ -444,7 +444,7 @@ describe('hostile operations', () => {
     expect(refused({ op: 'add', path: 'roles', value: grown })).toBe('invalid_value');
   });
 
-  it('do not recurse', () => {
+  it('cannot cause deep recursion', () => {
     const nested = (innermost: object) => {
       let value: unknown = innermost;
       for (let i = 0; i < 5000; i += 1) value = { [USER_URN]: value };
@@ -454,7 +454,7 @@ describe('hostile operations', () => {
     expect(refused(nested({ active: false }))).toBe('invalid_value');
   });
 
-  it('cost no more than the request is long', () => {
+  it('take time linear in the length of the request', () => {
     const roles = Array.from({ length: 100 }, (_, n) => ({ value: `${n}` }));
     const times = (howMany: number, operation: object) => [
       { op: 'add', path: 'roles', value: roles },
@@ -489,7 +489,7 @@ describe('hostile operations', () => {
     ).toBe('invalid_value');
   });
 
-  it('are all or nothing', () => {
+  it('change nothing when one of them fails', () => {
     expect(
       refused(
         { op: 'replace', path: 'active', value: false },
@@ -501,7 +501,7 @@ describe('hostile operations', () => {
 });
 
 describe('groups', () => {
-  it('RFC 7644 §3.5.2: members are added, removed and replaced without being read', () => {
+  it('RFC 7644 §3.5.2: change members without reading them', () => {
     const value = [{ display: 'Babs Jensen', $ref: 'https://example.com/v2/Users/a', value: 'a' }];
     expect(patchMembers({ op: 'add', path: 'members', value }).members).toEqual([
       { kind: 'add', ids: ['a'] },
@@ -543,14 +543,17 @@ describe('groups', () => {
     expect(patchMembers(operation).members).toEqual([{ kind, ids }]);
   });
 
-  it.each([null, [], ''])('replace by %j clears, add of it adds nobody', (value) => {
-    expect(patchMembers({ op: 'replace', path: 'members', value }).members).toEqual([
-      { kind: 'clear' },
-    ]);
-    expect(patchMembers({ op: 'add', path: 'members', value }).members).toEqual([]);
-  });
+  it.each([null, [], ''])(
+    'replace with %j clears the members, add of it adds no member',
+    (value) => {
+      expect(patchMembers({ op: 'replace', path: 'members', value }).members).toEqual([
+        { kind: 'clear' },
+      ]);
+      expect(patchMembers({ op: 'add', path: 'members', value }).members).toEqual([]);
+    },
+  );
 
-  it('remove of an empty list removes nobody', () => {
+  it('remove of an empty list removes no member', () => {
     expect(patchMembers({ op: 'remove', path: 'members', value: [] }).members).toEqual([]);
   });
 
@@ -577,11 +580,11 @@ describe('groups', () => {
     { op: 'replace', path: 'group', value: { members: [] } },
     { op: 'replace', path: 'displayName', value: { members: [] } },
     { op: 'replace', value: { members: [], Members: ['a'] } },
-  ])('members are never passed over: %j', (operation) => {
+  ])('refuse members that they cannot parse: %j', (operation) => {
     expect(refusedOfGroup(operation)).toMatch(/^(invalid_(value|path|filter)|mutability)$/);
   });
 
-  it('displayName stays, and id is nobody’s to write', () => {
+  it('keep their displayName, and refuse a new id', () => {
     expect(refusedOfGroup({ op: 'remove', path: 'displayName' })).toBe('invalid_value');
     expect(refusedOfGroup({ op: 'replace', path: 'displayName', value: ' ' })).toBe(
       'invalid_value',

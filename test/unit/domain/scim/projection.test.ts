@@ -36,7 +36,7 @@ describe('attributes (RFC 7644 §3.9)', () => {
     expect(shown({ attributes })).toEqual({ schemas, id, ...expected });
   });
 
-  it('shows all but the password without parameters', () => {
+  it('includes every attribute but the password by default', () => {
     const { password: _, ...rest } = USER;
     expect(shown({})).toEqual(rest);
     expect(shown({ attributes: ' ', excludedAttributes: '' })).toEqual(rest);
@@ -44,7 +44,7 @@ describe('attributes (RFC 7644 §3.9)', () => {
 });
 
 describe('excludedAttributes (RFC 7644 §3.9)', () => {
-  it('takes away what is not always returned', () => {
+  it('removes attributes, except those that are always returned', () => {
     const excludedAttributes = `id,schemas,emails,name.familyName,groups,meta,${ENTERPRISE_URN}`;
     expect(shown({ excludedAttributes })).toEqual({
       schemas,
@@ -54,7 +54,7 @@ describe('excludedAttributes (RFC 7644 §3.9)', () => {
     });
   });
 
-  it('E16: says before anything is loaded that no member is needed', () => {
+  it('E16: reports that no members are needed before members are loaded', () => {
     const group = (query: ProjectionQuery) => parseProjection(query, GROUP_SCHEMA).needsMembers;
     expect(group({})).toBe(true);
     expect(group({ excludedAttributes: 'Members' })).toBe(false);
@@ -64,7 +64,7 @@ describe('excludedAttributes (RFC 7644 §3.9)', () => {
     expect(parseProjection({}, USER_SCHEMA).needsGroups).toBe(true);
   });
 
-  it('says whether anything of a user is needed that has no column', () => {
+  it('reports whether attributes without a column are needed', () => {
     const user = (query: ProjectionQuery) => parseProjection(query, USER_SCHEMA).needsAttributes;
     expect(user({})).toBe(true);
     expect(user({ excludedAttributes: 'emails,groups' })).toBe(true);
@@ -86,7 +86,7 @@ describe('excludedAttributes (RFC 7644 §3.9)', () => {
     }
   });
 
-  it('excludes attributes, the two parameters being exclusive', () => {
+  it('cannot be combined with attributes', () => {
     const both = { attributes: 'id', excludedAttributes: 'meta' };
     expect(() => parseProjection(both, USER_SCHEMA)).toThrow('exclude one another');
     expect(() => parseProjection({ attributes: 'x'.repeat(8193) }, USER_SCHEMA)).toThrow(

@@ -24,7 +24,7 @@ const LEAVER = {
 };
 
 describe('the body of a user', () => {
-  it('O3: columns apart, the rest in canonical case, groups and password dropped', () => {
+  it('O3: splits columns from attributes in canonical case, and drops groups and password', () => {
     const user = create({
       schemas: [USER_URN],
       USERNAME: ' Babs@Example.com ',
@@ -51,7 +51,7 @@ describe('the body of a user', () => {
     });
   });
 
-  it('E3: nulls are absent, roles stay as they are, meta is ours', () => {
+  it('E3: drops nulls and a given meta, and keeps roles unchanged', () => {
     const role = '{"id":"18d1","value":"Engineer"}';
     const user = create({
       schemas: [USER_URN, ENTERPRISE_URN, 'urn:example:other'],
@@ -73,12 +73,12 @@ describe('the body of a user', () => {
     });
   });
 
-  it('OneLogin and Ping: booleans as strings, people who start inactive', () => {
+  it('OneLogin and Ping: accepts booleans as strings and users who start inactive', () => {
     expect(create({ userName: 'b', active: 'true', id: null }).active).toBe(true);
     expect(create({ userName: 'b', active: 'FALSE' }).active).toBe(false);
   });
 
-  it('the e-mail is userName if that is an address, else the primary, else the first', () => {
+  it('takes the e-mail from userName if that is an address, else from the primary, else from the first', () => {
     const emails = [{ value: 'First@Example.com' }, { value: ' Prime@Example.com', primary: true }];
     const emailOf = (body: object) => create({ userName: 'babs', ...body }).email;
     expect(emailOf({ userName: 'Name@Example.com', emails })).toBe('name@example.com');
@@ -91,7 +91,7 @@ describe('the body of a user', () => {
     expect(emailOf({})).toBeUndefined();
   });
 
-  it('PUT keeps userName and active, and nothing else: nobody comes back by a profile update', () => {
+  it('keeps only userName and active on PUT, so that a profile update enables no user', () => {
     const replace = (body: unknown) => readUser(body, 'replace', LEAVER);
     expect(replace({ title: 'Chief' })).toEqual({
       userName: 'babs@example.com',
@@ -111,7 +111,7 @@ describe('the body of a user', () => {
   });
 
   it.each([undefined, null, 'x', [], {}, { userName: null }, { userName: '' }, { userName: ' ' }])(
-    'without userName is invalidSyntax: %j',
+    'is refused without userName as invalidSyntax: %j',
     (body) => expect(refused(body)).toBe('invalid_request'),
   );
 
@@ -145,11 +145,11 @@ describe('the body of a user', () => {
     { userName: 'b', externalId: 'b'.repeat(513) },
     { userName: 'b', title: 'x'.repeat(16_385) },
     { userName: 'b', roles: Array.from({ length: 101 }, (_, n) => `r${n}`) },
-  ])('with what does not fit is invalidValue: %j', (body) =>
+  ])('is refused with a wrong type as invalidValue: %j', (body) =>
     expect(refused(body)).toBe('invalid_value'),
   );
 
-  it('has no prototypes, and no names of its own', () => {
+  it('creates no prototypes, and no attributes named as those of Object', () => {
     const body: unknown = JSON.parse(
       '{"userName":"b","__proto__":{"userName":"c"},"constructor":"x","name":{"__proto__":{"x":1},"givenName":"B"}}',
     );
@@ -173,13 +173,13 @@ describe('the body of a user', () => {
     { name: { active: false } },
     { nosuch: [[{ deep: { ACTIVE: null } }]] },
     JSON.parse('{"__proto__":{"active":false}}') as object,
-  ])('is refused where active is anywhere but in its place: %j', (body) => {
+  ])('is refused where active is at an unexpected place: %j', (body) => {
     expect(refused({ userName: 'b', ...body })).toBe('invalid_value');
     expect(refusal(() => readUser(body, 'replace', LEAVER))).toBe('invalid_value');
     expect(refused({ userName: 'b', active: true, ...body })).toBe('invalid_value');
   });
 
-  it('may be of a schema nobody knows, whatever is in it but active', () => {
+  it('may contain an unknown schema, unless active is inside it', () => {
     const odd = {
       'urn:x:y': { members: [], enabled: false, status: 'active', inactive: true },
       'urn:x:y:enabled': false,
@@ -190,14 +190,14 @@ describe('the body of a user', () => {
     expect(create({ userName: 'b', ...odd })).toEqual(create({ userName: 'b' }));
   });
 
-  it('knows no label without a value, and nothing twice', () => {
+  it('drops labels without a value, and duplicates', () => {
     const emails = [{ type: 'work' }, {}, { value: '' }, null, 'a@b.c', { value: 'a@b.c' }];
     expect(create({ userName: 'b', emails }).attributes).toEqual({ emails: [{ value: 'a@b.c' }] });
   });
 });
 
 describe('the body of a group', () => {
-  it('O11, E14: a name, and the ids of its members', () => {
+  it('O11, E14: contains a name, and the ids of its members', () => {
     expect(
       readGroup({
         schemas: [
@@ -219,12 +219,12 @@ describe('the body of a group', () => {
     }
   });
 
-  it('may have more members than a list has elements', () => {
+  it('may have more members than the limit of other lists', () => {
     const members = Array.from({ length: 1000 }, (_, n) => ({ value: `id${n}` }));
     expect(readGroup({ displayName: 'T', members }).members).toHaveLength(1000);
   });
 
-  it('has its members also under the URN of its schema, and in any case', () => {
+  it('accepts its members also under the URN of its schema, and in any case', () => {
     const of = (body: object) => readGroup({ displayName: 'T', ...body }).members;
     expect(of({ [GROUP_URN]: { members: ['a'] } })).toEqual(['a']);
     expect(of({ [`${GROUP_URN}:Members`]: ['a'] })).toEqual(['a']);
@@ -242,11 +242,11 @@ describe('the body of a group', () => {
     { Group: { members: ['a'] } },
     { 'urn:ietf:params:scim:schemas:core:1.0:Group': { members: ['a'] } },
     { 'urn:ietf:params:scim:schemas:core:1.0:Group:members': ['a'] },
-  ])('loses no member that it does not understand: %j', (body) => {
+  ])('is refused when a member cannot be parsed: %j', (body) => {
     expect(refusal(() => readGroup({ displayName: 'T', ...body }))).toBe('invalid_value');
   });
 
-  it('is refused without a name, or with members that have no id', () => {
+  it('is refused without a name, or with members without an id', () => {
     for (const displayName of [undefined, null, '', ' ']) {
       expect(refusal(() => readGroup({ displayName }))).toBe('invalid_request');
     }

@@ -29,7 +29,7 @@ const attributeOf = (urn: string, name: string) =>
   attributesOf(urn).find((each) => each.name === name);
 
 describe('/Schemas (RFC 7643 §7, §8.7)', () => {
-  it('has every schema there is, with its address', () => {
+  it('lists every schema with its address', () => {
     expect(documents.map(({ id }) => id)).toEqual([
       USER_URN,
       ENTERPRISE_URN,
@@ -44,7 +44,7 @@ describe('/Schemas (RFC 7643 §7, §8.7)', () => {
     });
   });
 
-  it('§4.1: has every attribute of a User', () => {
+  it('§4.1: lists every attribute of a User', () => {
     expect(attributesOf(USER_URN).map(({ name }) => name)).toEqual(
       `userName externalId name displayName nickName profileUrl title userType preferredLanguage locale timezone
        active password emails phoneNumbers ims photos addresses groups entitlements roles x509Certificates`.split(
@@ -57,7 +57,7 @@ describe('/Schemas (RFC 7643 §7, §8.7)', () => {
     expect(names(attributeOf(ENTERPRISE_URN, 'manager'))).toEqual(['value', '$ref', 'displayName']);
   });
 
-  it('says what may be written, returned and taken twice', () => {
+  it('states mutability, return and uniqueness of attributes', () => {
     expect(attributeOf(USER_URN, 'userName')).toMatchObject({
       required: true,
       caseExact: false,
@@ -90,7 +90,7 @@ describe('/Schemas (RFC 7643 §7, §8.7)', () => {
 });
 
 describe('/ResourceTypes (RFC 7643 §6)', () => {
-  it('has users with the enterprise extension, and groups', () => {
+  it('lists users with the enterprise extension, and groups', () => {
     expect(resourceTypeDocuments(BASE)).toMatchObject([
       {
         id: 'User',
@@ -104,7 +104,7 @@ describe('/ResourceTypes (RFC 7643 §6)', () => {
   });
 });
 
-describe('names', () => {
+describe('attribute references', () => {
   it.each([
     ['USERNAME', 'userName'],
     [`${USER_URN.toUpperCase()}:Name.FAMILYNAME`, 'name.familyName'],
@@ -123,7 +123,7 @@ describe('names', () => {
     ['toString', undefined],
   ])('%s means %s', (name, path) => expect(findAttribute(USER_SCHEMA, name)?.path).toBe(path));
 
-  it('are those of the resource', () => {
+  it('belong to their resource', () => {
     expect(findAttribute(GROUP_SCHEMA, 'userName')).toBeUndefined();
     expect(findAttribute(GROUP_SCHEMA, 'members.value')?.path).toBe('members.value');
   });

@@ -14,7 +14,7 @@ describe('the name of a user', () => {
     expect(nameOf({})).toBeNull();
   });
 
-  it('has 256 characters at most where it is made of others, and no half of one', () => {
+  it('has at most 256 characters when it is composed, and never half of a surrogate pair', () => {
     expect(nameOf({ name: { formatted: 'x'.repeat(16_384) } })).toBe('x'.repeat(256));
     const parts = { givenName: 'x'.repeat(200), familyName: 'y'.repeat(200) };
     expect(nameOf({ name: parts })).toBe(`${'x'.repeat(200)} ${'y'.repeat(55)}`);

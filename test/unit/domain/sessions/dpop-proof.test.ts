@@ -26,7 +26,7 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
   const proof = (claims: object = {}, header = {}) =>
     key.proof('GET', ADDRESS, TOKEN, { claims: { iat: NOW, ...claims }, header });
 
-  it('returns the id and the moment of a proof that holds', async () => {
+  it('returns the id and the time of a valid proof', async () => {
     const jti = randomUUID();
     expect(await check(await proof({ jti }))).toEqual({ jti, iat: NOW });
   });
@@ -48,7 +48,7 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
     [-301, false],
     [300, true],
     [301, false],
-  ])('a proof made %i s from now: accepted %s', async (offset, accepted) => {
+  ])('checks a proof made %i s from now: accepted %s', async (offset, accepted) => {
     const checked = await check(await proof({ iat: NOW + offset }));
     expect(typeof checked === 'object').toBe(accepted);
   });
@@ -58,7 +58,7 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
     `${ADDRESS}#part`,
     'https://keys.example.org:443/v1/keys',
     'HTTPS://KEYS.example.org/v1/./keys',
-  ])('takes %s for the same address (RFC 3986 §6.2)', async (htu) => {
+  ])('accepts %s as the same address (RFC 3986 §6.2)', async (htu) => {
     expect(await check(await proof({ htu }))).toHaveProperty('jti');
   });
 
@@ -77,7 +77,7 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
     7,
     [ADDRESS],
     undefined,
-  ])('takes %j for another address', async (htu) => {
+  ])('refuses %j as another address', async (htu) => {
     expect(await check(await proof({ htu }))).toMatch(/another address/);
   });
 
@@ -100,13 +100,13 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
     expect(await check(await proof(claims))).toMatch(reason);
   });
 
-  it('refuses the proof of another key than the one the token is bound to', async () => {
+  it('refuses a proof of another key than the key of the token', async () => {
     const { jkt } = await DpopKey.generate();
     expect(await check(await proof(), { jkt })).toMatch(/bound to another DPoP key/);
     expect(await check(await proof(), { jkt: '' })).toMatch(/bound to another DPoP key/);
   });
 
-  it('refuses a signature by another key than the one it carries', async () => {
+  it('refuses a signature by another key than the key in the proof', async () => {
     const stranger = await DpopKey.generate();
     expect(await check(await proof({}, { jwk: stranger.jwk }))).toMatch(/malformed/);
   });
@@ -130,7 +130,7 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
     expect(await check(await proof({}, header))).toMatch(/malformed/);
   });
 
-  it('refuses a proof that is signed by a secret it carries, or by nobody', async () => {
+  it('refuses a proof that is unsigned, or signed with a secret that it carries', async () => {
     const secret = new Uint8Array(32);
     const symmetric = await new SignJWT({ jti: 'a', iat: NOW, htm: 'GET', htu: ADDRESS })
       .setProtectedHeader({
@@ -145,13 +145,13 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
   });
 
   it.each(['', '.', '..', 'a.b.c', 'e30.e30.e30', 'a.b.c.d.e', '\u0000'])(
-    'refuses %j as no proof at all',
+    'refuses %j as malformed',
     async (text) => {
       expect(await check(text)).toMatch(/malformed/);
     },
   );
 
-  it('accepts any of several addresses of ours', async () => {
+  it('accepts each of several addresses of the service', async () => {
     const addresses = ['https://keys.example.org:8443/v1/keys', ADDRESS];
     expect(await check(await proof(), { addresses })).toHaveProperty('jti');
   });

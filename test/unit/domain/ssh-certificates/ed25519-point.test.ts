@@ -22,7 +22,7 @@ describe('an Ed25519 public key (RFC 8032 §5.1.3)', () => {
     'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa',
     '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
     '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85',
-  ])('refuses the small-order point %s, for which anyone can sign', (point) => {
+  ])('refuses the small-order point %s, for which signatures can be forged', (point) => {
     expect(fault(point)).toContain('small order');
   });
 

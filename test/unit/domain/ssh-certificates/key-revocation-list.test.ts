@@ -40,7 +40,7 @@ const evenly = (count: number, step: number, start = START) =>
 
 describe('OpenSSH PROTOCOL.krl, against ssh-keygen -k', () => {
   it.each(vectors.lists.map((list) => [list.name, list] as const))(
-    'makes the very bytes of %s',
+    'encodes %s to the same bytes',
     (_, list) => {
       const krl = encode(list.serials, {
         number: BigInt(list.number),
@@ -53,7 +53,7 @@ describe('OpenSSH PROTOCOL.krl, against ssh-keygen -k', () => {
 });
 
 describe('OpenSSH PROTOCOL.krl, the header', () => {
-  it('has number, date and comment, and no section while nothing is revoked', () => {
+  it('has number, date and comment, and no section while no certificate is revoked', () => {
     const reader = new SshReader(encode([], { comment: 'ssh-ca@example.com' }));
     expect(reader.bytes(8).toString('latin1')).toBe('SSHKRL\n\0');
     expect(reader.uint32()).toBe(1);
@@ -65,7 +65,7 @@ describe('OpenSSH PROTOCOL.krl, the header', () => {
     reader.end();
   });
 
-  it('names the one authority whose certificates are meant', () => {
+  it('names the one authority whose certificates it revokes', () => {
     const { authorities } = read(encode([START]));
     expect(authorities).toEqual([AUTHORITY]);
   });
@@ -88,7 +88,7 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     expect(Math.max(0, ...krl.bitmapBytes)).toBeLessThanOrEqual(2049);
   });
 
-  it('come back from a thousand random sets, near and far, exactly as they went in', () => {
+  it('decode to the encoded set, for a thousand random sets', () => {
     const random = randomNumbers(20_261_121);
     for (let round = 0; round < 1_000; round += 1) {
       const serials: number[] = [];
@@ -102,7 +102,7 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     }
   });
 
-  it('take the smallest encoding of each kind: a row, close ones, scattered ones', () => {
+  it('use the smallest encoding: range, bitmap or list', () => {
     expect(read(encode(evenly(500, 1))).sections).toEqual(['range']);
     expect(read(encode(evenly(500, 3))).sections).toEqual(['bitmap']);
     expect(read(encode(evenly(500, 1_000))).sections).toEqual(['list']);
@@ -115,7 +115,7 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     expect(read(encode(all)).sections).toEqual(['range', 'bitmap', 'list']);
   });
 
-  it('100,000 in a row are 129 bytes, at random 800 KB', () => {
+  it('take 129 bytes for 100,000 in a row, and 800 KB at random', () => {
     expect(encode(evenly(100_000, 1))).toHaveLength(129);
     expect(encode(evenly(100_000, 300_007))).toHaveLength(800_113);
   });
@@ -139,7 +139,7 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     ['a fraction', [1.5]],
     ['not a number', [Number.NaN]],
     ['beyond what is safe', [2 ** 53]],
-  ])('%s is refused: it would revoke something else', (_, serials) => {
+  ])('%s is refused: another certificate would be revoked', (_, serials) => {
     expect(() => encode(serials)).toThrow(RangeError);
     expect(() => serialRuns(serials)).toThrow(RangeError);
   });

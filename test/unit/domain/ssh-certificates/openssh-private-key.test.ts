@@ -12,7 +12,7 @@ const openSsh = writePrivateKey(privateKey, 'comment');
 
 describe('the private key of the authority', () => {
   it.each(['', 'a', 'ab', 'abc', 'abcd', 'abcde', 'abcdef', 'abcdefg', 'abcdefgh'])(
-    'survives being written and read, whatever the padding (comment "%s")',
+    'is read as it was written, with any padding (comment "%s")',
     (comment) => {
       expect(readPrivateKey(writePrivateKey(privateKey, comment)).equals(privateKey)).toBe(true);
     },
@@ -23,7 +23,7 @@ describe('the private key of the authority', () => {
     expect(readPrivateKey(pem).equals(privateKey)).toBe(true);
   });
 
-  it('is read with Windows newlines and blanks around', () => {
+  it('is read with Windows newlines and surrounding blanks', () => {
     const text = ` \r\n${openSsh.replaceAll('\n', '\r\n')}\r\n`;
     expect(readPrivateKey(text).equals(privateKey)).toBe(true);
   });
@@ -39,7 +39,7 @@ describe('the private key of the authority', () => {
   });
 });
 
-describe('what cannot be the key of the authority', () => {
+describe('text that is not a usable key of the authority', () => {
   const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
   const strangersPoint = publicKeyBlob(generateKeyPairSync('ed25519').privateKey).subarray(-32);
   it.each([
@@ -77,7 +77,7 @@ describe('what cannot be the key of the authority', () => {
     expect(() => readPrivateKey(text)).toThrow(message);
   });
 
-  it('any damage to an OpenSSH key is noticed or harmless, and never told with its bytes', () => {
+  it('is refused or harmless after any damage, and its bytes are never shown', () => {
     const file = unarmored();
     const outcomes = Array.from(file, (byte, at) =>
       outcomeOf(armor(Buffer.from(file.with(at, byte ^ 0x41)))),

@@ -4,18 +4,18 @@ import { principalsOf } from '#domain/ssh-certificates/principals.js';
 const BOTH = new Set(['email', 'username'] as const);
 
 describe('principals', () => {
-  it('are the address by default', () => {
+  it('contain the address by default', () => {
     expect(principalsOf('alice@example.com', new Set(['email']), true)).toEqual([
       'alice@example.com',
     ]);
   });
 
-  it('are the address and the account name, or the account name alone, where both are given', () => {
+  it('contain the address and the account name, or the account name alone, by configuration', () => {
     expect(principalsOf('alice@example.com', BOTH, true)).toEqual(['alice@example.com', 'alice']);
     expect(principalsOf('alice@example.com', new Set(['username']), true)).toEqual(['alice']);
   });
 
-  it('are no account name where a local part names more than one person', () => {
+  it('contain no account name where two users share a local part', () => {
     expect(principalsOf('alice@example.com', BOTH, false)).toEqual(['alice@example.com']);
     expect(principalsOf('alice@example.com', new Set(['username']), false)).toEqual([]);
   });
@@ -29,7 +29,7 @@ describe('principals', () => {
     'systemd-network',
     'ec2-user',
     '_apt',
-  ])('never make %s of an e-mail address', (name) => {
+  ])('never contain %s from an e-mail address', (name) => {
     expect(principalsOf(`${name}@example.com`, BOTH, true)).toEqual([`${name}@example.com`]);
   });
 
@@ -43,11 +43,14 @@ describe('principals', () => {
     'a'.repeat(33),
     'alice\nroot',
     '"a@b"',
-  ])('make no account name of the local part %j', (name) => {
+  ])('contain no account name for the local part %j', (name) => {
     expect(principalsOf(`${name}@example.com`, BOTH, true)).toEqual([`${name}@example.com`]);
   });
 
-  it.each(['a', '_alice', 'alice-b_2', 'a'.repeat(32)])('make an account name of %s', (name) => {
-    expect(principalsOf(`${name}@example.com`, BOTH, true)).toContain(name);
-  });
+  it.each(['a', '_alice', 'alice-b_2', 'a'.repeat(32)])(
+    'contain an account name for %s',
+    (name) => {
+      expect(principalsOf(`${name}@example.com`, BOTH, true)).toContain(name);
+    },
+  );
 });

@@ -23,7 +23,7 @@ const KEYS = {
 };
 const ED25519 = KEYS['ssh-ed25519'];
 
-describe('what is accepted', () => {
+describe('an accepted SSH public key', () => {
   it.each(Object.entries(KEYS))('%s', (type, text) => {
     const key = parseSshPublicKey(text);
     expect(key.type).toBe(type);
@@ -36,7 +36,7 @@ describe('what is accepted', () => {
     ['a final Windows newline', `${ED25519}\r\n`],
     ['blanks around', `  ${ED25519}\t `],
     ['a tab between', ED25519.replace(' ', '\t')],
-  ])('a line with %s', (_, text) => {
+  ])('may be a line with %s', (_, text) => {
     expect(parseSshPublicKey(text).type).toBe('ssh-ed25519');
   });
 
@@ -46,12 +46,12 @@ describe('what is accepted', () => {
     expect(fingerprint).toBe(`SHA256:${digest.slice(0, 43)}`);
   });
 
-  it('an RSA key of 16384 bits', () => {
+  it('may be an RSA key of 16384 bits', () => {
     expect(parseSshPublicKey(line('ssh-rsa', E65537, modulus(16_384))).type).toBe('ssh-rsa');
   });
 });
 
-describe('what is refused by its name', () => {
+describe('an SSH public key of a refused type', () => {
   const pkcs8 = generateKeyPairSync('ed25519')
     .privateKey.export({ type: 'pkcs8', format: 'pem' })
     .toString();
@@ -97,13 +97,13 @@ describe('what is refused by its name', () => {
     expect(refusalOf(text)).toMatch(message);
   });
 
-  it('never repeats a private key in its answer', () => {
+  it('is never repeated in the error when it is a private key', () => {
     const [, material = ''] = pkcs8.split('\n');
     expect(refusalOf(pkcs8)).not.toContain(material);
   });
 });
 
-describe('what is refused for its inside', () => {
+describe('an SSH public key with a malformed body', () => {
   const flipped = Buffer.from(P256);
   flipped[64] = (flipped[64] ?? 0) ^ 1;
   const notOnCurve = Buffer.alloc(32);
@@ -156,7 +156,7 @@ describe('what is refused for its inside', () => {
   });
 
   it.each(Object.entries(KEYS))(
-    'a %s key cut short at any byte, or with one byte more',
+    'is refused when a %s key is cut short at any byte, or has one byte more',
     (type, text) => {
       const blob = Buffer.from(text.split(' ')[1] ?? '', 'base64');
       for (let length = 1; length < blob.length; length += 1) {

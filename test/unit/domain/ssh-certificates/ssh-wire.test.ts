@@ -15,18 +15,18 @@ describe('RFC 4251 §5, writing', () => {
     expect(sshString(Buffer.of(0, 255))).toEqual(hex('00000002 00ff'));
   });
 
-  it('writes strings one behind the other', () => {
+  it('writes strings one after another', () => {
     expect(sshStrings(['a', ''])).toEqual(hex('00000001 61 00000000'));
   });
 
-  it('writes numbers in network order and to their last bit', () => {
+  it('writes numbers in network order with all 64 bits', () => {
     expect(uint32(0xfffffffe)).toEqual(hex('fffffffe'));
     expect(uint64(2n ** 64n - 2n)).toEqual(hex('fffffffffffffffe'));
   });
 });
 
 describe('RFC 4251 §5, reading', () => {
-  it('reads field after field, and what is left', () => {
+  it('reads field after field, and the rest', () => {
     const fields = new SshReader(hex('00000001 61 00000002 0304 0506'));
     expect(fields.name()).toBe('a');
     expect(fields.string()).toEqual(hex('0304'));
@@ -60,7 +60,7 @@ describe('RFC 4251 §5, reading', () => {
     expect(() => new SshReader(hex(encoded)).string()).toThrow('middle of a field');
   });
 
-  it('notices bytes behind the last field', () => {
+  it('detects bytes after the last field', () => {
     const fields = new SshReader(hex('00000000 00'));
     fields.string();
     expect(() => fields.end()).toThrow('bytes after its end');

@@ -30,7 +30,7 @@ describe('the keys of a client', () => {
     ],
     ['for encryption alone, with a secret', { ...SECRET, ...of({ ...RSA, use: 'enc' }) }],
     ['a certificate', { ...SELF_SIGNED, ...of({ kty: 'EC', crv: 'P-384', x5c: ['MII'] }) }],
-  ])('10.15 will do: %s', (_, metadata) => {
+  ])('10.15 are accepted: %s', (_, metadata) => {
     expect(keysProblem(metadata)).toBeUndefined();
   });
 
@@ -52,7 +52,7 @@ describe('the keys of a client', () => {
     ],
     ['of no use at all', { ...SECRET, ...of({ ...EC, crv: 'secp256k1' }) }],
     ['without a certificate', { ...SELF_SIGNED, ...of(EC) }],
-  ])('10.15 will not do: %s', (_, metadata) => {
+  ])('10.15 are refused: %s', (_, metadata) => {
     expect(keysProblem(metadata)).toEqual(expect.any(String));
   });
 });

@@ -8,6 +8,6 @@ it.each([
   ['com.example.app:/callback', 'com.example.app:'],
   ['com.example.app://bank.example/callback', 'com.example.app:'],
   ['no address', ''],
-])('10.8 names what stands behind %s, and no host of a scheme outside the web', (uri, shown) => {
+])('10.8 shows the host of %s, and no host for a scheme outside the web', (uri, shown) => {
   expect(displayHost(uri)).toBe(shown);
 });

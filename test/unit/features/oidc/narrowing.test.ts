@@ -38,7 +38,7 @@ describe('the scopes of a token exchange', () => {
   const opaque = { audience: undefined, scopes: ['openid', 'email', 'profile'], grantedAt };
   const there = { audience: ORDERS, scopes: ['openid', 'orders:read', 'orders:write'], grantedAt };
 
-  it('of an opaque token are those the client is registered for too', () => {
+  it('for an opaque token are limited to those of the client', () => {
     const bounds = { subject: opaque, client, server: undefined };
     expect(narrowedScopes([], bounds)).toEqual(['openid', 'email']);
     expect(narrowedScopes(['email'], bounds)).toEqual(['email']);
@@ -47,13 +47,13 @@ describe('the scopes of a token exchange', () => {
     }
   });
 
-  it('at a server are those the client has there too', () => {
+  it('at a server are limited to those that the client has at that server', () => {
     const bounds = { subject: there, client, server };
     expect(narrowedScopes([], bounds)).toEqual(['openid', 'orders:read']);
     expect(outcome(() => narrowedScopes(['orders:write'], bounds))).toBe('invalid_scope');
   });
 
-  it('of an opaque token that becomes one for a server are those that were granted there too', () => {
+  it('for a server are limited to those that were granted at that server', () => {
     const bounds = { subject: opaque, client, server };
     expect(narrowedScopes([], bounds)).toEqual(['openid']);
     expect(outcome(() => narrowedScopes(['orders:read'], bounds))).toBe('invalid_scope');

@@ -48,7 +48,7 @@ const WANTED: readonly Wanted[] = [
 
 describe('a registration', () => {
   it.each(WANTED.map((wanted) => [JSON.stringify(wanted), wanted] as const))(
-    'is found again in what is kept of it: %s',
+    'is restored from its stored metadata: %s',
     (_, wanted) => {
       const registration = completed(wanted);
       expect(problemOf(registration)).toBeUndefined();
@@ -58,7 +58,7 @@ describe('a registration', () => {
     },
   );
 
-  it('of the FAPI profile binds tokens to the certificate of a client that has one, by DPoP elsewhere', () => {
+  it('of the FAPI profile binds tokens to the client certificate, or else to a DPoP key', () => {
     const fapi = (auth_method: Wanted['auth_method']) =>
       completed({ ...WEB, profile: 'fapi2', auth_method }).sender_constraint;
     expect(fapi('tls_client_auth')).toBe('mtls');
@@ -73,7 +73,7 @@ describe('a registration', () => {
     });
   });
 
-  it('has no grant that it did not ask for but the one of its type', () => {
+  it('grants only the grant type of its application type by default', () => {
     const grants = (['web', 'spa', 'native', 'service'] as const).map(
       (type) => completed({ name: 'n', type }).grant_types,
     );

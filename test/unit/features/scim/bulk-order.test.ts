@@ -27,7 +27,7 @@ it.each([
   expect(firstOf(waitFor)).toBe(first);
 });
 
-it('10.19 finds no circle where there is none, nor one over a group', () => {
+it('10.19 finds no circle in an order without one, or across a group', () => {
   expect(firstOf({ a: ['b', 'c'], b: ['c'], c: ['gone'] })).toBeUndefined();
   const [group, member] = [user('g', '/Groups'), user('u')];
   const references = new Map([

@@ -33,7 +33,7 @@ describe('isDatabaseAway', () => {
     ['55P03', 'a lock timeout'],
     ['08006', 'a lost connection'],
     ['53300', 'too many connections'],
-  ])('knows SQLSTATE %s: %s', (code) => {
+  ])('classifies SQLSTATE %s: %s', (code) => {
     expect(isDatabaseAway(reported(code))).toBe(true);
   });
 
@@ -41,30 +41,30 @@ describe('isDatabaseAway', () => {
     'Connection terminated unexpectedly',
     'timeout exceeded when trying to connect',
     'Query read timeout',
-  ])('knows the driver by its words: %s', (message) => {
+  ])('recognizes the message of the driver: %s', (message) => {
     expect(isDatabaseAway(new Error(message))).toBe(true);
     expect(isDatabaseAway(new QueryFailedError('SELECT 1', [], new Error(message)))).toBe(true);
   });
 
-  it('knows a socket nobody listens on, and a runner whose connection died', async () => {
+  it('recognizes a refused connection, and a query runner whose connection ended', async () => {
     expect(isDatabaseAway(await refusedConnection('/nonexistent/.s.PGSQL.5432'))).toBe(true);
     expect(isDatabaseAway(new QueryRunnerAlreadyReleasedError())).toBe(true);
   });
 
-  it('knows a socket whose queue is full, as a frozen server leaves it', () => {
+  it('recognizes a full accept queue, as a frozen server leaves it', () => {
     const full = Object.assign(new Error('connect EAGAIN'), { code: 'EAGAIN', syscall: 'connect' });
     expect(isDatabaseAway(full)).toBe(true);
     expect(isDatabaseAway(Object.assign(full, { syscall: 'read' }))).toBe(false);
   });
 
   it.each(['23505', '42P01', '40001', '28P01', '3D000'])(
-    'lets SQLSTATE %s be what it is',
+    'does not change the meaning of SQLSTATE %s',
     (code) => {
       expect(isDatabaseAway(reported(code))).toBe(false);
     },
   );
 
-  it('does not take a missing file, a bare text or nothing for an absent database', () => {
+  it('does not take a missing file, plain text or no error for an absent database', () => {
     const missingFile = Object.assign(new Error('no such file'), {
       code: 'ENOENT',
       syscall: 'open',
@@ -75,8 +75,8 @@ describe('isDatabaseAway', () => {
   });
 });
 
-describe('what PostgreSQL reported', () => {
-  it('is found below what TypeORM wraps around it', () => {
+describe('the error of PostgreSQL', () => {
+  it('is found inside the error of TypeORM', () => {
     expect(sqlStateOf(reported('23505', 'users_email'))).toBe('23505');
     expect(violatedConstraint(reported('23505', 'users_email'))).toBe('users_email');
   });
@@ -101,18 +101,18 @@ describe('10.9 a statement that the server ended', () => {
     return error;
   };
 
-  it('is timed out when it took as long as it may, whatever the language of the server', () => {
+  it('is a timeout when it ran for the whole limit, in any language of the server', () => {
     expect(isTimedOut(ended('57014', 3000), 3000)).toBe(true);
     expect(isTimedOut(ended('57014', 3050.5), 3000)).toBe(true);
   });
 
-  it('was cancelled when it did not, and the database is away then', () => {
+  it('means that the database is away when it was cancelled before the limit', () => {
     expect(isTimedOut(ended('57014', 2999), 3000)).toBe(false);
     expect(isTimedOut(ended('57014'), 3000)).toBe(false);
     expect(isDatabaseAway(ended('57014', 10))).toBe(true);
   });
 
-  it('is neither for any other reason', () => {
+  it('is neither a timeout nor an absence for any other reason', () => {
     expect(isTimedOut(ended('55P03', 5000), 3000)).toBe(false);
     expect(isTimedOut(new Error('canceling statement due to statement timeout'), 0)).toBe(false);
   });

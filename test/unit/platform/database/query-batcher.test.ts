@@ -25,8 +25,8 @@ const nextTurn = () =>
     setTimeout(resolve, 5);
   });
 
-describe('what requests ask of the database at the same time', () => {
-  it('goes by one statement within a turn of the event loop, and each has its own answer', async () => {
+describe('concurrent queries of requests', () => {
+  it('share one statement within a turn of the event loop, and each has its own result', async () => {
     const database = new SlowDatabase();
     const gather = new QueryBatcher(database.statement);
     const answers = Promise.all(['a', 'b', 'a'].map((key) => gather.load(key)));
@@ -36,7 +36,7 @@ describe('what requests ask of the database at the same time', () => {
     expect(await answers).toEqual(['a!', 'b!', 'a!']);
   });
 
-  it('waits while two statements are under way, and then goes by one that begins after it was asked', async () => {
+  it('wait while two statements run, and then share one that begins after they were queued', async () => {
     const database = new SlowDatabase();
     const gather = new QueryBatcher(database.statement);
     const answers: Promise<string>[] = [];
@@ -53,7 +53,7 @@ describe('what requests ask of the database at the same time', () => {
     expect(await Promise.all(answers)).toEqual(['a!', 'b!', 'c!', 'd!', 'a!']);
   });
 
-  it('asks for no more than 64 at once, the rest in turn', async () => {
+  it('share at most 64 keys in one statement, and the rest wait for the next', async () => {
     const sizes: number[] = [];
     const gather = new QueryBatcher((keys: readonly number[]) => {
       sizes.push(keys.length);
@@ -64,7 +64,7 @@ describe('what requests ask of the database at the same time', () => {
     expect(sizes).toEqual([64, 64, 22]);
   });
 
-  it('a key that its statement fails for fails alone', async () => {
+  it('fail alone when the statement fails for one key', async () => {
     const statement = (keys: readonly string[]) =>
       keys.includes('bad') ? Promise.reject(new Error('bad key')) : Promise.resolve(keys);
     const gather = new QueryBatcher(statement);
@@ -76,7 +76,7 @@ describe('what requests ask of the database at the same time', () => {
     ]);
   });
 
-  it('a database that is away fails everybody who waits, at once, and the next ask it anew', async () => {
+  it('fail at once together when the database is away, and the next query tries again', async () => {
     let statements = 0;
     const gather = new QueryBatcher((keys: readonly string[]) => {
       statements += 1;

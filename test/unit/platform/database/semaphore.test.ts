@@ -3,7 +3,7 @@ import { Semaphore } from '#platform/database/tenants/semaphore.js';
 
 const LONG = 60_000;
 
-it('serves as many as there are places, and then who waits in the order of coming', async () => {
+it('runs as many tasks as it has permits, and serves waiting tasks in order of arrival', async () => {
   const semaphore = new Semaphore(2);
   const first = await semaphore.take(LONG);
   const second = await semaphore.take(LONG);

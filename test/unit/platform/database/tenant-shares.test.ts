@@ -5,7 +5,7 @@ import { sharesOf } from '#platform/database/tenants/tenant-work.js';
 const LONG = 60_000;
 
 describe('the shares of tenants', () => {
-  it('10.2 refuse a tenant whose own work is in the way, and another one when all is taken', async () => {
+  it('10.2 refuse a tenant that is busy itself, and other tenants when all shares are taken', async () => {
     const shares = new TenantShares(2, 1);
     const leave = await shares.take('a', LONG);
     await expect(shares.take('a', 0)).rejects.toMatchObject({ code: 'rate_limited' });
@@ -17,7 +17,7 @@ describe('the shares of tenants', () => {
     (await shares.take('a', LONG))();
   });
 
-  it('10.2 let a newcomer in before the long queue of another tenant', async () => {
+  it('10.2 serve a new tenant before the long queue of another tenant', async () => {
     const shares = new TenantShares(1, 1);
     const order: string[] = [];
     const work = async (tenant: string) => {
@@ -31,7 +31,7 @@ describe('the shares of tenants', () => {
     expect(order.indexOf('b')).toBeLessThan(2);
   });
 
-  it('10.2 let a tenant rest after its work, and another one work meanwhile', async () => {
+  it('10.2 pause a tenant after its work, and serve another tenant meanwhile', async () => {
     const shares = new TenantShares(1, 1, 1000); // the longest rest
     (await shares.take('a', LONG))();
     const order: string[] = [];
@@ -42,7 +42,7 @@ describe('the shares of tenants', () => {
     expect(order).toEqual(['b', 'a']);
   });
 
-  it('10.2 give back what a refused tenant held', async () => {
+  it('10.2 release the share of a refused tenant', async () => {
     const shares = new TenantShares(1, 1);
     const leave = await shares.take('a', LONG);
     await expect(shares.take('b', 0)).rejects.toMatchObject({ code: 'unavailable' });
@@ -53,7 +53,7 @@ describe('the shares of tenants', () => {
 });
 
 it.each([1, 2, 3, 5, 10, 25, 1000])(
-  '10.2 of %i connections at least half of the main pool are never those of tenants',
+  '10.2 of %i connections leave at least half of the main pool to other work',
   (most) => {
     const { main, bounded, costly } = sharesOf(most);
     expect(Math.min(main, bounded, costly)).toBeGreaterThan(0);

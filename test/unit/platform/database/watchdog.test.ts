@@ -22,13 +22,13 @@ async function stopOf(script: string): Promise<string> {
   return server.ended;
 }
 
-it('a server that heeds the interrupt is not told to quit', async () => {
+it('does not send SIGQUIT to a server that stops on the interrupt', async () => {
   const words = await stopOf(`process.on('SIGINT', () => process.exit(3))`);
   expect(words).toBe('up | exit status 3');
   expect(existsSync(socketDir)).toBe(false);
 });
 
-it('a server that heeds no interrupt is told to quit, and its socket’s directory goes all the same', async () => {
+it('sends SIGQUIT to a server that ignores the interrupt, and removes the socket’s directory', async () => {
   const words = await stopOf(
     `process.on('SIGINT', () => {}); process.on('SIGQUIT', () => process.exit(7))`,
   );

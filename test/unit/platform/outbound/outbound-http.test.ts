@@ -58,7 +58,7 @@ async function reasonOf(answer: Promise<Response>): Promise<unknown> {
   return (error as Error).cause;
 }
 
-describe('an address that may not be fetched', () => {
+describe('an address that must not be fetched', () => {
   const { server, connections } = trap();
   let port: number;
   beforeAll(async () => {
@@ -75,7 +75,7 @@ describe('an address that may not be fetched', () => {
   }
   const REFUSED_UNTOUCHED = [true, true, 0];
 
-  it('the trap of these tests does see whoever connects', async () => {
+  it('is detected by the trap server of these tests when a client connects', async () => {
     const { server: another, connections: seen } = trap();
     const open = await listen(another, '::');
     await reasonOf(new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${open}/`));
@@ -108,7 +108,7 @@ describe('an address that may not be fetched', () => {
     '[::127.0.0.1]',
     '[64:ff9b::127.0.0.1]',
     '[2002:7f00:1::]',
-  ])('https://%s leads back to ourselves', async (host) => {
+  ])('is https://%s, which leads back to the service itself', async (host) => {
     expect(await outcome(new OutboundHttp(PUBLIC), `https://${host}:${port}/jwks.json`)).toEqual(
       REFUSED_UNTOUCHED,
     );
@@ -123,7 +123,7 @@ describe('an address that may not be fetched', () => {
     ['metadata', ['169.254.169.254']],
     ['what is no address', ['localhost']],
     ['nothing', []],
-  ])('a name leads to %s', async (_, addresses) => {
+  ])('is a name that resolves to %s', async (_, addresses) => {
     for (const config of [PUBLIC, LOCAL]) {
       expect(
         await outcome(new OutboundHttp(config, to(...addresses)), `https://name.example:${port}/`),
@@ -144,7 +144,7 @@ describe('an address that may not be fetched', () => {
     '0.0.0.0',
     '[::]',
     '[::ffff:127.0.0.1]',
-  ])('%s is no loopback, where loopback is allowed', async (host) => {
+  ])('is %s, which is not loopback, where only loopback is allowed', async (host) => {
     expect(await outcome(new OutboundHttp(LOCAL), `http://${host}/latest/meta-data/`)).toEqual(
       REFUSED_UNTOUCHED,
     );
@@ -167,11 +167,11 @@ describe('an address that may not be fetched', () => {
     '//127.0.0.1/',
     'jwks.json',
     '',
-  ])('%s has no form that is fetched', async (address) => {
+  ])('is %s, which has a refused form', async (address) => {
     expect(await outcome(new OutboundHttp(LOCAL), address)).toEqual(REFUSED_UNTOUCHED);
   });
 
-  it('a scheme that is refused is not even looked up', async () => {
+  it('is not resolved when its scheme is refused', async () => {
     const asked: string[] = [];
     const http = new OutboundHttp(PUBLIC, {
       resolve: async (name) => {
@@ -186,7 +186,7 @@ describe('an address that may not be fetched', () => {
   it.each([
     ['TLS is configured', { ...PUBLIC.http, baseUrl: 'https://localhost' }],
     ['the base URL is a proxy’s', { tls: undefined, baseUrl: 'https://svc.example' }],
-  ])('loopback, when %s', async (_, http) => {
+  ])('is loopback, when %s', async (_, http) => {
     expect(await outcome(new OutboundHttp({ http }), `https://127.0.0.1:${port}/`)).toEqual(
       REFUSED_UNTOUCHED,
     );
@@ -194,7 +194,7 @@ describe('an address that may not be fetched', () => {
 });
 
 describe('an address that may be fetched', () => {
-  it('is one whose every address is global, and asking so connects to none', async () => {
+  it('resolves to global addresses only, and the check opens no connection', async () => {
     const asked: string[] = [];
     const http = new OutboundHttp(PUBLIC, {
       resolve: async (name) => {
@@ -208,7 +208,7 @@ describe('an address that may be fetched', () => {
     expect(asked).toEqual(['name.example']);
   });
 
-  it('answers with its status, headers and body; those of the request arrive', async () => {
+  it('receives the request, and its status, headers and body are returned', async () => {
     const port = await listen(
       createHttpsServer(authority, ({ method, headers, url }, answer) => {
         answer.writeHead(201, { 'content-type': 'application/json', 'x-two': ['a', 'b'] });
@@ -224,7 +224,7 @@ describe('an address that may be fetched', () => {
     expect(await answer.json()).toEqual(['POST', 'application/json', '/keys?x=1', '3']);
   });
 
-  it('is asked for again over a connection of its own', async () => {
+  it('is fetched over a new connection each time', async () => {
     const ports = new Set<number | undefined>();
     const port = await listen(
       createHttpServer((asked, answer) => {
@@ -241,7 +241,7 @@ describe('an address that may be fetched', () => {
 });
 
 describe('the connection', () => {
-  it('goes to the address that was checked, though the name has another by then', async () => {
+  it('goes to the checked address, even when the name resolves to another one later', async () => {
     const checked = createHttpServer((asked, answer) => answer.end(asked.headers.host));
     const port = await listen(checked, '127.0.0.1');
     const { server: rebound, connections } = trap();
@@ -258,7 +258,7 @@ describe('the connection', () => {
     expect([lookups, connections()]).toEqual([1, 0]);
   });
 
-  it('goes to another address that was checked when the first does not answer', async () => {
+  it('goes to the next checked address when the first does not answer', async () => {
     const port = await listen(
       createHttpServer((_, answer) => answer.end('here')),
       '127.0.0.1',
@@ -267,7 +267,7 @@ describe('the connection', () => {
     expect(await (await http.fetch(`http://name.example:${port}/`)).text()).toBe('here');
   });
 
-  it('is refused a certificate for another name, of another authority, or for an address', async () => {
+  it('refuses a certificate for another name, of another authority, or for an address', async () => {
     let requests = 0;
     const server = createHttpsServer(authority, (_, answer) => {
       requests += 1;
@@ -294,39 +294,42 @@ describe('the connection', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   /** Fetches what a server on loopback says. */
   async function fetchFrom(listener: RequestListener, signal?: AbortSignal): Promise<Response> {
     const port = await listen(createHttpServer(listener), '127.0.0.1');
     return new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${port}/`, { signal });
   }
 
-  it.each([301, 302, 303, 307, 308, 304, 300])('of status %d leads nowhere', async (status) => {
-    const { server, connections } = trap();
-    const location = `http://127.0.0.1:${await listen(server, '127.0.0.1')}/`;
-    const paths: (string | undefined)[] = [];
-    const reason = await reasonOf(
-      fetchFrom((asked, answer) => {
-        paths.push(asked.url);
-        answer.writeHead(status, { location }).end();
-      }),
-    );
-    expect(reason).toMatchObject({ message: 'a redirect is not followed' });
-    expect([paths, connections()]).toEqual([['/'], 0]);
-  });
+  it.each([301, 302, 303, 307, 308, 304, 300])(
+    'of status %d is not followed as a redirect',
+    async (status) => {
+      const { server, connections } = trap();
+      const location = `http://127.0.0.1:${await listen(server, '127.0.0.1')}/`;
+      const paths: (string | undefined)[] = [];
+      const reason = await reasonOf(
+        fetchFrom((asked, answer) => {
+          paths.push(asked.url);
+          answer.writeHead(status, { location }).end();
+        }),
+      );
+      expect(reason).toMatchObject({ message: 'a redirect is not followed' });
+      expect([paths, connections()]).toEqual([['/'], 0]);
+    },
+  );
 
   it('of 64 KiB is read', async () => {
     const answer = await fetchFrom((_, to_) => to_.end(Buffer.alloc(KIBIBYTES_64, 'x')));
     expect((await answer.arrayBuffer()).byteLength).toBe(KIBIBYTES_64);
   });
 
-  it('of one byte more is not', async () => {
+  it('of one byte more than 64 KiB is refused', async () => {
     expect(
       await reasonOf(fetchFrom((_, answer) => answer.end(Buffer.alloc(KIBIBYTES_64 + 1)))),
     ).toMatchObject({ code: 'UND_ERR_RES_EXCEEDED_MAX_SIZE' });
   });
 
-  it('without end is hung up on', async () => {
+  it('without an end is aborted', async () => {
     const hungUp = Promise.withResolvers<void>();
     const reason = await reasonOf(
       fetchFrom((_, answer) => {
@@ -341,7 +344,7 @@ describe('an answer', () => {
     await hungUp.promise;
   });
 
-  it('that is compressed is not inflated', async () => {
+  it('with compression is not inflated', async () => {
     const bomb = gzipSync(Buffer.alloc(1024 * 1024));
     const answer = await fetchFrom((_, to_) =>
       to_.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
@@ -349,7 +352,7 @@ describe('an answer', () => {
     expect(Buffer.from(await answer.arrayBuffer()).equals(bomb)).toBe(true);
   });
 
-  it('that is no HTTP is a failure like any other', async () => {
+  it('that is not HTTP fails like any other', async () => {
     const port = await listen(
       createServer((socket) => socket.end('SSH-2.0-OpenSSH_10.0\r\n')),
       '127.0.0.1',
@@ -361,7 +364,7 @@ describe('an answer', () => {
     expect((error as Error).message).toBe('it gave no answer that can be used');
   });
 
-  it('is waited for no longer than the caller does', async () => {
+  it('is awaited no longer than the deadline of the caller', async () => {
     const reason = new Error('enough');
     const caller = new AbortController();
     const fetched = fetchFrom(() => caller.abort(reason), caller.signal);
@@ -370,15 +373,15 @@ describe('an answer', () => {
   });
 });
 
-describe.concurrent('the deadline ends', () => {
+describe.concurrent('the deadline aborts', () => {
   const isTimeout = { name: 'TimeoutError' };
 
-  it('a look-up that takes for ever', async () => {
+  it('a look-up that does not end', async () => {
     const http = new OutboundHttp(PUBLIC, { resolve: () => new Promise(() => {}) });
     expect(await reasonOf(http.fetch('https://name.example/'))).toMatchObject(isTimeout);
   });
 
-  it('a TLS handshake that takes for ever', async () => {
+  it('a TLS handshake that does not end', async () => {
     const port = await listen(
       createServer(() => {}),
       '127.0.0.1',
@@ -387,7 +390,7 @@ describe.concurrent('the deadline ends', () => {
     expect(await reasonOf(fetched)).toMatchObject(isTimeout);
   });
 
-  it('an answer that never begins', async () => {
+  it('a response that does not begin', async () => {
     const port = await listen(
       createHttpServer(() => {}),
       '127.0.0.1',
@@ -396,7 +399,7 @@ describe.concurrent('the deadline ends', () => {
     expect(await reasonOf(fetched)).toMatchObject(isTimeout);
   });
 
-  it('an answer that comes byte by byte', async () => {
+  it('a response that arrives byte by byte', async () => {
     const port = await listen(
       createHttpServer((_, answer) => {
         const drip = setInterval(() => answer.write('x'), 50);

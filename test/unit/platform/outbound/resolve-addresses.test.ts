@@ -76,22 +76,22 @@ describe('the addresses of a name', () => {
     ]);
   });
 
-  it('are those of one kind where it has none of the other', async () => {
+  it('are those of one type when the other type has no records', async () => {
     expect(await resolveAddresses('four.example', never(), servers)).toEqual(['203.0.114.7']);
   });
 
-  it('are none where there is no such name', async () => {
+  it('are empty when the name does not exist', async () => {
     expect(await resolveAddresses('nowhere.example', never(), servers)).toEqual([]);
   });
 
-  it('are not known when one kind could not be learnt', async () => {
+  it('are an error when one type cannot be resolved', async () => {
     await expect(resolveAddresses('half.example', never(), servers)).rejects.toMatchObject({
       code: 'EREFUSED',
     });
   });
 
   it.each(['localhost', 'LOCALHOST.', 'x.localhost'])(
-    'of %s are loopback, whatever a name server says',
+    'of %s are always loopback, and the name server is not used',
     async (name) => {
       const before = queries;
       expect(await resolveAddresses(name, never(), servers)).toEqual(['127.0.0.1', '::1']);
@@ -99,7 +99,7 @@ describe('the addresses of a name', () => {
     },
   );
 
-  it('are not waited for beyond the signal, though the name server is silent', async () => {
+  it('are awaited no longer than the signal allows when the name server is silent', async () => {
     const over = new AbortController();
     const found = resolveAddresses('silent.example', over.signal, servers);
     setImmediate(() => over.abort());

@@ -35,7 +35,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
     return bucket;
   }
 
-  it('10.20 a refused request books the next slot, and is told the same until then', () => {
+  it('10.20 a refused request books the next slot, and gets the same slot until then', () => {
     const { ask } = emptied();
     expect(ask('patient', start).retryAfter).toBe(interval);
     expect(ask('patient', start + 400).retryAfter).toBe(interval - 400);
@@ -60,7 +60,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
     expect(ask('patient', comes).allowed).toBe(true);
   });
 
-  it('10.20 a flood of 10,000 invented credentials moves no booking already told', () => {
+  it('10.20 a flood of 10,000 invented credentials moves no announced booking', () => {
     const { ask, bookings } = emptied();
     const { retryAfter } = ask('patient', start);
     for (let n = 0; n < 10_000; n += 1) ask(`invented ${n}`, start + (n % 500));
@@ -69,7 +69,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
     expect(ask('patient', start + retryAfter).allowed).toBe(true);
   });
 
-  it('10.20 when all places are held the end of the queue is told, and nothing booked', () => {
+  it('10.20 a request without a free place gets the end of the queue, and no booking', () => {
     const { ask, bookings } = emptied();
     for (let n = 1; n <= burst; n += 1) ask(`credential ${n}`, start);
     for (const late of ['late', 'later']) {
@@ -78,7 +78,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
     expect(bookings().map(({ holder }) => holder)).not.toContain('late');
   });
 
-  it('10.20 a booking lapses two intervals after its slot, and its place goes to others', () => {
+  it('10.20 a booking lapses two intervals after its slot, and its place becomes free', () => {
     const slot = start + interval;
     const lapses = slot + 2 * interval;
     for (const [now, left] of [
@@ -92,7 +92,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
     }
   });
 
-  it('10.20 a clock that was set back leaves no booking that cannot be used', () => {
+  it('10.20 a clock that was set back leaves no unusable booking', () => {
     const { ask } = emptied();
     ask('patient', start);
     const { retryAfter } = ask('patient', start - 3_600_000);
@@ -118,7 +118,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
   });
 });
 
-describe('10.20 bookings of 3,000 random crowds', () => {
+describe('10.20 bookings of 3,000 random groups of clients', () => {
   const random = randomSource(20_261_122);
   const whole = (from: number, below: number) => from + Math.floor(random() * (below - from));
 
@@ -154,7 +154,7 @@ describe('10.20 bookings of 3,000 random crowds', () => {
     return { surprises, admitted, kept };
   }
 
-  it('keep every promise, and let no more through in any time than the rate does', () => {
+  it('keep every announced slot, and never exceed the rate', () => {
     let promises = 0;
     for (let run = 0; run < 3000; run += 1) {
       const rate = { burst: whole(1, 9), interval: whole(10, 100) };

@@ -16,7 +16,7 @@ describe.each(Object.entries(TIERS))('gcra in the tier %s', (_, rate) => {
   const { burst, interval } = rate;
   const start = 1_000_000;
 
-  it('lets a burst through at once, counts it down, and refuses the next', () => {
+  it('allows a burst at once, counts it down, and refuses the next request', () => {
     const ask = client(rate);
     const answers = Array.from({ length: burst + 1 }, () => ask(start));
     expect(answers.map(({ allowed }) => allowed)).toEqual([...Array(burst).fill(true), false]);
@@ -27,7 +27,7 @@ describe.each(Object.entries(TIERS))('gcra in the tier %s', (_, rate) => {
     expect(answers.at(-1)?.retryAfter).toBe(interval);
   });
 
-  it('lets one more through for every interval that passes', () => {
+  it('allows one more request for every interval that passes', () => {
     const ask = client(rate);
     for (let n = 0; n < burst; n += 1) ask(start);
     for (let n = 1; n <= 5; n += 1) {
@@ -36,14 +36,14 @@ describe.each(Object.entries(TIERS))('gcra in the tier %s', (_, rate) => {
     }
   });
 
-  it('is moved by no number of refused requests', () => {
+  it('is not changed by refused requests', () => {
     const ask = client(rate);
     for (let n = 0; n < burst; n += 1) ask(start);
     for (let n = 0; n < 1000; n += 1) expect(ask(start + 1).retryAfter).toBe(interval - 1);
     expect(ask(start + interval).allowed).toBe(true);
   });
 
-  it('gives nothing away to those who always come a little early', () => {
+  it('gives no advantage to clients that always come a little early', () => {
     const ask = client(rate);
     for (let n = 0; n < burst; n += 1) ask(start);
     let letThrough = 0;
@@ -53,7 +53,7 @@ describe.each(Object.entries(TIERS))('gcra in the tier %s', (_, rate) => {
     expect(letThrough).toBe(100);
   });
 
-  it('owes nothing after the longest debt', () => {
+  it('is full again after the longest debt', () => {
     const ask = client(rate);
     for (let n = 0; n < burst; n += 1) ask(start);
     expect(ask(start + longestDebt(rate)).remaining).toBe(burst - 1);
@@ -99,7 +99,7 @@ describe('gcra on 10,000 random clients', () => {
     return { surprises, admitted };
   }
 
-  it('is the bucket that leaks one request an interval, lets no more through in any time, and keeps its word', () => {
+  it('equals a bucket that leaks one request an interval, never exceeds the rate, and keeps each announced wait', () => {
     let refused = 0;
     for (let run = 0; run < 10_000; run += 1) {
       const rate = { burst: whole(1, 7), interval: whole(10, 100) };

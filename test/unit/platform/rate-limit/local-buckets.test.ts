@@ -25,7 +25,7 @@ describe('the buckets of one process', () => {
   });
 
   it.each(Object.keys(TIERS) as TierName[])(
-    'who waits as long as %s says, to the second, is never refused twice in a row',
+    'a client that waits as long as %s states is never refused twice in a row',
     async (tier) => {
       const buckets = new LocalBuckets();
       await exhaust(buckets, '192.0.2.1', tier);
@@ -42,7 +42,7 @@ describe('the buckets of one process', () => {
   const take = (buckets: LocalBuckets, holder: string) =>
     buckets.take(hitOf('general', '192.0.2.1', () => holder));
 
-  it('10.20 a place that was told is kept among 10,000 invented credentials', async () => {
+  it('10.20 an announced slot is kept among 10,000 invented credentials', async () => {
     const buckets = new LocalBuckets();
     await exhaust(buckets, '192.0.2.1');
     const { retryAfter } = await take(buckets, 'patient');
@@ -54,7 +54,7 @@ describe('the buckets of one process', () => {
     expect((await take(buckets, 'patient')).allowed).toBe(true);
   });
 
-  it('10.20 with bookings no more are let through than without', async () => {
+  it('10.20 bookings allow no more requests than the rate', async () => {
     const buckets = new LocalBuckets();
     const rounds = 60;
     let admitted = 0;
@@ -66,7 +66,7 @@ describe('the buckets of one process', () => {
     expect(admitted).toBeLessThanOrEqual(20 + rounds);
   });
 
-  it('10.words a look takes nothing, and knows what is left beside the bookings of others', async () => {
+  it('10.words a look consumes nothing, and counts what is left beside the bookings of others', async () => {
     const buckets = new LocalBuckets();
     const hit = hitOf('general', '192.0.2.1');
     for (let n = 0; n < 10; n += 1) expect(buckets.peek(hit).remaining).toBe(20);
@@ -78,7 +78,7 @@ describe('the buckets of one process', () => {
     expect(buckets.peek(hit)).toMatchObject({ allowed: true, remaining: 1 }); // and the booked one
   });
 
-  it('each client and each tier has its own', async () => {
+  it('each client and each tier has its own bucket', async () => {
     const buckets = new LocalBuckets();
     expect((await exhaust(buckets, '192.0.2.1')).admitted).toBe(20);
     expect((await exhaust(buckets, '192.0.2.2')).admitted).toBe(20);
@@ -86,7 +86,7 @@ describe('the buckets of one process', () => {
     expect((await exhaust(buckets, '192.0.2.1', 'authentication')).admitted).toBe(8);
   });
 
-  it('nobody gets rid of a debt by hiding in a crowd', async () => {
+  it('a client does not lose its debt among 50,000 other clients', async () => {
     const buckets = new LocalBuckets(1000);
     await exhaust(buckets, 'mallory', 'authentication');
     for (let n = 0; n < 50_000; n += 1) await ask(buckets, `crowd ${n}`);
@@ -99,7 +99,7 @@ describe('the buckets of one process', () => {
     }
   });
 
-  it('without room newcomers are limited together, and never let through unlimited', async () => {
+  it('new clients share the overflow buckets when the table is full, and are never unlimited', async () => {
     const buckets = new LocalBuckets(1000);
     for (let n = 0; n < 1000; n += 1) await ask(buckets, `early ${n}`);
     let admitted = 0;

@@ -21,7 +21,7 @@ describe('10.9 the failed attempts of an IPv6 /48', () => {
     expect(SITE_RATE).toEqual({ burst: 64 * burst, interval: interval / 64 });
   });
 
-  it('keep the whole network out once they are too many, for as long as is told', () => {
+  it('block the whole network once they are too many, for the announced time', () => {
     const networks = new Networks(new LocalBuckets());
     for (let n = 0; n < SITE_RATE.burst; n += 1) {
       expect(networks.wait(client(n))).toBe(0);
@@ -36,13 +36,13 @@ describe('10.9 the failed attempts of an IPv6 /48', () => {
     expect(networks.wait(client(1))).toBe(0);
   });
 
-  it('are counted alone: attempts that succeed cost nothing', () => {
+  it('are counted alone: successful attempts cost nothing', () => {
     const networks = new Networks(new LocalBuckets());
     for (let n = 0; n < 5000; n += 1) networks.begin(client(n))(false);
     expect(networks.wait(client(1))).toBe(0);
   });
 
-  it('are no more than the burst when many are under way at once', () => {
+  it('do not exceed the burst when many are in progress at once', () => {
     const networks = new Networks(new LocalBuckets());
     const underWay: ((hasFailed: boolean) => void)[] = [];
     for (let n = 0; n < 2000; n += 1) {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { NumberTable } from '#platform/gcra/number-table.js';
 
-it('a table is a map, whatever collides and however often it grows', () => {
+it('behaves like a Map, with any collision and after any growth', () => {
   const table = new NumberTable();
   const map = new Map<number, number>();
   const put = (key: number, value: number) => {

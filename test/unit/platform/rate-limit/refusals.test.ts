@@ -5,7 +5,7 @@ import { TurnsByKey } from '#platform/rate-limit/buckets/turns-by-key.js';
 
 const RATE = { burst: 3, interval: 2000 };
 
-describe('10.20 a refusal of the database', () => {
+describe('10.20 a denial of the database', () => {
   /** The database was asked at 1000 and answered at 1040. */
   function remembered(holders: readonly string[]) {
     const refusals = new Refusals();
@@ -14,19 +14,19 @@ describe('10.20 a refusal of the database', () => {
     return (holder: string, now: number) => refusals.of('bucket', holder, RATE, now)?.retryAfter;
   }
 
-  it('holds for a booking until it may be due, and promises what is surely long enough', () => {
+  it('holds for a booking until its slot is near, and announces a wait that is long enough', () => {
     const wait = remembered(['ada']);
     expect(wait('ada', 1040)).toBe(2000);
     expect(wait('ada', 1000 + 2000 - GRACE - 1)).toBe(40 + GRACE + 1);
     expect(wait('ada', 1000 + 2000 - GRACE)).toBeUndefined();
   });
 
-  it('holds for no other credential while places are free', () => {
+  it('does not hold for other credentials while places are free', () => {
     const wait = remembered(['ada', 'bob']);
     expect(wait('eve', 1040)).toBeUndefined();
   });
 
-  it('holds for every other credential while all places are held, and tells the end of the queue', () => {
+  it('holds for every other credential while all places are taken, and announces the end of the queue', () => {
     const wait = remembered(['ada', 'bob', 'cem']);
     expect(wait('eve', 1040)).toBe(8000);
     expect(wait('eve', 2000)).toBe(8000 - 960);
@@ -34,8 +34,8 @@ describe('10.20 a refusal of the database', () => {
   });
 });
 
-describe('10.20 turns by key', () => {
-  it('lets so many run at a time for each key, in the order of coming', async () => {
+describe('10.20 the limit of tasks for each key', () => {
+  it('runs a limited number at a time for each key, in order of arrival', async () => {
     const turns = new TurnsByKey();
     const begun: string[] = [];
     const ends: (() => void)[] = [];
@@ -55,7 +55,7 @@ describe('10.20 turns by key', () => {
     expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'a4']);
   });
 
-  it('goes on after one that failed', async () => {
+  it('continues after a task that failed', async () => {
     const turns = new TurnsByKey();
     const failed = turns.run('a', 1, () => Promise.reject(new Error('no')));
     const next = turns.run('a', 1, () => Promise.resolve('yes'));

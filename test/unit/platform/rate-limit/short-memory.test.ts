@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { ShortMemory } from '#platform/gcra/short-memory.js';
 
-it('a memory keeps what was set for its whole lifetime, and nothing for twice as long', () => {
+it('keeps a value for its whole lifetime, and for less than twice that', () => {
   for (let offset = 0; offset < 30; offset += 1) {
     const memory = new ShortMemory(30, () => new Map<string, string>());
     memory.set('first', 'sets the turns', 0);
@@ -11,7 +11,7 @@ it('a memory keeps what was set for its whole lifetime, and nothing for twice as
   }
 });
 
-it('what is set again lives again', () => {
+it('restarts the lifetime of a value that is set again', () => {
   const memory = new ShortMemory(30, () => new Map<string, number>());
   for (let now = 0; now < 1000; now += 7) {
     memory.set('key', now, now);
@@ -19,14 +19,14 @@ it('what is set again lives again', () => {
   }
 });
 
-it('a memory nobody looked at for long is empty at the next look', () => {
+it('is empty at the next look after a long pause', () => {
   const memory = new ShortMemory(30, () => new Map<string, number>());
   for (let n = 0; n < 100; n += 1) memory.set(`key ${n}`, n, n % 40);
   expect(memory.get('key 99', 10_000)).toBeUndefined();
   expect(memory.size).toBe(0);
 });
 
-it('a memory that newcomers enter only below a limit never outgrows it twice, however many stay', () => {
+it('never grows beyond twice the limit that new entries respect', () => {
   const memory = new ShortMemory(30, () => new Map<string, number>());
   const limit = 100;
   const regulars: string[] = [];

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { TIERS, tierOf } from '#platform/rate-limit/buckets/tiers.js';
 
 describe('the tiers', () => {
-  it('are those of the requirements', () => {
+  it('have the rates of the requirements', () => {
     expect(TIERS).toEqual({
       authentication: { burst: 8, interval: 2000 },
       issuance: { burst: 15, interval: 2000 },
