@@ -177,7 +177,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
 
     it('fapi2-security-profile-final-refresh-token', async () => {
-      // None is ever given (docs/choices.md): a new touch, not an old secret, starts a new session.
+      // None is ever given (docs/choices/oauth.md): a new touch, not an old secret, starts a new session.
       expect(await tokens()).not.toHaveProperty('refresh_token');
     });
   });
