@@ -14,7 +14,7 @@ async function demo() {
 }
 
 describe("the demo's identity provider", () => {
-  it('signs in whoever login_hint names, one person after another', async () => {
+  it('signs in the user that login_hint names, each time another user', async () => {
     const { idp, providers } = await demo();
     for (const email of ['ada.lovelace@engine.test', 'grace@navy.test']) {
       const begun = { redirectTo: '/', loginHint: email, browser: BROWSER };
@@ -25,7 +25,7 @@ describe("the demo's identity provider", () => {
     }
   });
 
-  it('asks for an e-mail where there is no hint, on a page without a script', async () => {
+  it('asks for an e-mail when there is no hint, on a page without a script', async () => {
     const { providers } = await demo();
     const start = await providers.begin('corp', { redirectTo: '/', browser: BROWSER });
     const away = await fetch(start, { redirect: 'manual' });
@@ -51,7 +51,7 @@ describe("the demo's identity provider", () => {
     expect((await post('ada@engine.test')).status).toBe(303);
   });
 
-  it('insists on PKCE', async () => {
+  it('requires PKCE', async () => {
     const { providers } = await demo();
     const start = await providers.begin('corp', { redirectTo: '/', browser: BROWSER });
     start.searchParams.delete('code_challenge');

@@ -113,7 +113,7 @@ describe('FAPI 2.0 Message Signing Final', () => {
     });
   });
 
-  describe('parameters outside the signed request mean nothing', () => {
+  describe('parameters outside the signed request', () => {
     it('fapi2-security-profile-final-state-only-outside-request-object-not-used (signed)', async () => {
       const requestUri = await client.pushed({ parameters: signed({ state: undefined }) });
       expect(
@@ -152,7 +152,7 @@ describe('FAPI 2.0 Message Signing Final', () => {
     });
   });
 
-  describe('request objects that are refused', () => {
+  describe('refused request objects', () => {
     it.each<readonly [string, () => PushOverride]>([
       [
         'fapi2-security-profile-final-ensure-request-object-without-exp-fails',
@@ -259,7 +259,7 @@ describe('FAPI 2.0 Message Signing Final', () => {
   });
 
   describe('responses', () => {
-    it('(beyond the plan) a client of signed responses gets no plain one', async () => {
+    it('(beyond the plan) a client of signed responses never gets a plain response', async () => {
       const answer = await client.push({ parameters: { response_mode: 'query' } });
       expectRefused(answer, 'invalid_request', 'unsupported_response_mode', 'unauthorized_client');
     });
@@ -273,7 +273,7 @@ describe('FAPI 2.0 Message Signing Final', () => {
       } else expect(outcome.status).toBe(400);
     });
 
-    it('(beyond the plan) introspection is signed where the client asks for it (RFC 9701 §5)', async () => {
+    it('(beyond the plan) introspection is signed when the client asks for it (RFC 9701 §5)', async () => {
       const payload = await taken();
       const { json } = await client.redeem(String(payload['code']));
       const fields = { ...(await client.authentication()), token: json.access_token as string };

@@ -558,7 +558,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
           () => sign({ htu: `${app.baseUrl}/oauth/./userinfo` }),
         ],
         ['unknown claims and headers', () => sign({ extra: 1 }, { extra: 'x' })],
-      ])('taken: %s', async (_, proof) => {
+      ])('accepted: %s', async (_, proof) => {
         expect((await read(await proof())).status).toBe(200);
       });
 
@@ -610,7 +610,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
         expect(answer.text).not.toContain(ADA);
       });
 
-      it('refused: the same jti a second time', async () => {
+      it('refused: a replayed jti', async () => {
         const proof = await sign();
         expect((await read(proof)).status).toBe(200);
         expect((await read(proof)).status).toBe(401);
@@ -635,7 +635,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
   });
 
-  it('(beyond the plan) an access token in the query or the body with a header is refused', async () => {
+  it('(beyond the plan) an access token in the query or the body besides a header is refused', async () => {
     const { access_token: token } = await tokens();
     const answer = await app
       .client()
@@ -643,7 +643,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
     expect([400, 401]).toContain(answer.status);
   });
 
-  it('(beyond the plan) a key that is none of the client’s signs nothing in its name', async () => {
+  it('(beyond the plan) a key that is not registered for the client cannot sign for it', async () => {
     const keys = await newClientKeys();
     expectError(await client.push({ assertion: { keys } }), 'invalid_client');
   });

@@ -160,7 +160,7 @@ describe('oidcc-basic-certification-test-plan', () => {
     expect(parameterOf(url, 'error')).toBe('invalid_request');
   });
 
-  it('oidcc-idtoken-unsigned is skipped: none is not offered', () => {
+  it('oidcc-idtoken-unsigned is skipped: the algorithm none is not offered', () => {
     expect(discovery['id_token_signing_alg_values_supported']).not.toContain('none');
   });
 
@@ -309,7 +309,7 @@ describe('oidcc-basic-certification-test-plan', () => {
     expect(tokens.claims).not.toHaveProperty('name');
   });
 
-  it('oidcc-refresh-token is skipped: none is given, nor offered', async () => {
+  it('oidcc-refresh-token is skipped: refresh tokens are neither issued nor offered', async () => {
     const grant_types = ['authorization_code', 'refresh_token'];
     const registered = await register({ grant_types });
     const url = await arrived(app.client(), {

@@ -41,8 +41,8 @@ const report = (bulkId: string, manager: string) =>
 const managerOf = async (id: string | undefined) =>
   (await shown(tenant, 'Users', id ?? ''))[ENTERPRISE]?.manager?.value as string | undefined;
 
-describe('10.19 references that go in a circle (RFC 7644 §3.7.1)', () => {
-  it('10.19 makes two users who are each other’s managers, and what refers to them', async () => {
+describe('10.19 circular references (RFC 7644 §3.7.1)', () => {
+  it('10.19 create two users who are each other’s managers, and the groups that refer to them', async () => {
     const displayName = randomUUID();
     const members = [{ value: 'bulkId:a' }, { value: 'bulkId:b' }];
     const answer = await bulk([
@@ -57,7 +57,7 @@ describe('10.19 references that go in a circle (RFC 7644 §3.7.1)', () => {
     expect(memberIdsOf(await shown(tenant, 'Groups', g ?? ''))).toEqual([a, b].toSorted());
   });
 
-  it('10.19 makes a user who is their own manager, and a longer circle', async () => {
+  it('10.19 create a user who is their own manager, and a longer circle', async () => {
     const alone = await bulk([report('a', 'a')]);
     expect(statusesOf(alone)).toEqual(['201']);
     expect(await managerOf(idsOf(alone)[0])).toBe(idsOf(alone)[0]);
@@ -69,7 +69,7 @@ describe('10.19 references that go in a circle (RFC 7644 §3.7.1)', () => {
     expect(managers).toEqual(ids.map((_, n) => ids[(n + 7) % 20]));
   });
 
-  it('10.19 tells the version that each of them has in the end', async () => {
+  it('10.19 report the final version of each user', async () => {
     const { json } = await bulk([report('a', 'b'), report('b', 'a')]);
     for (const { location, version } of json.Operations as Record<string, string>[]) {
       const answer = await tenant.send('GET', `/Users/${location?.split('/').at(-1)}`);
@@ -77,7 +77,7 @@ describe('10.19 references that go in a circle (RFC 7644 §3.7.1)', () => {
     }
   });
 
-  it('10.19 takes the reference away where the other was not made', async () => {
+  it('10.19 are removed where the other user was not created', async () => {
     const taken = await newUser();
     const refused = {
       ...report('b', 'a'),
@@ -89,7 +89,7 @@ describe('10.19 references that go in a circle (RFC 7644 §3.7.1)', () => {
     expect(await managerOf(a)).toBeUndefined();
   });
 
-  it('10.19 still refuses groups in groups', async () => {
+  it('10.19 are still refused for groups in groups', async () => {
     const group = (bulkId: string, value: string) => ({
       method: 'POST',
       path: '/Groups',
@@ -101,7 +101,7 @@ describe('10.19 references that go in a circle (RFC 7644 §3.7.1)', () => {
 });
 
 describe('10.19 the bulkId of a POST', () => {
-  it('10.19 is there, and its own: anything else is 400', async () => {
+  it('10.19 is required and unique: any other is 400', async () => {
     const first = address();
     const answer = await bulk([
       post('a', { userName: first }),
@@ -120,14 +120,14 @@ describe('10.19 the bulkId of a POST', () => {
     expect(await found(tenant, 'Users', `userName eq "${first}"`)).toEqual([]);
   });
 
-  it('10.19 counts for failOnErrors', async () => {
+  it('10.19 counts for failOnErrors when it is invalid', async () => {
     const answer = await bulk([post(undefined), post('b')], { failOnErrors: 1 });
     expect(statusesOf(answer)).toEqual(['400']);
   });
 });
 
 describe('10.19 data as a list (RFC 7644 §3.7.3)', () => {
-  it('10.19 is what a PATCH does, or the one resource', async () => {
+  it('10.19 is accepted as the operations of a PATCH, or as the one resource', async () => {
     const user = await newUser({ nickName: 'gone' });
     const group = await newGroup();
     const userName = address();
@@ -157,7 +157,7 @@ describe('10.19 data as a list (RFC 7644 §3.7.3)', () => {
     expect([patched.active, await managerOf(user.id)]).toEqual([false, made?.id]);
   });
 
-  it('10.19 is 400 where it is no such list', async () => {
+  it('10.19 is 400 when it is malformed', async () => {
     const user = await newUser();
     const lists = [[], [{ title: 'x' }], [1], [{ op: 'replace', path: 'title' }, {}]];
     const answer = await bulk([

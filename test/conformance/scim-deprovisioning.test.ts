@@ -91,73 +91,79 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
     return { file, certificate, serial: String(json.serial) };
   }
 
-  it.each(Object.entries(LEAVERS))('%s of %s is felt everywhere at once', async (how, email) => {
-    const made = await scim('POST', '/Users', { userName: email });
-    expect(made.status).toBe(201);
-    const id = made.json.id as string;
-    const person = await app.enrolled(email);
-    const ssh = await certify(person, how.slice(0, 6));
-    const redeemed = await postForm(app, '/oauth/token', await code(person));
-    const token = redeemed.json.access_token as string;
-    const cli = (await touch(person)).json.access_token as string;
-    const pending = await code(person);
-    expect([
-      (await person.client.get('/v1/keys')).status,
-      (await bearer('/v1/keys', cli)).status,
-      await introspect(token),
-      (await bearer('/oauth/userinfo', token)).status,
-      await sshd.login(ssh.file, ssh.certificate),
-    ]).toMatchObject([200, 200, true, 200, { accepted: true }]);
+  it.each(Object.entries(LEAVERS))(
+    '%s of %s ends every kind of access at once',
+    async (how, email) => {
+      const made = await scim('POST', '/Users', { userName: email });
+      expect(made.status).toBe(201);
+      const id = made.json.id as string;
+      const person = await app.enrolled(email);
+      const ssh = await certify(person, how.slice(0, 6));
+      const redeemed = await postForm(app, '/oauth/token', await code(person));
+      const token = redeemed.json.access_token as string;
+      const cli = (await touch(person)).json.access_token as string;
+      const pending = await code(person);
+      expect([
+        (await person.client.get('/v1/keys')).status,
+        (await bearer('/v1/keys', cli)).status,
+        await introspect(token),
+        (await bearer('/oauth/userinfo', token)).status,
+        await sshd.login(ssh.file, ssh.certificate),
+      ]).toMatchObject([200, 200, true, 200, { accepted: true }]);
 
-    const began = performance.now();
-    const seconds: Record<string, string> = {};
-    const felt = (what: string) => {
-      seconds[what] = ((performance.now() - began) / 1000).toFixed(3);
-    };
-    const left =
-      how === 'DELETE'
-        ? await scim('DELETE', `/Users/${id}`)
-        : await scim('PATCH', `/Users/${id}`, {
-            schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
-            Operations: [{ op: 'Replace', path: 'active', value: 'False' }],
-          });
-    expect(left.status).toBe(how === 'DELETE' ? 204 : 200);
-    felt('the answer to the identity provider');
-    expect((await person.client.get('/v1/keys')).status).toBe(401);
-    felt('the cookie is refused');
-    expect((await bearer('/v1/keys', cli)).status).toBe(401);
-    felt("svc-cli's token is refused");
-    expect(await introspect(token)).toBe(false);
-    felt("the application's token is inactive at introspection");
-    expect((await bearer('/oauth/userinfo', token)).status).toBe(401);
-    felt('userinfo is refused');
-    expect((await postForm(app, '/oauth/token', pending)).json.error).toBe('invalid_grant');
-    felt('the code is refused');
-    expect((await touch(person)).json.error).toBe('invalid_grant');
-    felt('the FIDO2 grant is refused');
+      const began = performance.now();
+      const seconds: Record<string, string> = {};
+      const felt = (what: string) => {
+        seconds[what] = ((performance.now() - began) / 1000).toFixed(3);
+      };
+      const left =
+        how === 'DELETE'
+          ? await scim('DELETE', `/Users/${id}`)
+          : await scim('PATCH', `/Users/${id}`, {
+              schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+              Operations: [{ op: 'Replace', path: 'active', value: 'False' }],
+            });
+      expect(left.status).toBe(how === 'DELETE' ? 204 : 200);
+      felt('the answer to the identity provider');
+      expect((await person.client.get('/v1/keys')).status).toBe(401);
+      felt('the cookie is refused');
+      expect((await bearer('/v1/keys', cli)).status).toBe(401);
+      felt("svc-cli's token is refused");
+      expect(await introspect(token)).toBe(false);
+      felt("the application's token is inactive at introspection");
+      expect((await bearer('/oauth/userinfo', token)).status).toBe(401);
+      felt('userinfo is refused');
+      expect((await postForm(app, '/oauth/token', pending)).json.error).toBe('invalid_grant');
+      felt('the code is refused');
+      expect((await touch(person)).json.error).toBe('invalid_grant');
+      felt('the FIDO2 grant is refused');
 
-    const list = await refreshRevocations();
-    expect(list.json.revoked_serials.map(String)).toContain(ssh.serial);
-    felt('the key revocation list has the serial');
-    const query = spawnSync('ssh-keygen', ['-Q', '-f', revoked, ssh.certificate]);
-    expect([query.status, query.stdout.toString()]).toEqual([1, expect.stringMatching(/REVOKED/)]);
-    expect(await sshd.login(ssh.file, ssh.certificate)).toMatchObject({ accepted: false });
-    felt('sshd refuses, after its refresh');
-    // oxlint-disable-next-line no-console -- the seconds are what this test is to print
-    console.log(`Seconds from ${how} until`, seconds);
+      const list = await refreshRevocations();
+      expect(list.json.revoked_serials.map(String)).toContain(ssh.serial);
+      felt('the key revocation list has the serial');
+      const query = spawnSync('ssh-keygen', ['-Q', '-f', revoked, ssh.certificate]);
+      expect([query.status, query.stdout.toString()]).toEqual([
+        1,
+        expect.stringMatching(/REVOKED/),
+      ]);
+      expect(await sshd.login(ssh.file, ssh.certificate)).toMatchObject({ accepted: false });
+      felt('sshd refuses, after its refresh');
+      // oxlint-disable-next-line no-console -- the seconds are what this test is to print
+      console.log(`Seconds from ${how} until`, seconds);
 
-    const [certificate] = await rows(
-      app.dataSource,
-      'SELECT revoke_reason, revoked_by FROM ssh_certificates WHERE serial = $1',
-      [ssh.serial],
-    );
-    expect(certificate).toEqual({
-      revoke_reason: expect.stringMatching(/^user (deleted|deactivated) by SCIM$/),
-      revoked_by: 'scim',
-    });
-  });
+      const [certificate] = await rows(
+        app.dataSource,
+        'SELECT revoke_reason, revoked_by FROM ssh_certificates WHERE serial = $1',
+        [ssh.serial],
+      );
+      expect(certificate).toEqual({
+        revoke_reason: expect.stringMatching(/^user (deleted|deactivated) by SCIM$/),
+        revoked_by: 'scim',
+      });
+    },
+  );
 
-  it('whoever was deleted signs in upstream again, and enrolls nothing', async () => {
+  it('a deleted user signs in upstream again and cannot enroll a key', async () => {
     const email = 'back@loop.example';
     const { json } = await scim('POST', '/Users', { userName: email });
     await app.enrolled(email);
@@ -169,7 +175,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
     expect(await count(app.dataSource, 'users WHERE email = $1', [email])).toBe(0);
   });
 
-  it('whoever is active again logs in with the key they had, and nothing from before comes back', async () => {
+  it('a re-enabled user logs in with the old key, and no earlier session or certificate works again', async () => {
     const email = 'again@loop.example';
     const { json } = await scim('POST', '/Users', { userName: email });
     const { client, key } = await app.enrolled(email);
@@ -185,7 +191,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
     expect((await client.logIn(key)).status).toBe(200);
   });
 
-  it('whoever is renamed to a foreign domain keeps the account, and is issued nothing under that name', async () => {
+  it('a user renamed to a foreign domain keeps the account, and gets no certificate for that name', async () => {
     const email = 'renamed@loop.example';
     const { json } = await scim('POST', '/Users', { userName: email });
     const { client, key } = await app.enrolled(email);
@@ -205,7 +211,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
     expect(await count(app.dataSource, issued, [json.id])).toBe(0);
   });
 
-  it('the last admin is deleted all the same, it is logged, and whoever comes next is none', async () => {
+  it('the last admin is deleted and the deletion is logged, and the next user does not become admin', async () => {
     const last = await foundOrganization(app, 'last.example');
     const filter = encodeURIComponent('userName eq "admin@last.example"');
     const found = await last.scim('GET', `/Users?filter=${filter}`);

@@ -22,14 +22,14 @@ afterAll(() => app.close());
 
 const { address, newUser, newGroup, patch } = actsOf(() => tenant);
 
-describe('10.17 a Replace of a part of a value that is not there (E24)', () => {
+describe('10.17 a Replace of a part of an absent value (E24)', () => {
   const PARTS: [string, string, string, object][] = [
     ['phoneNumbers[type eq "work"].value', 'phoneNumbers', '+1 555', { value: '+1 555' }],
     ['emails[type eq "work"].value', 'emails', 'w@x.example', { value: 'w@x.example' }],
     ['addresses[type eq "work"].locality', 'addresses', 'Bonn', { locality: 'Bonn' }],
   ];
 
-  it.each(PARTS)('10.17 makes the element of %s', async (path, attribute, value, part) => {
+  it.each(PARTS)('10.17 creates the element of %s', async (path, attribute, value, part) => {
     const made = [{ type: 'work', ...part }];
     const aimed = await newUser();
     const withPath = await patch(`/Users/${aimed.id}`, { op: 'Replace', path, value });
@@ -40,25 +40,28 @@ describe('10.17 a Replace of a part of a value that is not there (E24)', () => {
     expect((await shown(tenant, 'Users', whole.id))[attribute]).toEqual(made);
   });
 
-  it.each(PARTS)('10.17 deactivates beside %s', async (path, attribute, value, part) => {
-    const made = [{ type: 'work', ...part }];
-    const operations = [
-      { op: 'Replace', path, value },
-      { op: 'Replace', path: 'active', value: 'False' },
-    ];
-    for (const body of [
-      operations,
-      operations.toReversed(),
-      [{ op: 'Replace', value: { [path]: value, active: 'False' } }],
-    ]) {
-      const { id } = await newUser();
-      const { status, json } = await patch(`/Users/${id}`, ...body);
-      expect([status, json.active, json[attribute]]).toEqual([200, false, made]);
-      expect((await shown(tenant, 'Users', id)).active).toBe(false);
-    }
-  });
+  it.each(PARTS)(
+    '10.17 disables the user together with %s',
+    async (path, attribute, value, part) => {
+      const made = [{ type: 'work', ...part }];
+      const operations = [
+        { op: 'Replace', path, value },
+        { op: 'Replace', path: 'active', value: 'False' },
+      ];
+      for (const body of [
+        operations,
+        operations.toReversed(),
+        [{ op: 'Replace', value: { [path]: value, active: 'False' } }],
+      ]) {
+        const { id } = await newUser();
+        const { status, json } = await patch(`/Users/${id}`, ...body);
+        expect([status, json.active, json[attribute]]).toEqual([200, false, made]);
+        expect((await shown(tenant, 'Users', id)).active).toBe(false);
+      }
+    },
+  );
 
-  it('10.17 leaves the elements of other types as they are', async () => {
+  it('10.17 does not change the elements of other types', async () => {
     const home = { type: 'home', value: '1' };
     const { id } = await newUser({ phoneNumbers: [home] });
     const path = 'phoneNumbers[type eq "work"].value';
@@ -78,8 +81,8 @@ describe('10.17 a Replace of a part of a value that is not there (E24)', () => {
   });
 });
 
-describe('what identity providers write in their own way', () => {
-  it('10.19 takes numbers where text is meant (E28)', async () => {
+describe('values in the format of identity providers', () => {
+  it('10.19 accepts numbers for text (E28)', async () => {
     const user = await newUser({
       externalId: 7,
       [ENTERPRISE]: { employeeNumber: 12345 },
@@ -101,12 +104,12 @@ describe('what identity providers write in their own way', () => {
     expect(replaced.json).toMatchObject({ userName: '9007199', name: { givenName: '0' } });
   });
 
-  it('10.19 refuses a number that JSON may have rounded', async () => {
+  it('10.19 refuses a number that JSON could have rounded', async () => {
     const body = `{"userName":"${address()}","externalId":12345678901234567890}`;
     expectScimError(await tenant.send('POST', '/Users', body), 400, 'invalidValue');
   });
 
-  it('10.19 understands a dot behind the URN of an extension (E27)', async () => {
+  it('10.19 accepts a dot after the URN of an extension (E27)', async () => {
     const boss = await newUser();
     const { id } = await newUser();
     const path = `${ENTERPRISE}.manager`;
@@ -117,7 +120,7 @@ describe('what identity providers write in their own way', () => {
     expect(pathless.json[ENTERPRISE]).toEqual({ department: 'Sales' });
   });
 
-  it('10.19 ignores the flag in the URL, reads startindex=0 and takes seven fraction digits (E26)', async () => {
+  it('10.19 ignores the flag in the URL, and accepts startindex=0 and seven fraction digits (E26)', async () => {
     const user = await newUser();
     const since = '2020-01-01T00:00:00.1234567Z';
     const filter = encodeURIComponent(`id eq "${user.id}" and meta.lastModified gt "${since}"`);
@@ -147,7 +150,7 @@ describe('what identity providers write in their own way', () => {
     expectScimError(await patch(`/Groups/${id}`, { op: 'remove', path }), 400, 'invalidFilter');
   });
 
-  it('10.19 reads the list of members that has its name around it (E31)', async () => {
+  it('10.19 accepts the list of members inside an object of its name (E31)', async () => {
     const [a, b] = await Promise.all([newUser(), newUser()]);
     const { id } = await newGroup(a.id);
     const write = async (op: string, value: unknown) => {
@@ -166,8 +169,8 @@ describe('what identity providers write in their own way', () => {
   });
 });
 
-describe('what Microsoft’s collection of requests asks for', () => {
-  it('10.19 shows a list whole where attributes name a part of it in brackets', async () => {
+describe('Microsoft’s collection of requests', () => {
+  it('10.19 shows a whole list where attributes select a part of it in brackets', async () => {
     const emails = [{ type: 'work', value: 'w@x.example' }];
     const { id } = await newUser({ emails, title: 'x' });
     for (const attributes of ['emails[type eq "work"]', 'Emails[value eq "w@x.example"].value']) {
@@ -186,9 +189,9 @@ describe('what Microsoft’s collection of requests asks for', () => {
   });
 });
 
-describe('what no client means', () => {
+describe('invalid values', () => {
   it.each(['not base64!', 'MIID====', 'A', 'AAAAA', 'AA=A', 'AA-_', 'AAAA\nAAAA'])(
-    '10.19 refuses the certificate %j, which is no base64',
+    '10.19 refuses the certificate %j, which is not base64',
     async (value) => {
       const x509Certificates = [{ value }];
       const body = { userName: address(), x509Certificates };
@@ -199,7 +202,7 @@ describe('what no client means', () => {
     },
   );
 
-  it('10.19 takes base64 with and without its padding', async () => {
+  it('10.19 accepts base64 with and without its padding', async () => {
     const x509Certificates = ['AAAA', 'AA==', 'AA', 'AAA=', 'A+/'].map((value) => ({ value }));
     expect((await newUser({ x509Certificates })).x509Certificates).toEqual(x509Certificates);
   });
@@ -244,7 +247,7 @@ describe('what no client means', () => {
     `${ENTERPRISE}:colour`,
     `${ENTERPRISE}:manager.colour`,
     'urn:ietf:params:scim:schemas:core:2.0:User:colour',
-  ])('10.19 refuses the path %s, which names no attribute', async (path) => {
+  ])('10.19 refuses the path %s, which is not an attribute', async (path) => {
     const { id } = await newUser({ title: 'kept' });
     for (const op of ['add', 'replace', 'remove']) {
       const answer = await patch(
@@ -257,7 +260,7 @@ describe('what no client means', () => {
     expect((await shown(tenant, 'Users', id)).title).toBe('kept');
   });
 
-  it('10.19 ignores a path under the URN of a schema that is not here, as other services have', async () => {
+  it('10.19 ignores a path under the URN of an unsupported schema, as other services do', async () => {
     const { id } = await newUser();
     const { status, json } = await patch(
       `/Users/${id}`,
@@ -268,7 +271,7 @@ describe('what no client means', () => {
   });
 });
 
-describe('10.19 a base address with a slash at its end (E30)', () => {
+describe('10.19 a base address with a trailing slash (E30)', () => {
   it('10.19 reads, creates, changes and deletes below /scim/v2//', async () => {
     const { status, json } = await tenant.send('POST', '//Users', { userName: address() });
     expect(status).toBe(201);
@@ -283,7 +286,7 @@ describe('10.19 a base address with a slash at its end (E30)', () => {
     }
   });
 
-  it('10.19 asks for the token there, and takes from the same bucket', async () => {
+  it('10.19 requires the token there, and counts in the same bucket', async () => {
     const from = newAddress();
     const remaining: number[] = [];
     for (const path of ['/scim/v2/Users', '/scim/v2//Users', '/SCIM/V2//Users']) {
@@ -297,12 +300,12 @@ describe('10.19 a base address with a slash at its end (E30)', () => {
     expect(remaining).toEqual([first, first - 1, first - 2]);
   });
 
-  it('10.19 bounds bodies there as behind one slash', async () => {
+  it('10.19 limits the size of bodies as with one slash', async () => {
     const title = 'x'.repeat(70_000);
     expectScimError(await tenant.send('POST', '//Users', { userName: address(), title }), 413);
   });
 
-  it('10.19 takes no other second slash', async () => {
+  it('10.19 allows no second slash at another place', async () => {
     for (const path of ['///Users', '/Users//', '//Users//x']) {
       expectScimError(await tenant.send('GET', path), 404);
     }
@@ -314,8 +317,8 @@ describe('10.19 a base address with a slash at its end (E30)', () => {
   });
 });
 
-describe('10.19 the media type of answers', () => {
-  it('10.19 has no charset, on errors neither', async () => {
+describe('10.19 the media type of responses', () => {
+  it('10.19 has no charset, not on errors either', async () => {
     const { id } = await newUser();
     const headers = { accept: 'application/json' };
     for (const [answer, type] of [

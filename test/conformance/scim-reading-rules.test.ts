@@ -28,7 +28,7 @@ afterAll(() => app.close());
 const { address, newUser, newGroup, patch } = actsOf(() => tenant);
 
 describe('reading rules', () => {
-  it('takes op, attributes, URNs, sub-attributes, operators and message keys in any case', async () => {
+  it('accepts op, attributes, URNs, sub-attributes, operators and message keys in any case', async () => {
     const { id } = await made(tenant, 'Users', {
       SCHEMAS: [CORE_USER.toUpperCase()],
       USERNAME: address(),
@@ -61,7 +61,7 @@ describe('reading rules', () => {
     expect((await tenant.send('POST', '/Users/.search', search)).json.totalResults).toBe(1);
   });
 
-  it.each(['TRUE', 'true', 'tRuE', true])('takes the boolean %j everywhere', async (yes) => {
+  it.each(['TRUE', 'true', 'tRuE', true])('accepts the boolean %j everywhere', async (yes) => {
     const no = typeof yes === 'string' ? 'fAlSe' : false;
     const user = await newUser({ active: no, emails: [{ value: 'a@x.example', primary: yes }] });
     expect(user).toMatchObject({ active: false, emails: [{ primary: true }] });
@@ -73,7 +73,7 @@ describe('reading rules', () => {
     expect(await found(tenant, 'Users', filter)).toHaveLength(1);
   });
 
-  it('coerces nothing else, but numbers where text is meant', async () => {
+  it('converts no other types, except numbers to text', async () => {
     const { id } = await newUser();
     const values: [string, unknown][] = [
       ['active', 1],
@@ -152,7 +152,7 @@ describe('reading rules', () => {
       { value: { [ENTERPRISE]: { division: 'x' } } },
       { [ENTERPRISE]: { division: 'x' } },
     ],
-  ])('reads the path %s', async (_, operation, expected) => {
+  ])('accepts the path %s', async (_, operation, expected) => {
     const user = await newUser({ emails: [{ type: 'work', value: 'w@x.example' }] });
     const answer = await patch(`/Users/${user.id}`, { op: 'add', ...operation });
     expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
@@ -184,7 +184,7 @@ describe('reading rules', () => {
     },
   );
 
-  it('ignores what is read-only in whole objects, and refuses an operation aimed at it', async () => {
+  it('ignores read-only attributes in whole objects, and refuses an operation on them', async () => {
     const group = await newGroup();
     const readOnly = {
       id: randomUUID(),
@@ -211,7 +211,7 @@ describe('reading rules', () => {
     expectScimError(aimed, 400, 'mutability');
   });
 
-  it('ignores schemas and attributes that nobody knows', async () => {
+  it('ignores unknown schemas and attributes', async () => {
     const odd = {
       schemas: ['urn:x:y'],
       'urn:x:y': { a: 1 },
@@ -251,7 +251,7 @@ describe('reading rules', () => {
     { op: 'replace', value: { 'urn:ietf:params:scim:schemas:core:1.0:User': { active: false } } },
     { op: 'replace', value: { active: false, Active: true } },
     { op: 'replace', path: 'active', value: true, Value: false },
-  ])('refuses %j, which was meant for active: never a silent 200', async (operation) => {
+  ])('refuses %j as a malformed change of active, never with a silent 200', async (operation) => {
     const { id } = await newUser();
     const answer = await patch(`/Users/${id}`, operation);
     expectScimError(answer, 400, expect.stringMatching(/^invalid/));
@@ -277,7 +277,7 @@ describe('reading rules', () => {
     { op: 'replace', value: { members: [null] } },
     { op: 'replace', value: { Group: { members: [] } } },
     { op: 'replace', value: { members: [], Members: ['x'] } },
-  ])('refuses %j, which was meant for members: never a silent 200', async (operation) => {
+  ])('refuses %j as a malformed change of members, never with a silent 200', async (operation) => {
     const user = await newUser();
     const { id } = await newGroup(user.id);
     const answer = await patch(`/Groups/${id}`, operation);
@@ -294,7 +294,7 @@ describe('reading rules', () => {
     { [CORE_USER]: { [CORE_USER]: { active: false } } },
     { 'urn:ietf:params:scim:schemas:core:1.0:User': { active: false } },
     { User: { active: false } },
-  ])('refuses a whole user with %j: never a silent 200 or 201', async (body) => {
+  ])('refuses a whole user with %j, never with a silent 200 or 201', async (body) => {
     const { id, userName } = await newUser();
     const put = await tenant.send('PUT', `/Users/${id}`, { userName, ...body });
     expectScimError(put, 400, 'invalidValue');
@@ -303,7 +303,7 @@ describe('reading rules', () => {
     expectScimError(post, 400, 'invalidValue');
   });
 
-  it('reads the members of a whole group wherever they are, or refuses it', async () => {
+  it('reads the members of a whole group in any spelling, or refuses the group', async () => {
     const [a, b] = await Promise.all([newUser(), newUser()]);
     const CORE_GROUP = 'urn:ietf:params:scim:schemas:core:2.0:Group';
     const { id, displayName } = await newGroup(a.id);
@@ -338,7 +338,7 @@ describe('reading rules', () => {
     expectScimError(await tenant.send('PATCH', `/Users/${id}`, body), 400, 'invalidSyntax');
   });
 
-  it('empties a group by a remove of members with neither filter nor value, and by a PUT without', async () => {
+  it('empties a group by a remove of members without filter and value, and by a PUT without members', async () => {
     const [a, b] = await Promise.all([newUser(), newUser()]);
     const group = await newGroup(a.id, b.id);
     const removed = await patch(`/Groups/${group.id}`, { op: 'remove', path: 'members' });
@@ -349,7 +349,7 @@ describe('reading rules', () => {
     expect([put.status, memberIdsOf(put.json)]).toEqual([200, []]);
   });
 
-  it('keeps active where a PUT has none, and is true on POST only', async () => {
+  it('keeps active when a PUT omits it, and defaults to true only on POST', async () => {
     const leaver = await newUser({ active: false });
     const put = await tenant.send('PUT', `/Users/${leaver.id}`, { userName: leaver.userName });
     expect([put.status, put.json.active]).toEqual([200, false]);
@@ -366,20 +366,20 @@ describe('reading rules', () => {
     { op: 'replace', path: 'active', value: [] },
     { op: 'replace', value: { active: null } },
     { op: 'add', value: { active: '' } },
-  ])('refuses %j: a user is active or not', async (operation) => {
+  ])('refuses %j: active has exactly one value', async (operation) => {
     const { id } = await newUser();
     expectScimError(await patch(`/Users/${id}`, operation), 400, 'invalidValue');
     expect((await shown(tenant, 'Users', id)).active).toBe(true);
   });
 
-  it('keeps userName where a PUT has none; a POST must have one', async () => {
+  it('keeps userName when a PUT omits it, and requires it on POST', async () => {
     const user = await newUser({ title: 'x' });
     const put = await tenant.send('PUT', `/Users/${user.id}`, { title: 'y' });
     expect(put.json).toMatchObject({ userName: user.userName, title: 'y' });
     expectScimError(await tenant.send('POST', '/Users', { title: 'y' }), 400, 'invalidSyntax');
   });
 
-  it('renames people', async () => {
+  it('renames users', async () => {
     const user = await newUser({ emails: [{ value: address(), primary: true }] });
     const [userName, value] = [address(), address()];
     const answer = await patch(
@@ -393,7 +393,7 @@ describe('reading rules', () => {
     await newUser({ userName: user.userName });
   });
 
-  it('takes operations in their order, all of them or none', async () => {
+  it('applies operations in order, all of them or none', async () => {
     const [a, b] = await Promise.all([newUser(), newUser()]);
     const answer = await patch(
       `/Users/${a.id}`,
@@ -423,7 +423,7 @@ describe('reading rules', () => {
     expect(await shown(tenant, 'Groups', group.id)).toEqual(group);
   });
 
-  it('lets one value be primary: a new one clears the others', async () => {
+  it('allows one primary value: a new one clears the others', async () => {
     const { id } = await newUser({
       emails: [
         { type: 'home', value: 'h@x.example', primary: true },
@@ -445,7 +445,7 @@ describe('reading rules', () => {
   });
 });
 
-describe('where clients, testers and the RFC pull apart', () => {
+describe('rules where clients, test suites and the RFC disagree', () => {
   it('PATCH on a group answers 200 up to 200 members or when attributes were asked for, else 204', async () => {
     const crowd = await addTenant(app);
     const ids = await insertUsers(app, crowd, 201);
@@ -472,7 +472,7 @@ describe('where clients, testers and the RFC pull apart', () => {
     expect([members.status, memberIdsOf(members.json)]).toEqual([200, ids]);
   });
 
-  it('a body of another type is 415, and is told both that are read', async () => {
+  it('a body of another type is 415, and the error names both accepted types', async () => {
     const type = { 'content-type': 'text/plain' };
     for (const path of ['/Users', '/Groups', '/Bulk', '/.search', '/Users/.search']) {
       const answer = await tenant.send('POST', path, '{}', type);
@@ -486,7 +486,7 @@ describe('where clients, testers and the RFC pull apart', () => {
     expect(json.status).toBe('404');
   });
 
-  it('a required attribute that is missing: invalidSyntax on POST and PUT, invalidValue on PATCH', async () => {
+  it('a missing required attribute is invalidSyntax on POST and PUT, and invalidValue on PATCH', async () => {
     const group = await newGroup();
     const user = await newUser();
     for (const body of [{}, { displayName: '' }, { displayName: '  ' }, { displayName: null }]) {
@@ -527,7 +527,7 @@ describe('where clients, testers and the RFC pull apart', () => {
     expect(await found(tenant, 'Users', `externalId eq "abc"`)).toEqual([]);
   });
 
-  it('nextCursor is there only when cursor was asked for', async () => {
+  it('nextCursor is present only when a cursor was requested', async () => {
     await Promise.all([newUser(), newUser()]);
     const byIndex = await tenant.send('GET', '/Users?count=1');
     expect(Object.keys(byIndex.json)).not.toContain('nextCursor');
@@ -536,7 +536,7 @@ describe('where clients, testers and the RFC pull apart', () => {
     expect(byCursor.json).not.toHaveProperty('startIndex');
   });
 
-  it('a startIndex past the end is echoed, with no resources', async () => {
+  it('a startIndex past the end is returned unchanged, with no resources', async () => {
     for (const startIndex of [100_000, 2_147_483_647]) {
       const { status, json } = await tenant.send('GET', withQuery('/Users', { startIndex }));
       expect(status).toBe(200);
@@ -545,7 +545,7 @@ describe('where clients, testers and the RFC pull apart', () => {
     }
   });
 
-  it('discovery needs the token (401), is not filtered (403) and has GET alone (405)', async () => {
+  it('discovery requires the token (401), is not filtered (403) and allows only GET (405)', async () => {
     for (const path of ['/ServiceProviderConfig', '/Schemas', '/ResourceTypes']) {
       const bare = await tenant.send('GET', path, undefined, { authorization: '' });
       expectScimError(bare, 401);
@@ -559,7 +559,7 @@ describe('where clients, testers and the RFC pull apart', () => {
     }
   });
 
-  it('/Schemas has those of the discovery documents too', async () => {
+  it('/Schemas lists those of the discovery documents too', async () => {
     const { json } = await tenant.send('GET', '/Schemas');
     const ids = (json.Resources as { id: string }[]).map(({ id }) => id.split(':').at(-1));
     expect(ids).toEqual([

@@ -187,7 +187,7 @@ describe('§3.5.2 the examples of PATCH', () => {
     expect(memberIdsOf(json)).toEqual([b.id]);
   });
 
-  it('§3.5.2.3 replaces a work address, a part of it, and several attributes', async () => {
+  it('§3.5.2.3 replaces a work address, a sub-attribute of it, and several attributes', async () => {
     const { id } = await newUser({
       addresses: [
         { type: 'work', streetAddress: 'Old Street', locality: 'Kept?', primary: true },
@@ -295,7 +295,7 @@ describe('§3.7 bulk', () => {
     expectScimError(await tenant.send('GET', `/Users/${c.id}`), 404);
   });
 
-  it('§3.7.2 resolves bulkId references, also to what comes later, in data and in paths', async () => {
+  it('§3.7.2 resolves bulkId references, also to later operations, in data and in paths', async () => {
     const displayName = randomUUID();
     const group = { displayName, members: [{ type: 'User', value: 'bulkId:qwerty' }] };
     const answer = await bulk([
@@ -315,7 +315,7 @@ describe('§3.7 bulk', () => {
     expect((await shown(tenant, 'Users', user))[ENTERPRISE].manager.value).toBe(boss);
   });
 
-  it('§3.7.2 resolves members and managers wherever they are', async () => {
+  it('§3.7.2 resolves members and managers at every accepted place', async () => {
     const group = await newGroup();
     const answer = await bulk([
       post('m'),
@@ -338,7 +338,7 @@ describe('§3.7 bulk', () => {
     expect((await shown(tenant, 'Users', report))[ENTERPRISE].manager.value).toBe(manager);
   });
 
-  it('§3.7.2 leaves a text alone that only looks like a reference', async () => {
+  it('§3.7.2 does not change text that only resembles a reference', async () => {
     const userName = address();
     const more = { displayName: 'bulkId:zz', emails: [{ value: userName, display: 'bulkId:a' }] };
     const { id } = await newGroup();
@@ -355,7 +355,7 @@ describe('§3.7 bulk', () => {
     expect((await shown(tenant, 'Groups', id)).displayName).toBe('bulkId:a');
   });
 
-  it('§3.7 refuses an operation with a version that is no text, and goes on', async () => {
+  it('§3.7 refuses an operation whose version is not text, and continues', async () => {
     const { id } = await newUser();
     const data = patchOf({ op: 'replace', path: 'title', value: 'x' });
     const operation = (version: unknown) => ({
@@ -368,7 +368,7 @@ describe('§3.7 bulk', () => {
     expect(statusesOf(answer)).toEqual(['400', '400', '400', '412', '200']);
   });
 
-  it('§3.7.1 refuses references that go in a circle, and those to nothing', async () => {
+  it('§3.7.1 refuses circular references, and references to missing resources', async () => {
     const group = (bulkId: string, reference: string) => ({
       method: 'POST',
       path: '/Groups',
@@ -386,7 +386,7 @@ describe('§3.7 bulk', () => {
     expect(statusesOf(failed)).toEqual(['400', '400']);
   });
 
-  it('§3.7.3 goes on after errors, and reports each where it stands', async () => {
+  it('§3.7.3 continues after errors, and reports each at its operation', async () => {
     const taken = await newUser();
     const answer = await bulk([
       post('a', { userName: taken.userName }),
@@ -426,7 +426,7 @@ describe('§3.7 bulk', () => {
     });
   });
 
-  it('§3.7.3 stops after failOnErrors, and what was done stays', async () => {
+  it('§3.7.3 stops after failOnErrors, and keeps the completed operations', async () => {
     const bad = { method: 'DELETE', path: `/Users/${randomUUID()}` };
     const userName = address();
     const operations = [post('a', { userName }), bad, bad, post('b')];
@@ -438,7 +438,7 @@ describe('§3.7 bulk', () => {
     }
   });
 
-  it('§3.7.3 deactivates through the same path as PATCH', async () => {
+  it('§3.7.3 disables a user through the same path as PATCH', async () => {
     const { id } = await newUser();
     const data = patchOf({ op: 'Replace', path: 'active', value: 'False' });
     expect(statusesOf(await bulk([{ method: 'PATCH', path: `/Users/${id}`, data }]))).toEqual([
@@ -447,7 +447,7 @@ describe('§3.7 bulk', () => {
     expect((await shown(tenant, 'Users', id)).active).toBe(false);
   });
 
-  it('§3.7.4 takes 1,000 operations, and 413 for one more', async () => {
+  it('§3.7.4 accepts 1,000 operations, and answers 413 to one more', async () => {
     const operation = { method: 'X', path: '/' };
     const most = await bulk(Array.from({ length: 1000 }, () => operation));
     expect([most.status, most.json.Operations.length]).toEqual([200, 1000]);
@@ -486,7 +486,7 @@ describe('§3.4 lists', () => {
   const list = async (fields: Record<string, string | number>) =>
     (await sorted.send('GET', withQuery('/Users', fields))).json;
 
-  it('§3.4.2.3 sorts, by the primary value of several, case aside, who has no value last, and first when descending', async () => {
+  it('§3.4.2.3 sorts by the primary value, ignores case, and puts users without a value last, or first when descending', async () => {
     const by = async (sortBy: string, sortOrder = 'ascending') =>
       namesIn((await list({ sortBy, sortOrder })).Resources);
     expect(await by('userName')).toEqual(['alice', 'Bob', 'carol']);
@@ -504,7 +504,7 @@ describe('§3.4 lists', () => {
     }
   });
 
-  it('§3.4.2 filters and sorts by every attribute of /Schemas, or says why not', async () => {
+  it('§3.4.2 filters and sorts by every attribute of /Schemas, or states why not', async () => {
     const { json } = await sorted.send('GET', '/Schemas');
     interface Named {
       readonly name: string;
@@ -535,7 +535,7 @@ describe('§3.4 lists', () => {
     expect(accepted).toBeGreaterThan(200);
   });
 
-  it('§3.4.2.4 pages by index; count=0 counts alone, what is below 1 or 0 is 1 or 0', async () => {
+  it('§3.4.2.4 pages by index; count=0 only counts, and smaller numbers become 1 or 0', async () => {
     expect(await list({ count: 2 })).toMatchObject({
       schemas: [LIST],
       totalResults: 3,
@@ -612,7 +612,7 @@ describe('§3.4 lists', () => {
     }
   });
 
-  it('§3.9 shows the attributes asked for, and leaves out those excluded', async () => {
+  it('§3.9 shows the requested attributes, and omits excluded ones', async () => {
     const user = await newUser({
       name: { givenName: 'A', familyName: 'B' },
       emails: [{ type: 'work', value: 'a@x.example' }],
@@ -650,7 +650,7 @@ describe('§3.4 lists', () => {
 });
 
 describe('§3.14 entity tags', () => {
-  it('304 for a version that the client has, 412 for a change of one that is gone', async () => {
+  it('304 for the current version, 412 for a change of an old version', async () => {
     for (const type of ['Users', 'Groups'] as const) {
       const resource = type === 'Users' ? await newUser() : await newGroup();
       const path = `/${type}/${resource.id}`;
@@ -682,7 +682,7 @@ describe('§3.14 entity tags', () => {
 });
 
 describe('RFC 9110 §9.3.2 HEAD', () => {
-  it('is answered as GET is, without the body, whatever version the client has (§13.1.2)', async () => {
+  it('is answered like GET without the body, for every If-None-Match (§13.1.2)', async () => {
     for (const type of ['Users', 'Groups'] as const) {
       const resource = type === 'Users' ? await newUser() : await newGroup();
       const version = resource.meta.version as string;
@@ -707,7 +707,7 @@ describe('RFC 9110 §9.3.2 HEAD', () => {
     }
   });
 
-  it('a write is none: the version that is made is shown', async () => {
+  it('does not apply to a write: its response shows the new version', async () => {
     const { id } = await newUser();
     const body = patchOf({ op: 'replace', path: 'displayName', value: randomUUID() });
     const answer = await tenant.send('PATCH', `/Users/${id}`, body, { 'if-none-match': '*' });
@@ -716,7 +716,7 @@ describe('RFC 9110 §9.3.2 HEAD', () => {
 });
 
 describe('§4 discovery', () => {
-  it('/ServiceProviderConfig says what there is', async () => {
+  it('/ServiceProviderConfig lists the supported features', async () => {
     const { status, json } = await tenant.send('GET', '/ServiceProviderConfig');
     expect(status).toBe(200);
     expect(json).toMatchObject({
@@ -732,7 +732,7 @@ describe('§4 discovery', () => {
     });
   });
 
-  it('/ResourceTypes and /Schemas list what their own addresses answer', async () => {
+  it('/ResourceTypes and /Schemas list the documents at their own addresses', async () => {
     for (const path of ['/ResourceTypes', '/Schemas']) {
       const { json } = await tenant.send('GET', path);
       expect(json).toMatchObject({ schemas: [LIST], totalResults: json.Resources.length });
@@ -743,7 +743,7 @@ describe('§4 discovery', () => {
     }
   });
 
-  it('every attribute a user or a group shows is one of /Schemas', async () => {
+  it('every attribute of a user or a group is one of /Schemas', async () => {
     const { json } = await tenant.send('GET', `/Schemas/${CORE_USER}`);
     const known = (json.attributes as { name: string }[]).map(({ name }) => name);
     const group = await newGroup();
@@ -756,7 +756,7 @@ describe('§4 discovery', () => {
 });
 
 describe('§3.11 /Me', () => {
-  it('is 501, since a token is nobody', async () => {
+  it('is 501, since a token does not belong to a user', async () => {
     expectScimError(await tenant.send('GET', '/Me'), 501);
     expectScimError(await tenant.send('PATCH', '/Me', patchOf()), 405);
   });
@@ -784,7 +784,7 @@ describe('RFC 9865 cursors', () => {
     return seen;
   }
 
-  it('§2 walks to the end, in whatever order; the last page has no nextCursor', async () => {
+  it('§2 reach the end in every order, and the last page has no nextCursor', async () => {
     for (const count of [1, 7, 25, 100]) expect(await walk({ count })).toEqual(ids);
     for (const sortOrder of ['ascending', 'descending']) {
       for (const sortBy of ['userName', 'title', 'meta.created', 'active']) {
@@ -795,7 +795,7 @@ describe('RFC 9865 cursors', () => {
     expect(await walk({ count: 7, filter: 'userName pr' })).toEqual(ids);
   });
 
-  it('§2 works in a search request', async () => {
+  it('§2 work in a search request', async () => {
     const search = { schemas: [SEARCH], cursor: '', count: 20 };
     const { json } = await crowd.send('POST', '/Users/.search', search);
     const rest = await crowd.send('POST', '/Users/.search', { ...search, cursor: json.nextCursor });
@@ -803,7 +803,7 @@ describe('RFC 9865 cursors', () => {
     expect(rest.json).not.toHaveProperty('nextCursor');
   });
 
-  it('§2 has short cursors, however long the values are, and whoever is deleted where they stand', async () => {
+  it('§2 are short for long values, and survive the deletion of the user at their position', async () => {
     const long = await addTenant(app);
     const beginning = 'x'.repeat(300);
     const titles = [undefined, 'short', `${beginning}b`, `${beginning}a`, '\u{1F511}'.repeat(300)];
@@ -837,7 +837,7 @@ describe('RFC 9865 cursors', () => {
     }
   });
 
-  it('§2.1 refuses a cursor that is none, or of another search: 400 invalidCursor', async () => {
+  it('§2.1 are refused when malformed, or of another search: 400 invalidCursor', async () => {
     const { json } = await crowd.send('GET', '/Users?cursor&count=5');
     const cursor = json.nextCursor as string;
     for (const wrong of ['x', '0', 'bnVsbA', 'e30', cursor.slice(4), '%%%', 'null']) {

@@ -63,8 +63,8 @@ const withManager = (id: string) => newUser({ [ENTERPRISE]: { manager: { value: 
 const rename = (id: string, displayName: string) =>
   patch(`/Users/${id}`, { op: 'replace', path: 'displayName', value: displayName });
 
-describe('10.19 the tag of a user', () => {
-  it('10.19 changes when they come into a group, and when they leave it', async () => {
+describe('10.19 the entity tag of a user', () => {
+  it('10.19 changes when the user joins or leaves a group', async () => {
     const { id } = await newUser();
     const group = await newGroup();
     const member = [{ value: id }];
@@ -76,7 +76,7 @@ describe('10.19 the tag of a user', () => {
     );
   });
 
-  it('10.19 changes when a group of theirs is renamed or deleted', async () => {
+  it('10.19 changes when a group of the user is renamed or deleted', async () => {
     const { id } = await newUser();
     const group = await newGroup(id);
     const path = `/Groups/${group.id}`;
@@ -86,14 +86,14 @@ describe('10.19 the tag of a user', () => {
     await expectNewTag('Users', id, () => tenant.send('DELETE', path));
   });
 
-  it('10.19 changes when their manager is renamed or deleted', async () => {
+  it('10.19 changes when the manager of the user is renamed or deleted', async () => {
     const boss = await newUser({ displayName: 'Old' });
     const { id } = await withManager(boss.id);
     await expectNewTag('Users', id, () => rename(boss.id, 'New'));
     await expectNewTag('Users', id, () => tenant.send('DELETE', `/Users/${boss.id}`));
   });
 
-  it('10.19 is of all that can be shown, also where less is asked for', async () => {
+  it('10.19 covers every attribute, also where fewer are requested', async () => {
     const boss = await newUser({ displayName: 'B' });
     const { id } = await withManager(boss.id);
     await newGroup(id);
@@ -106,8 +106,8 @@ describe('10.19 the tag of a user', () => {
   });
 });
 
-describe('10.19 the tag of a group', () => {
-  it('10.19 changes when a member comes, leaves, is deleted or has another name', async () => {
+describe('10.19 the entity tag of a group', () => {
+  it('10.19 changes when a member joins, leaves, is deleted or is renamed', async () => {
     const [a, b] = await Promise.all([newUser({ displayName: 'A' }), newUser()]);
     const { id } = await newGroup(b.id);
     const value = [{ value: a.id }];
@@ -119,7 +119,7 @@ describe('10.19 the tag of a group', () => {
     expect(memberIdsOf(await groupOf(id))).toEqual([]);
   });
 
-  it('10.19 is told without a look at its members', async () => {
+  it('10.19 is computed without loading its members', async () => {
     const { id } = await newUser();
     const group = await newGroup(id);
     const path = `/Groups/${group.id}?excludedAttributes=members`;
@@ -127,7 +127,7 @@ describe('10.19 the tag of a group', () => {
     expect(answer.headers.get('etag')).toBe(await tagOf('Groups', group.id));
   });
 
-  it('10.19 stays when a member changes who keeps their name', async () => {
+  it('10.19 is unchanged when a member changes but keeps the display name', async () => {
     const { id } = await newUser();
     const group = await newGroup(id);
     const before = await tagOf('Groups', group.id);
@@ -135,7 +135,7 @@ describe('10.19 the tag of a group', () => {
     expect(await tagOf('Groups', group.id)).toBe(before);
   });
 
-  it('10.19 counts 20 members of two groups who are deleted at once', async () => {
+  it('10.19 changes once for each of 20 members of two groups who are deleted at once', async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, async () => (await newUser()).id));
     const groups = await Promise.all([newGroup(...ids), newGroup(...ids.toReversed())]);
     const deletions = ids.map((id: string) => tenant.send('DELETE', `/Users/${id}`));
@@ -173,7 +173,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
     expect([await shown(tenant, type, id), await auditRows(id)]).toEqual([before, audited]);
   }
 
-  it('10.19 moves neither lastModified nor version of a user', async () => {
+  it('10.19 changes neither lastModified nor version of a user', async () => {
     const boss = await newUser({ displayName: 'B' });
     const user = await newUser({
       externalId: 'x',
@@ -201,7 +201,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
     }
   });
 
-  it('10.19 moves neither lastModified nor version of a group', async () => {
+  it('10.19 changes neither lastModified nor version of a group', async () => {
     const [a, b] = await Promise.all([newUser(), newUser()]);
     const { id, displayName } = await newGroup(a.id);
     const members = [{ value: a.id }];
@@ -218,7 +218,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
     }
   });
 
-  it('10.19 is one that makes a user an admin, which SCIM does not show', async () => {
+  it('10.19 may make a user an admin, which SCIM does not show', async () => {
     const { id } = await newUser();
     const before = await userOf(id);
     const users = app.nest.get(UsersRepository, { strict: false });
@@ -226,7 +226,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
     expect(await userOf(id)).toEqual(before);
   });
 
-  it('10.19 is refused all the same under the tag of another version', async () => {
+  it('10.19 is still refused under the entity tag of another version', async () => {
     const { id } = await newUser({ title: 'x' });
     const body = { Operations: [{ op: 'replace', path: 'title', value: 'x' }] };
     const headers = { 'if-match': 'W/"7"' };
@@ -235,7 +235,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
 });
 
 describe('10.19 references (E32)', () => {
-  it('10.19 are addresses that answer', async () => {
+  it('10.19 are existing addresses', async () => {
     const boss = await newUser({ displayName: 'The "Boss"' });
     const { id } = await withManager(boss.id);
     const group = await newGroup(id);
@@ -262,7 +262,7 @@ describe('10.19 references (E32)', () => {
     expect(await found(tenant, 'Users', `id eq "${id}"`)).toEqual([user]);
   });
 
-  it('10.19 are not there of a manager who is no user here', async () => {
+  it('10.19 are absent for a manager who is not a user of the organization', async () => {
     const other = await addTenant(app);
     const theirs = await other.send('POST', '/Users', { userName: `a@${other.domain}` });
     for (const value of [theirs.json.id, randomUUID(), '26118915', "' || '1"]) {
@@ -274,7 +274,7 @@ describe('10.19 references (E32)', () => {
     }
   });
 
-  it('10.19 stay texts in texts', async () => {
+  it('10.19 are not added to plain text', async () => {
     const nickName = '"$ref": "../Users/1"\\"$ref" : "../Groups/1"';
     const boss = await newUser({ displayName: nickName });
     const { id } = await newUser({ nickName, [ENTERPRISE]: { manager: { value: boss.id } } });
@@ -289,9 +289,9 @@ describe('10.19 references (E32)', () => {
   });
 });
 
-describe('10.19 members who are not there (E25)', () => {
+describe('10.19 members who do not exist (E25)', () => {
   it.each(['POST', 'PUT', 'PATCH add', 'PATCH replace', 'bulk'])(
-    '10.19 do not keep the others out: %s',
+    '10.19 do not prevent the others from joining: %s',
     async (way) => {
       const [a, gone] = await Promise.all([newUser(), newUser()]);
       await tenant.send('DELETE', `/Users/${gone.id}`);
@@ -318,7 +318,7 @@ describe('10.19 members who are not there (E25)', () => {
     },
   );
 
-  it('10.19 are named by a 400 where none is there, and nothing changes', async () => {
+  it('10.19 are named by a 400 when none exists, and the group does not change', async () => {
     const [a, b] = await Promise.all([newUser(), newUser()]);
     const group = await newGroup(a.id);
     const [one, two] = [randomUUID(), 'nobody'];
@@ -340,7 +340,7 @@ describe('10.19 members who are not there (E25)', () => {
     expect(memberIdsOf(await groupOf(group.id))).not.toContain(b.id);
   });
 
-  it('10.19 are never groups', async () => {
+  it('10.19 include groups, which are refused', async () => {
     const { id } = await newUser();
     const inner = await newGroup();
     for (const value of [[{ value: inner.id }, { value: id }], [{ value: id, type: 'Group' }]]) {
@@ -351,7 +351,7 @@ describe('10.19 members who are not there (E25)', () => {
     }
   });
 
-  it('10.19 are those of another organization, too', async () => {
+  it('10.19 include users of another organization', async () => {
     const other = await addTenant(app);
     const theirs = await other.send('POST', '/Users', { userName: `a@${other.domain}` });
     const { id } = await newUser();
@@ -360,8 +360,8 @@ describe('10.19 members who are not there (E25)', () => {
   });
 });
 
-describe('10.19 filters by what is derived', () => {
-  it('10.19 by value, type and display of members', async () => {
+describe('10.19 filters by derived attributes', () => {
+  it('10.19 match value, type and display of members', async () => {
     const a = await newUser({ displayName: `A ${randomUUID()}` });
     const b = await newUser();
     const { id } = await newGroup(a.id);
@@ -378,7 +378,7 @@ describe('10.19 filters by what is derived', () => {
     }
   });
 
-  it('10.19 by the type of groups, and the version', async () => {
+  it('10.19 match the type of groups, and the version', async () => {
     const boss = await newUser();
     const { id } = await withManager(boss.id);
     const group = await newGroup(id);

@@ -75,7 +75,7 @@ describe('OpenSSH PROTOCOL.certkeys', () => {
     ]);
   });
 
-  it.each(cases)('makes the very bytes ssh-keygen made for a key of type %s', (_, vector) => {
+  it.each(cases)('creates the same bytes as ssh-keygen for a key of type %s', (_, vector) => {
     const theirs = new SshReader(blobOf(vector.certificate));
     theirs.name();
     expect(signVector(vector, theirs.string())).toBe(vector.certificate);
@@ -110,12 +110,15 @@ requires('ssh-keygen').describe('ssh-keygen', () => {
     ]);
   });
 
-  it.each(cases)('-l prints the fingerprint we compute for a key of type %s', (_, vector) => {
-    const { fingerprint } = parseSshPublicKey(vector.publicKey);
-    expect(keygen(['-l', '-f', '-'], vector.publicKey).split(' ')[1]).toBe(fingerprint);
-  });
+  it.each(cases)(
+    '-l prints the fingerprint that the service computes for a key of type %s',
+    (_, vector) => {
+      const { fingerprint } = parseSshPublicKey(vector.publicKey);
+      expect(keygen(['-l', '-f', '-'], vector.publicKey).split(' ')[1]).toBe(fingerprint);
+    },
+  );
 
-  it('reads the private key file we write, and we read it back', () => {
+  it('reads the private key file of the service, and the service reads its own', () => {
     const text = writePrivateKey(privateKey, 'ssh-ca@svc.example.com');
     expect(readPrivateKey(text).equals(privateKey)).toBe(true);
     const folder = mkdtempSync(join(tmpdir(), 'svc-ca-key-'));

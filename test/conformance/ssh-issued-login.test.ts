@@ -42,19 +42,19 @@ requires(...SSHD_PROGRAMS).describe('a real sshd that trusts /v1/credentials/ssh
     };
   };
 
-  it('lets the person in whose address the host names, until the certificate expires', async () => {
+  it('admits the user that the host names by e-mail, until the certificate expires', async () => {
     const { logIn, expiresAt } = await certify('ada@acme.example', { ttl_seconds: 10 });
     expect(await logIn()).toMatchObject({ accepted: true });
     await setTimeout(expiresAt - Date.now() + 500);
     expect(await logIn()).toMatchObject({ accepted: false });
   });
 
-  it('lets another principal not in', async () => {
+  it('refuses another principal', async () => {
     const { logIn } = await certify('eve@acme.example');
     expect(await logIn()).toMatchObject({ accepted: false });
   });
 
-  it('lets a plain key not in', async () => {
+  it('refuses a plain key', async () => {
     expect(await sshd.login(newKey('plain'))).toMatchObject({ accepted: false });
   });
 });

@@ -61,35 +61,35 @@ requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
     ['an ECDSA P-256 key', ['ecdsa', '-b', '256']],
     ['an ECDSA P-521 key', ['ecdsa', '-b', '521']],
     ['an RSA key of 3072 bits', ['rsa', '-b', '3072']],
-  ])('lets in a certificate on %s', async (_, keygen) => {
+  ])('admits a certificate on %s', async (_, keygen) => {
     const result = await login(keygen);
     expect(result).toMatchObject({ accepted: true });
   });
 
-  it('lets in a certificate that names the principal among others', async () => {
+  it('admits a certificate that names the principal among others', async () => {
     const result = await login(['ed25519'], { principals: ['alice', 'alice@example.com'] });
     expect(result).toMatchObject({ accepted: true });
   });
 
-  it('keeps out a certificate with another principal', async () => {
+  it('refuses a certificate with another principal', async () => {
     const result = await login(['ed25519'], { principals: ['mallory@example.com'] });
     expect(result.accepted).toBe(false);
     expect(result.log).toMatch(/principal/);
   });
 
-  it('keeps out an expired certificate', async () => {
+  it('refuses an expired certificate', async () => {
     const result = await login(['ed25519'], { validBefore: secondsFromNow(-1) });
     expect(result.accepted).toBe(false);
     expect(result.log).toContain('Certificate invalid: expired');
   });
 
-  it('keeps out a certificate of the future', async () => {
+  it('refuses a certificate that is not valid yet', async () => {
     const result = await login(['ed25519'], { validAfter: secondsFromNow(300) });
     expect(result.accepted).toBe(false);
     expect(result.log).toContain('Certificate invalid: not yet valid');
   });
 
-  it('keeps out a certificate of another authority', async () => {
+  it('refuses a certificate of another authority', async () => {
     const { privateKey: foreign } = generateKeyPairSync('ed25519');
     const result = await login(
       ['ed25519'],
@@ -99,14 +99,14 @@ requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
     expect(result.accepted).toBe(false);
   });
 
-  it('keeps out a certificate that names our authority but is signed by another', async () => {
+  it('refuses a certificate that names the authority but has the signature of another', async () => {
     const { privateKey: foreign } = generateKeyPairSync('ed25519');
     const forged = { privateKey: foreign, publicBlob: authority.publicBlob };
     const result = await login(['ed25519'], {}, forged);
     expect(result.accepted).toBe(false);
   });
 
-  it('keeps out a plain key', async () => {
+  it('refuses a plain key', async () => {
     const result = await sshd.login(newKey(['ed25519']));
     expect(result.accepted).toBe(false);
     expect(result.log).toContain('Permission denied');

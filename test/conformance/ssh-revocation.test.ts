@@ -49,7 +49,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
     ['every hundred-thousandth', evenly(100_000, 99_991)],
     ['a bitmap of the longest that it reads', [...evenly(8_192, 2), 1_763_683_216_383]],
     ['all kinds', [...evenly(500, 1), ...evenly(500, 3, 2e12), ...evenly(500, 999, 3e12), 2 ** 52]],
-  ])('has exactly the serials of %s', async (_, serials) => {
+  ])('contains exactly the serials of %s', async (_, serials) => {
     const file = join(folder, 'krl');
     const [, key = ''] = readFileSync(join(folder, 'ca.pub'), 'utf8').split(' ');
     writeFileSync(
@@ -75,7 +75,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
     ['scattered ones', evenly(5_000, 70_001)],
     ['rows of different lengths', evenly(5_000, 1).filter((serial) => serial % 97 > 20)],
     ['clusters', evenly(5_000, 1).map((serial, index) => serial + 1_000 * Math.floor(index / 40))],
-  ])('of %s is no longer than the list that ssh-keygen -k makes', async (_, serials) => {
+  ])('is for %s no longer than the list of ssh-keygen -k', async (_, serials) => {
     const [theirs, specification] = [join(folder, 'theirs'), join(folder, 'specification')];
     writeFileSync(specification, serials.map((serial) => `serial: ${serial}\n`).join(''));
     const ca = join(folder, 'ca.pub');
@@ -166,7 +166,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
       [serial],
     );
 
-  it('refuses a revoked certificate from the refresh on, and no other', async () => {
+  it('refuses a revoked certificate after the refresh, and no other certificate', async () => {
     const ada = await certify('ada');
     const bob = await certify('bob');
     await refreshed();
@@ -199,7 +199,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
     expect(answer).toMatchObject({ status: 0 });
   });
 
-  it('keeps everybody out without a list or with garbage, as the documentation says', async () => {
+  it('refuses every user without a list or with a malformed one, as the documentation says', async () => {
     const ada = await certify('ada');
     expect(await ada.logIn()).toMatchObject({ accepted: false });
     writeFileSync(list, '<html>');
@@ -221,7 +221,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}/krl`;
     };
 
-    it('replaces the list by a new file, for all to read, and leaves nothing else behind', async () => {
+    it('replaces the list by a new file that every user can read, and leaves no other file', async () => {
       const ada = await certify('ada');
       await refreshed();
       const first = statSync(list);
@@ -232,7 +232,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
       expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
     });
 
-    it('does not touch a list that is the current one', async () => {
+    it('does not rewrite a current list', async () => {
       await refreshed();
       const before = statSync(list);
       await refreshed();
@@ -241,7 +241,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
       expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
     });
 
-    it('mends a list that was damaged', async () => {
+    it('repairs a damaged list', async () => {
       await refreshed();
       const whole = readFileSync(list);
       writeFileSync(list, whole.subarray(0, 50));
@@ -270,7 +270,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
         'half a list that claims to be whole',
         (_request, response) => response.end(readFileSync(list).subarray(0, 90)),
       ],
-    ])('leaves the old list where the answer is %s, and fails', async (_, listener) => {
+    ])('keeps the old list when the response is %s, and fails', async (_, listener) => {
       const ada = await certify('ada');
       await revoke(ada.serial);
       await refreshed();
@@ -282,14 +282,14 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
       expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
     });
 
-    it('leaves the old list while the service is away, and fails', async () => {
+    it('keeps the old list while the service is unreachable, and fails', async () => {
       await refreshed();
       const before = statSync(list).ino;
       expect((await refresh('http://127.0.0.1:9/krl')).status).toBeGreaterThan(0);
       expect(statSync(list).ino).toBe(before);
     });
 
-    it('keeps sshd open to those who may log in at every moment of a refresh', async () => {
+    it('lets permitted users log in at every moment of a refresh', async () => {
       const ada = await certify('ada');
       await refreshed();
       const refreshing = (async () => {

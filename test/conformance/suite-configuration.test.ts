@@ -40,7 +40,7 @@ describe('the configuration of the conformance suite', () => {
   });
   afterAll(() => app.close());
 
-  it('10.16 takes an error page of ours for no arrival at the client', () => {
+  it('10.16 does not take an error page of the service for an arrival at the client', () => {
     const callback = `${SUITE}/test/a/svc/callback`;
     const refused = `${OP}/oauth/authorize?client_id=x&redirect_uri=${callback}`;
     expect(tasksAt(refused)).toEqual(['See the error page']);
@@ -48,13 +48,13 @@ describe('the configuration of the conformance suite', () => {
     expect(tasksAt(`${OP}/login?redirect_to=%2Finteraction%2Fx`)).toEqual(['Log in']);
   });
 
-  it('10.16 lets every task be passed over, since a module may end anywhere', () => {
+  it('10.16 lets every task be skipped, since a module may end at any point', () => {
     for (const { tasks } of browser) {
       for (const { task, optional } of tasks) expect([task, optional]).toEqual([task, true]);
     }
   });
 
-  it('10.16 finds on our pages what its commands look for', async () => {
+  it('10.16 finds the elements of its commands on the pages of the service', async () => {
     const login = await app.client().get('/login?interaction=x');
     expect(login.text).toContain('id="complete-login-token"');
     expect(login.text).toContain('action="/certification/complete-login"');
@@ -64,7 +64,7 @@ describe('the configuration of the conformance suite', () => {
     expect(/<form data-end-session[^]*<button/.test(logout.text)).toBe(true);
   });
 
-  it('10.16 names no plan that cannot pass', () => {
+  it('10.16 lists no plan that cannot pass', () => {
     const plans = [...PAGE.matchAll(/^\| `([a-z0-9-]+-test-plan)`/gm)].map(([, plan]) => plan);
     expect(plans).toHaveLength(5);
     expect(plans).not.toContain('oidcc-dynamic-certification-test-plan');

@@ -10,7 +10,7 @@ const { connect, problemsOf } = upstreamSuite();
 const TENANT = '72f988bf-86f1-41af-91ab-2d7cd011db47';
 
 describe('discovery at startup', () => {
-  it('reports every provider that cannot be used, a line each naming its variable and no secret', async () => {
+  it('reports every unusable provider on a line with its variable and no secret', async () => {
     const [wrong, gone] = await Promise.all([fakeIdp(), fakeIdp()]);
     wrong.misbehaviour = { document: changed({ issuer: 'https://evil.test' }) };
     await gone.close();
@@ -26,7 +26,7 @@ describe('discovery at startup', () => {
     expect(problems.join('\n')).not.toContain(wrong.clientSecret);
   });
 
-  it('compares the issuer to the character: a trailing slash more or less is a mismatch', async () => {
+  it('compares the issuer exactly: an added or missing trailing slash is a mismatch', async () => {
     const idp = await fakeIdp();
     const slashed = { ...settingsOf(idp), issuer: `${idp.issuer}/` };
     expect(await problemsOf(slashed)).toEqual([expect.stringContaining('issuer mismatch')]);
@@ -45,7 +45,7 @@ describe('discovery at startup', () => {
     },
   );
 
-  it('lets no https provider lead to plain http on this machine', async () => {
+  it('does not let an https provider lead to plain http on the same machine', async () => {
     const authority = makeTlsAuthority();
     const idp = await fakeIdp({ tls: authority });
     idp.misbehaviour = { document: changed({ token_endpoint: 'http://127.0.0.1/token' }) };
@@ -82,7 +82,7 @@ describe('discovery at startup', () => {
     ]);
   });
 
-  it('does not wait for ever', async () => {
+  it('has a time limit', async () => {
     const idp = await fakeIdp({ misbehaviour: { delay: 5 } });
     const http = new UpstreamHttp([], 0.1);
     await expect(discoverProvider(settingsOf(idp), http)).rejects.toThrow(
@@ -121,7 +121,7 @@ describe('discovery at startup', () => {
     expect(identity.issuer).toBe(idp.issuer);
   });
 
-  it('lists the providers in configured order, and the origins their forms may lead to once each', async () => {
+  it('lists the providers in configured order, and the origins of their forms once each', async () => {
     const [one, two] = await Promise.all([fakeIdp(), fakeIdp()]);
     const providers = await connect([
       settingsOf(two, 'zeta'),

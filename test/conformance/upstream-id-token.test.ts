@@ -47,7 +47,7 @@ describe('the ID token (OIDC Core §3.1.3.7)', () => {
     expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
   });
 
-  it('10.22 signed with a key that the provider rotated to a moment ago is accepted at once', async () => {
+  it('10.22 signed with a newly rotated key of the provider is accepted at once', async () => {
     const idp = await fakeIdp();
     const providers = await connect([settingsOf(idp)]);
     const comesBack = async () => {
@@ -65,13 +65,13 @@ describe('the ID token (OIDC Core §3.1.3.7)', () => {
     expect(idp.keySetRequests).toBe(2);
   });
 
-  it('that is missing is refused', async () => {
+  it('is refused when it is missing', async () => {
     const body = { access_token: 'x', token_type: 'Bearer' };
     const idp = await fakeIdp({ misbehaviour: { token: { status: 200, body } } });
     expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
   });
 
-  it('with an unverified e-mail is refused', async () => {
+  it('is refused with an unverified e-mail', async () => {
     const claims = changed({ email_verified: false });
     const idp = await fakeIdp({ misbehaviour: { claims } });
     expect((await refusal(signIn(idp))).code).toBe('sign_in_refused');
@@ -82,29 +82,29 @@ describe('userinfo (OIDC Core §5.3)', () => {
   const claims = changed({ email: undefined });
   const userinfo = { sub: 'subject-1', email: 'ada@engine.test', email_verified: true };
 
-  it('gives the e-mail that the ID token lacks', async () => {
+  it('supplies the e-mail that the ID token lacks', async () => {
     const idp = await fakeIdp({ misbehaviour: { claims, userinfo } });
     expect((await signIn(idp)).email).toBe('ada@engine.test');
   });
 
-  it('of another subject is refused (§5.3.2)', async () => {
+  it('is refused for another subject (§5.3.2)', async () => {
     const idp = await fakeIdp({ misbehaviour: { claims, userinfo: { ...userinfo, sub: 'eve' } } });
     expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
   });
 
-  it('gives no address that only the ID token calls verified', async () => {
+  it('does not supply an address that only the ID token calls verified', async () => {
     const unverified = { ...userinfo, email_verified: undefined };
     const idp = await fakeIdp({ misbehaviour: { claims, userinfo: unverified } });
     expect((await refusal(signIn(idp))).code).toBe('sign_in_refused');
   });
 
-  it('that does not exist leaves a sign-in without an e-mail refused', async () => {
+  it('is required for a sign-in whose ID token has no e-mail', async () => {
     const idp = await fakeIdp({ misbehaviour: { claims } });
     expect((await refusal(signIn(idp))).code).toBe('sign_in_refused');
   });
 });
 
-describe("a provider's own fault is upstream_unavailable, never the person's", () => {
+describe('a fault of the provider is upstream_unavailable, and not a fault of the user', () => {
   const faults: [string, Misbehaviour][] = [
     [
       'the token endpoint answering 500',
@@ -137,7 +137,7 @@ describe("a provider's own fault is upstream_unavailable, never the person's", (
     expect(error.cause).toBeDefined();
   });
 
-  it('the provider having gone away', async () => {
+  it('the provider is unreachable', async () => {
     const idp = await fakeIdp();
     const providers = await connect([settingsOf(idp)]);
     const url = idp.authorize(await providers.begin('corp', { redirectTo: '/', browser: BROWSER }));

@@ -13,7 +13,7 @@ import {
 const { connect, signIn } = upstreamSuite();
 
 describe('the authorization request', () => {
-  it('carries PKCE S256, a nonce, an opaque state, our redirect URI and the hint (RFC 7636 §4.3, OIDC Core §3.1.2.1)', async () => {
+  it('carries PKCE S256, a nonce, an opaque state, the redirect URI and the hint (RFC 7636 §4.3, OIDC Core §3.1.2.1)', async () => {
     const idp = await fakeIdp();
     idp.misbehaviour = {
       document: changed({ authorization_endpoint: `${idp.origin}/authorize?policy=mfa` }),
@@ -42,7 +42,7 @@ describe('the authorization request', () => {
     expect(again.searchParams.has('login_hint')).toBe(false);
   });
 
-  it('to a provider nobody configured is refused', async () => {
+  it('is refused for a provider that is not configured', async () => {
     const providers = await connect([settingsOf(await fakeIdp())]);
     const attempt = providers.begin('nobody', { redirectTo: '/', browser: BROWSER });
     expect((await refusal(attempt)).code).toBe('unknown_provider');
@@ -50,7 +50,7 @@ describe('the authorization request', () => {
 });
 
 describe('the callback', () => {
-  it('says who signed in and where the browser was going', async () => {
+  it('returns the user who signed in and the target of the browser', async () => {
     const idp = await fakeIdp();
     const providers = await connect([settingsOf(idp)]);
     const url = await providers.begin('corp', { redirectTo: '/keys?tab=1', browser: BROWSER });
@@ -71,7 +71,7 @@ describe('the callback', () => {
     expect(idp.tokenRequests[0]?.form['redirect_uri']).toBe(`${BASE_URL}/oauth/callback`);
   });
 
-  it('authenticates by Basic with the secret form-encoded (RFC 6749 §2.3.1), in the body where only that will do', async () => {
+  it('authenticates with Basic and an encoded secret (RFC 6749 §2.3.1), or in the body if the provider requires it', async () => {
     const idp = await fakeIdp();
     await signIn(idp);
     const pair = `svc:${new URLSearchParams({ s: idp.clientSecret }).toString().slice(2)}`;
@@ -86,7 +86,7 @@ describe('the callback', () => {
     expect(idp.tokenRequests[1]?.form).toMatchObject({ client_secret: idp.clientSecret });
   });
 
-  it('is refused in another browser, forged, without a state, and the second time', async () => {
+  it('is refused in another browser, forged, without a state, and on replay', async () => {
     const idp = await fakeIdp();
     const providers = await connect([settingsOf(idp)]);
     const url = await providers.begin('corp', { redirectTo: '/', browser: BROWSER });
@@ -109,7 +109,7 @@ describe('the callback', () => {
     expect(idp.tokenRequests).toHaveLength(1);
   });
 
-  it('takes one of twenty parallel completions with one state', async () => {
+  it('accepts one of twenty parallel completions with one state', async () => {
     const idp = await fakeIdp();
     const providers = await connect([settingsOf(idp)]);
     const url = idp.authorize(await providers.begin('corp', { redirectTo: '/', browser: BROWSER }));
@@ -120,7 +120,7 @@ describe('the callback', () => {
     expect(idp.tokenRequests).toHaveLength(1);
   });
 
-  it('goes to the provider its state names: a code of one is not taken to another', async () => {
+  it('uses the provider that its state names, so that a code is never sent to another provider', async () => {
     const [honest, evil] = await Promise.all([fakeIdp(), fakeIdp()]);
     const providers = await connect([settingsOf(honest), settingsOf(evil, 'evil')]);
     const toEvil = await providers.begin('evil', { redirectTo: '/', browser: BROWSER });
@@ -130,7 +130,7 @@ describe('the callback', () => {
     expect(evil.tokenRequests).toHaveLength(1);
   });
 
-  it('with a code of another sign-in fails at PKCE (RFC 7636 §4.6)', async () => {
+  it('fails at PKCE with a code of another sign-in (RFC 7636 §4.6)', async () => {
     const idp = await fakeIdp();
     const providers = await connect([settingsOf(idp)]);
     const options = { redirectTo: '/', browser: BROWSER };
@@ -147,7 +147,7 @@ describe('the callback', () => {
     ['<script>alert(1)</script>', 'sign_in_failed'],
     ['server_error', 'upstream_unavailable'],
     ['temporarily_unavailable', 'upstream_unavailable'],
-  ])('with the error %s answers %s and repeats nothing of it', async (error, code) => {
+  ])('with the error %s answers %s and repeats no part of it', async (error, code) => {
     const idp = await fakeIdp();
     idp.misbehaviour = {
       callback: (parameters) => {
@@ -161,7 +161,7 @@ describe('the callback', () => {
     expect(refused.detail).not.toMatch(/script|555/);
   });
 
-  it('checks the `iss` response parameter, and misses it where the provider announced it (RFC 9207 §2.4)', async () => {
+  it('checks the `iss` response parameter, and requires it when the provider announced it (RFC 9207 §2.4)', async () => {
     const idp = await fakeIdp();
     const announced: Misbehaviour = {
       document: changed({ authorization_response_iss_parameter_supported: true }),

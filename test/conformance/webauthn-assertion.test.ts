@@ -66,14 +66,11 @@ describe.each(VERIFIERS)('10.1 the assertion ceremony (WebAuthn §7.2) by $verif
     await expect(logIn({ signCount: 5 })).resolves.toEqual({ signCount: 5, userVerified: true });
   });
 
-  it.each([0, 1, 0xffff_ffff])(
-    'reports the counter %i and leaves judging it to SQL',
-    async (signCount) => {
-      await expect(logIn({ signCount })).resolves.toMatchObject({ signCount });
-    },
-  );
+  it.each([0, 1, 0xffff_ffff])('reports the counter %i, which SQL compares', async (signCount) => {
+    await expect(logIn({ signCount })).resolves.toMatchObject({ signCount });
+  });
 
-  it('accepts presence alone only where no user verification is demanded, and says so', async () => {
+  it('accepts user presence alone only where user verification is not required, and reports it', async () => {
     const tampering = { flags: FLAG.userPresent };
     await expect(logIn(tampering)).rejects.toMatchObject(
       refused('The key did not verify its user.'),
@@ -84,7 +81,7 @@ describe.each(VERIFIERS)('10.1 the assertion ceremony (WebAuthn §7.2) by $verif
   });
 
   it.each([true, false])(
-    'refuses a missing touch (user verification demanded: %s)',
+    'refuses a missing touch (user verification required: %s)',
     async (demanded) => {
       const attempt = logIn({ flags: FLAG.userVerified }, { requireUserVerification: demanded });
       await expect(attempt).rejects.toMatchObject(refused('The key does not report a touch.'));
@@ -124,7 +121,7 @@ describe.each(VERIFIERS)('10.1 the assertion ceremony (WebAuthn §7.2) by $verif
     await expect(logIn(tampering)).rejects.toMatchObject(refused(reason));
   });
 
-  it('accepts a response that names no user, and refuses one that does where nobody is expected', async () => {
+  it('accepts a response without a user handle, and refuses one with a user handle where none is expected', async () => {
     await expect(logIn({ userHandle: null })).resolves.toMatchObject({ userVerified: true });
     await expect(logIn({}, { userHandle: null })).rejects.toMatchObject(
       refused('The response is of another user.'),
@@ -184,7 +181,7 @@ describe.each(VERIFIERS)('10.1 the assertion ceremony (WebAuthn §7.2) by $verif
     ['is backed up and cannot be (BS alone)', BASE | 0x10],
     ['has the reserved bit 1', BASE | 0x02],
     ['has the reserved bit 5', BASE | 0x20],
-  ])('10.9 refuses an enrolled key that now says it %s', async (_, flags) => {
+  ])('10.9 refuses an enrolled key that now reports that it %s', async (_, flags) => {
     await expect(logIn({ flags })).rejects.toMatchObject(refused(expect.any(String)));
   });
 
@@ -207,7 +204,7 @@ describe.each(VERIFIERS)('10.1 the assertion ceremony (WebAuthn §7.2) by $verif
   });
 });
 
-describe.each(VERIFIERS)('10.1 hostile assertions, judged by $verifier', (way) => {
+describe.each(VERIFIERS)('10.1 hostile assertions, verified by $verifier', (way) => {
   const logIn = logInBy(way);
   const { credential, credentialId, publicKey } = assertion({ clientData: way.honest });
   const verify = (different: object) =>
@@ -246,7 +243,7 @@ describe.each(VERIFIERS)('10.1 hostile assertions, judged by $verifier', (way) =
     },
   );
 
-  it('refuses to verify with a stored key that is not one, without saying more', async () => {
+  it('refuses a malformed stored key, with no further detail', async () => {
     const pem = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' });
     await expect(logIn({}, { publicKey: pem.toString() })).rejects.toMatchObject(
       refused('The response is malformed.'),
@@ -266,13 +263,13 @@ describe('10.1 the origin of a native client', () => {
     ['a name that ends otherwise', `${nativeOrigin('svc-cli')}/`],
     ['another spelling', 'SVC-NATIVE:svc-cli'],
     ['a list of origins', [nativeOrigin('svc-cli')]],
-  ])('is refused of %s', async (_, origin) => {
+  ])('is refused for %s', async (_, origin) => {
     await expect(logInBy(page)({ clientData: { origin } }, forNative)).rejects.toMatchObject(
       refused('The response was made for another origin.'),
     );
   });
 
-  it('is refused at a page', async () => {
+  it('is refused on a page', async () => {
     const clientData = { origin: nativeOrigin('svc-cli') };
     await expect(logInBy(page)({ clientData })).rejects.toMatchObject(
       refused('The response was made for another origin.'),
@@ -281,7 +278,7 @@ describe('10.1 the origin of a native client', () => {
 });
 
 describe('credentialIdOf', () => {
-  it('reads which credential is meant', () => {
+  it('reads the credential id', () => {
     expect(credentialIdOf(assertion().credential)).toEqual(Buffer.alloc(32, 0x1d));
   });
 
@@ -294,7 +291,7 @@ describe('credentialIdOf', () => {
 });
 
 describe('the options of a ceremony', () => {
-  it('10.24 asks a registration for a separate key, direct attestation, ES256 and nothing that a U2F key cannot do', () => {
+  it('10.24 asks a registration for a roaming key, direct attestation, ES256 and only what a U2F key supports', () => {
     const options = server.creationOptions({
       challenge: CHALLENGE,
       user: { id: USER_HANDLE, name: 'ada@example.com', displayName: 'Ada' },
@@ -324,7 +321,7 @@ describe('the options of a ceremony', () => {
     });
   });
 
-  it('10.24 names no credential in a request unless it is given some', () => {
+  it('10.24 lists no credential in a request by default', () => {
     const request = { challenge: CHALLENGE, userVerification: 'required' } as const;
     expect(server.requestOptions(request)).toEqual({
       challenge: CHALLENGE.toString('base64url'),

@@ -37,7 +37,7 @@ const OTHER_OU =
 const NO_COUNTRY = "The attestation certificate's subject has no ISO 3166 country.";
 
 describe('attestation formats (WebAuthn §8)', () => {
-  it('accepts packed and reads everything from it', async () => {
+  it('accepts packed and reads every field', async () => {
     const registered = await register({
       flags: FLAG.userPresent | FLAG.userVerified,
       signCount: 5,
@@ -63,7 +63,7 @@ describe('attestation formats (WebAuthn §8)', () => {
     });
   });
 
-  it('does not believe a fido-u2f registration that claims user verification, which U2F does not sign', async () => {
+  it('ignores user verification in a fido-u2f registration, since U2F does not sign it', async () => {
     const attempt = register({ format: 'fido-u2f', flags: FLAG.userPresent | FLAG.userVerified });
     await expect(attempt).resolves.toMatchObject({ userVerified: false, canVerifyUser: false });
   });
@@ -86,21 +86,24 @@ describe('attestation formats (WebAuthn §8)', () => {
     ['the attachment platform', { authenticatorAttachment: 'platform' }, ['usb']],
     ['the transport internal', {}, ['internal']],
     ['the transport hybrid', {}, ['hybrid']],
-  ])('10.24 explains a refusal by %s, and refuses nothing for it', async (_, own, transports) => {
-    const { credential, rootPem } = registration();
-    const verify = (roots: string[], fmt?: string) => {
-      const made = fmt === undefined ? credential : registration({ fmt }).credential;
-      return ceremonies({ roots }).verifyRegistration({
-        credential: { ...made, ...own, response: { ...made.response, transports } },
-        challenge: CHALLENGE,
-        now: NOW,
-      });
-    };
-    const explained = refusal(expect.any(String), 'device_passkey');
-    await expect(verify([])).rejects.toMatchObject(explained);
-    await expect(verify([], 'none')).rejects.toMatchObject(explained);
-    await expect(verify([rootPem])).resolves.toMatchObject({ aaguid: AAGUID });
-  });
+  ])(
+    '10.24 explains a refusal by %s, and refuses no key because of it',
+    async (_, own, transports) => {
+      const { credential, rootPem } = registration();
+      const verify = (roots: string[], fmt?: string) => {
+        const made = fmt === undefined ? credential : registration({ fmt }).credential;
+        return ceremonies({ roots }).verifyRegistration({
+          credential: { ...made, ...own, response: { ...made.response, transports } },
+          challenge: CHALLENGE,
+          now: NOW,
+        });
+      };
+      const explained = refusal(expect.any(String), 'device_passkey');
+      await expect(verify([])).rejects.toMatchObject(explained);
+      await expect(verify([], 'none')).rejects.toMatchObject(explained);
+      await expect(verify([rootPem])).resolves.toMatchObject({ aaguid: AAGUID });
+    },
+  );
 
   it('10.24 explains a synced passkey without attestation', async () => {
     const attempt = register({ fmt: 'none', flags: FLAG.userPresent | 0x08 });
@@ -352,7 +355,7 @@ describe('the attestation certificate (WebAuthn §8.2.1)', () => {
     await expect(register({ leaf: { subject } })).rejects.toMatchObject(refusal(OTHER_OU));
   });
 
-  it('asks no subject of a fido-u2f leaf', async () => {
+  it('requires no subject of a fido-u2f leaf', async () => {
     const leaf = { subject: [['CN', 'Yubico U2F EE Serial 1']] as const };
     await expect(register({ format: 'fido-u2f', leaf })).resolves.toMatchObject({ aaguid: AAGUID });
   });
@@ -392,7 +395,7 @@ describe('the attestation certificate (WebAuthn §8.2.1)', () => {
     );
   });
 
-  it('refuses an extension that stands twice', async () => {
+  it('refuses a duplicate extension', async () => {
     const extensions = [aaguidExtension(aaguidBytes()), aaguidExtension(Buffer.alloc(16, 7))];
     await expect(register({ leaf: { extensions } })).rejects.toMatchObject(
       refusal('A certificate in x5c repeats an extension.'),
@@ -429,7 +432,7 @@ describe('the attestation certificate (WebAuthn §8.2.1)', () => {
     );
   });
 
-  it('accepts a genuine early leaf whose RSA signature claims unused bits', async () => {
+  it('accepts a genuine early leaf whose RSA signature declares unused bits', async () => {
     const root = { keys: generateKeyPairSync('rsa', { modulusLength: 2048 }) };
     const attempt = register({ format: 'fido-u2f', root, x5c: claimUnusedBits });
     await expect(attempt).resolves.toMatchObject({ attestation: 'fido-u2f' });
@@ -456,7 +459,7 @@ describe('the model of the key', () => {
 
   const unnamed = { extensions: [basicConstraints(false)] };
 
-  it('accepts a certificate without the AAGUID extension where no policy is set: no model is known', async () => {
+  it('accepts a certificate without the AAGUID extension where no policy is set: the model is unknown', async () => {
     await expect(register({ leaf: unnamed })).resolves.toMatchObject({ aaguid: null });
   });
 

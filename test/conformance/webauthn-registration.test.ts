@@ -108,7 +108,7 @@ describe('the registration ceremony (WebAuthn §7.1)', () => {
     );
   });
 
-  it('refuses a credential key that is no point of the curve', async () => {
+  it('refuses a credential key that is not a point of the curve', async () => {
     await expect(register({ authData: offTheCurve })).rejects.toMatchObject(
       refusal('The response is malformed.'),
     );
@@ -202,7 +202,7 @@ describe('the registration ceremony (WebAuthn §7.1)', () => {
     await expect(register({ attestationObject })).rejects.toMatchObject(refusal(reason));
   });
 
-  it('refuses a response whose id, rawId and attested credential id are not one', async () => {
+  it('refuses a response whose id, rawId and attested credential id differ', async () => {
     const { credential, rootPem } = registration();
     const server = ceremonies({ roots: [rootPem] });
     const verify = (different: object) =>
@@ -299,7 +299,7 @@ describe('hostile registrations', () => {
     );
   });
 
-  it('reads base64url with the padding that older clients send', async () => {
+  it('accepts base64url with the padding that older clients send', async () => {
     const { credential, rootPem } = registration();
     const padded = (text: string) => text + '='.repeat((4 - (text.length % 4)) % 4);
     const id = padded(credential.id);
@@ -316,7 +316,7 @@ describe('hostile registrations', () => {
     await expect(attempt).resolves.toMatchObject({ attestation: 'packed' });
   });
 
-  it('keeps of the transports what WebAuthn knows', async () => {
+  it('keeps only the transports that WebAuthn defines', async () => {
     const { credential, rootPem } = registration();
     const response = { ...credential.response, transports: ['usb', 'telepathy', 'usb'] };
     const server = ceremonies({ roots: [rootPem] });

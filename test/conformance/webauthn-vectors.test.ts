@@ -20,7 +20,7 @@ describe('the golden ceremonies of test/vectors/webauthn', () => {
   it.each([
     ['packed', true],
     ['fido-u2f', false],
-  ])('10.1 %s verifies to this day, by both verifiers', async (format, verifiesUser) => {
+  ])('10.1 %s is accepted by both verifiers', async (format, verifiesUser) => {
     const file = new URL(`../vectors/webauthn/${format}.json`, import.meta.url);
     const vector = VECTOR.parse(JSON.parse(readFileSync(file, 'utf8')));
     const server = ceremonies({
