@@ -6,6 +6,7 @@ import {
 } from '#domain/authenticators/attestation/trust-anchors.js';
 import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
 import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
@@ -55,6 +56,7 @@ export class AppModule {
             useValue: { ports: root.ports, hosts: root.hosts, timeouts: root.timeouts },
           },
         ]),
+        ClockModule,
         DatabaseModule.forRoot(root.composition),
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),

@@ -10,6 +10,7 @@ import {
   type BeforeApplicationShutdown,
   type OnApplicationShutdown,
 } from '@nestjs/common';
+import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { edgeServer, type EdgeServerOptions } from '#platform/http/server/edge-server.js';
 import type { EdgeTimeouts } from '#platform/http/edge/edge-timeouts.js';
@@ -75,6 +76,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     @Inject(CONFIG) private readonly config: Pick<Config, 'relyingParty'> & StartUpFacts,
     @Inject(LISTENER_PLAN) private readonly plan: ListenerPlan,
     private readonly inFlight: RequestsInFlight,
+    private readonly clock: Clock,
   ) {}
 
   /** Serves what came through the edge. @throws Error, in one line, when a port that must be ours is not */
@@ -177,7 +179,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   #tellCertificate({ leaf }: TlsMaterial): void {
     const until = leaf.validToDate;
     const line = `the certificate is ${leaf.fingerprint256}, valid until ${until.toISOString()}`;
-    if (until.getTime() > Date.now()) this.#logger.log(line);
+    if (until.getTime() > this.clock.milliseconds()) this.#logger.log(line);
     else this.#logger.warn(`${line}: it has expired`);
   }
 

@@ -14,6 +14,7 @@ import {
   type DemoIdentityProvider,
 } from '../../src/demo/identity-provider.js';
 import { Listeners } from '../../src/listeners.service.js';
+import { systemClock } from '../../src/platform/clock/clock.js';
 import { ErrorVoices } from '../../src/platform/http/errors/error-renderer.service.js';
 import { clientCertificateOf } from '../../src/platform/http/request/client-certificate.js';
 import { EDGE_TIMEOUTS } from '../../src/platform/http/edge/edge-timeouts.js';
@@ -255,7 +256,7 @@ describe('the listeners alone', () => {
       upstream: { providers: [], extraCaCerts: [] },
     };
     const plan = { ports, hosts: [], timeouts: EDGE_TIMEOUTS };
-    const listeners = new Listeners(config, plan, new RequestsInFlight());
+    const listeners = new Listeners(config, plan, new RequestsInFlight(), systemClock);
     const unreadable = new UnreadableRequests({
       limitsOf: () => [],
       headersOf: edgeHeadersFor([]),

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { VerifiedRegistration } from './webauthn-ceremonies.service.js';
 

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
 
 /** How a client came to be: ours, registered by a person, or by itself (RFC 7591). */

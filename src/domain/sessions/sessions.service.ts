@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SessionLookUps } from './session-look-ups.service.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { SpentTokensRepository } from './spent-tokens.repository.js';

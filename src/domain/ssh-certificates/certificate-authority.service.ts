@@ -2,7 +2,7 @@ import { type KeyObject, generateKeyPairSync } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
-import { nonceBytes } from '#platform/crypto/random.js';
+import { nonceBytes } from '#platform/clock/random.js';
 import { createKeyFile, readKeyFile } from './ca-key-file.js';
 import {
   publicKeyBlob,

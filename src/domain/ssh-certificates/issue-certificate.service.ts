@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CertificateAuthority } from './certificate-authority.service.js';

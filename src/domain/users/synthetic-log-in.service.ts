@@ -5,7 +5,7 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { UsersRepository } from './users.repository.js';
 
 /** The person of certification test mode. Nobody can prove this domain (RFC 2606 §2), and so nobody else is them. */

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { logError } from '#platform/http/errors/error-log.js';

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { parse as uuidBytes } from 'uuid';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';

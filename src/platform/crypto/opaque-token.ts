@@ -1,4 +1,5 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { systemRandom } from '#platform/clock/random.js';
 
 /** A bearer secret as it is handed out, and the only form of it that is kept. */
 export interface OpaqueToken {
@@ -10,7 +11,7 @@ export interface OpaqueToken {
 
 /** Mints a new bearer secret of 256 random bits. */
 export function mintOpaqueToken(): OpaqueToken {
-  const token = randomBytes(32).toString('base64url');
+  const token = systemRandom.token();
   return { token, hash: hashOpaqueToken(token) };
 }
 

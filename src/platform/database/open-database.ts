@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { DataSource } from 'typeorm';
+import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import {
@@ -99,14 +99,15 @@ async function prepare(
 
 /** A database that starts beside us may come later than we do; one that refuses us will not change its mind. */
 async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<DataSource> {
-  const deadline = Date.now() + PATIENCE;
+  const deadline = systemClock.monotonic() + PATIENCE;
   for (;;) {
     try {
       return await openMigrationConnection(address, log);
     } catch (error) {
-      if (!isDatabaseAway(error) || Date.now() >= deadline) throw unreachable(address, error);
+      if (!isDatabaseAway(error) || systemClock.monotonic() >= deadline)
+        throw unreachable(address, error);
       log.warn(`The database cannot be reached yet (${reasonOf(error)}): trying again`);
-      await delay(RETRY_EVERY);
+      await systemClock.sleep(RETRY_EVERY);
     }
   }
 }

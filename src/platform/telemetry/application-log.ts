@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { LoggerService } from '@nestjs/common';
 import { Logger as NestPinoLogger, PinoLogger } from 'nestjs-pino';
 import type { Logger } from 'pino';
+import { systemClock } from '#platform/clock/clock.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { callerOf } from '#platform/http/access/access.js';
@@ -41,10 +42,10 @@ export function applicationLog(logger: Logger, addressOf: ClientAddressResolver)
   const params = nestPinoParams(logger);
   const root = new PinoLogger(params);
   const requestLog: EdgeStep = (request, response, next) => {
-    const start = performance.now();
+    const start = systemClock.monotonic();
     const client = addressOf(request); // which is gone with its connection
     response.once('close', () => {
-      const ms = Math.round(performance.now() - start);
+      const ms = Math.round(systemClock.monotonic() - start);
       const facts = { ...factsOf(request, response), ms, client };
       const line = requestLine(request, response);
       if (response.statusCode >= 500) logger.error(facts, line);

@@ -2,6 +2,7 @@ import { isatty } from 'node:tty';
 import { trace } from '@opentelemetry/api';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import pretty from 'pino-pretty';
+import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { toSingleLine } from '#platform/text/single-line.js';
@@ -58,7 +59,7 @@ let written = '';
 
 /** The time of a line (RFC 3339), written once a millisecond: there are more lines than that. */
 function isoTime(): string {
-  const now = Date.now();
+  const now = systemClock.milliseconds();
   if (now !== millisecond) {
     millisecond = now;
     written = `,"time":"${new Date(now).toISOString()}"`;

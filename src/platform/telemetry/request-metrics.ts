@@ -1,3 +1,4 @@
+import { systemClock } from '#platform/clock/clock.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-template.js';
 import type { ServiceMetrics } from './service-metrics.service.js';
@@ -8,13 +9,13 @@ import type { ServiceMetrics } from './service-metrics.service.js';
  */
 export function requestMetrics(metrics: ServiceMetrics): EdgeStep {
   return (request, response, next) => {
-    const start = performance.now();
+    const start = systemClock.monotonic();
     response.once('close', () => {
       metrics.countRequest({
         method: request.method ?? '',
         path: routeTemplateOf(request),
         status: response.writableFinished ? response.statusCode : 'aborted',
-        seconds: (performance.now() - start) / 1000,
+        seconds: (systemClock.monotonic() - start) / 1000,
       });
     });
     next();

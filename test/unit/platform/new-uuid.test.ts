@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { uuidsBy } from '#platform/crypto/random.js';
+import { uuidsBy } from '#platform/clock/random.js';
 
 const NOON = Date.parse('2026-01-15T12:00:00.123Z');
 

@@ -3,7 +3,7 @@ import { DataSource, EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { Application, ApplicationManager } from '#domain/grants/applications.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ApplicationRules } from './application-rules.service.js';
 import { ApplicationSecrets } from './application-secrets.service.js';

@@ -5,7 +5,7 @@ import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/a
 import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import { sqlStateOf } from '#platform/database/statements/faults.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { ClientAdapter } from './client-adapter.service.js';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
+import { systemClock } from '#platform/clock/clock.js';
 import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import { isLivePostmaster, readPostmasterPid, type Postmaster } from './postmaster-pid.js';
 import { SOCKET_DIR_PREFIX } from './socket-directory.js';
@@ -32,12 +32,12 @@ export async function reclaimDirectory(
   ourSocketDir: string,
   log: Logger,
 ): Promise<void> {
-  const begun = Date.now();
+  const begun = systemClock.monotonic();
   let left = await readPostmasterPid(directory);
   let interrupted = false;
   while (left && (await isLivePostmaster(left, directory))) {
     const state = interrupted ? 'not answering' : await stateOf(left);
-    const waited = Date.now() - begun;
+    const waited = systemClock.monotonic() - begun;
     if (state === 'orphan') {
       log.warn(`Stopping the PostgreSQL (process ${left.pid}) that an earlier run left behind`);
       process.kill(left.pid, 'SIGINT'); // a fast shutdown: sessions are ended, data is written
@@ -48,7 +48,7 @@ export async function reclaimDirectory(
           'SVC_DATA_DIR to another directory.',
       );
     }
-    await delay(LOOK_EVERY);
+    await systemClock.sleep(LOOK_EVERY);
     left = (await readPostmasterPid(directory)) ?? { ...left, pid: Number.NaN };
   }
   if (left) await removeTraces(directory, left.socketDir, ourSocketDir);

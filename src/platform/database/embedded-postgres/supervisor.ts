@@ -1,6 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '@nestjs/common';
 import type { Client } from 'pg';
+import { systemClock } from '#platform/clock/clock.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { commandOf } from './account.js';
 import { restrictConnections } from './authentication.js';
@@ -77,7 +77,7 @@ export class Supervisor {
       } catch (error) {
         if (signal.aborted) break;
         this.options.log.error(`${reasonOf(error)}. Trying again in ${pause} ms`);
-        await delay(pause, undefined, { signal }).catch(() => undefined);
+        await systemClock.sleep(pause, { signal }).catch(() => undefined);
       }
     }
     return undefined;
@@ -124,7 +124,7 @@ export class Supervisor {
 
   /**
    * Takes the supervisor's lock as soon as the server answers, however long that takes: its recovery is not to be cut
-   * short, unless by a `deadline` of `performance.now()`.
+   * short, unless by a `deadline` of the monotonic clock.
    *
    * @throws Error with the server's last words when it ends instead
    */
@@ -138,8 +138,8 @@ export class Supervisor {
         this.#session = session;
         return;
       } catch (error) {
-        if (!isDatabaseAway(error) || performance.now() >= deadline) throw error;
-        await delay(pause);
+        if (!isDatabaseAway(error) || systemClock.monotonic() >= deadline) throw error;
+        await systemClock.sleep(pause);
       }
     }
     throw new Error(`The embedded PostgreSQL does not run: ${await server.ended}`);
@@ -153,7 +153,7 @@ export class Supervisor {
     const { log, patience } = this.options;
     try {
       if (this.#stopping.signal.aborted) return;
-      await this.#holdLock(server, performance.now() + patience);
+      await this.#holdLock(server, systemClock.monotonic() + patience);
     } catch (error) {
       if (this.#stopping.signal.aborted || !server.isRunning()) return; // which is told elsewhere
       if (!isDatabaseAway(error)) {

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { EntityManager, QueryRunner } from 'typeorm';
+import { systemClock } from '#platform/clock/clock.js';
 import { isStalePlan, noteDuration } from './faults.js';
 
 /** One statement: its text with `$n` in place of the values, and what it is prepared as, once per connection. */
@@ -183,12 +184,12 @@ async function execute<Row>(
 /** Runs a statement, and notes how long it took if it fails: without the wait for a connection. */
 async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
   await runner.connect();
-  const start = performance.now();
+  const start = systemClock.monotonic();
   try {
     const result = await runner.query(text, values, true);
     return result.records as Row[];
   } catch (error) {
-    noteDuration(error, performance.now() - start);
+    noteDuration(error, systemClock.monotonic() - start);
     throw error;
   }
 }

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { DataSource, EntityManager } from 'typeorm';
+import { systemClock } from '#platform/clock/clock.js';
 import { isLostRace } from './faults.js';
 
 /** How often a transaction is run, and the most milliseconds it waits in between. */
@@ -21,7 +21,7 @@ export async function transactAnew<Result>(
       return await dataSource.transaction(work);
     } catch (error) {
       if (run === MOST_RUNS || !isLostRace(error)) throw error;
-      await delay(Math.random() * LONGEST_WAIT);
+      await systemClock.sleep(Math.random() * LONGEST_WAIT);
     }
   }
 }

@@ -1,3 +1,4 @@
+import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Semaphore } from './semaphore.js';
 
@@ -20,6 +21,7 @@ export class TenantShares {
     ofAll: number,
     private readonly ofOne: number,
     private readonly rest = 0,
+    private readonly clock: Clock = systemClock,
   ) {
     this.#all = new Semaphore(ofAll);
   }
@@ -33,7 +35,7 @@ export class TenantShares {
   async take(tenant: string, patience: number): Promise<() => void> {
     const own = this.#byTenant.get(tenant) ?? new Semaphore(this.ofOne);
     this.#byTenant.set(tenant, own);
-    const until = performance.now() + patience;
+    const until = this.clock.monotonic() + patience;
     const leaveOwn = await own.take(patience);
     if (!leaveOwn) {
       const detail =
@@ -44,18 +46,18 @@ export class TenantShares {
       leaveOwn();
       if (own.isIdle) this.#byTenant.delete(tenant);
     };
-    const leaveAll = await this.#all.take(Math.max(0, until - performance.now()));
+    const leaveAll = await this.#all.take(Math.max(0, until - this.clock.monotonic()));
     if (!leaveAll) {
       leave();
       const detail = 'The service is busy. Try again in a moment.';
       throw new DomainError('unavailable', detail, { retryAfter: 1 });
     }
-    const start = performance.now();
+    const start = this.clock.monotonic();
     return () => {
       // By the next turn of the event loop the answer is written, which is part of the work.
       setImmediate(() => {
         leaveAll();
-        setTimeout(leave, Math.min(this.rest * (performance.now() - start), LONGEST_REST));
+        setTimeout(leave, Math.min(this.rest * (this.clock.monotonic() - start), LONGEST_REST));
       });
     };
   }

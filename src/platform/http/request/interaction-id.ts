@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { keepHeader } from '#platform/http/contract/response-headers.js';
 

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
-import { newUuid } from '#platform/crypto/random.js';
+import { newUuid } from '#platform/clock/random.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';

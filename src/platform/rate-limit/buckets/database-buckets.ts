@@ -1,5 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { verdictOf, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, type Hit } from './buckets.js';
@@ -36,6 +37,7 @@ export class DatabaseBuckets extends Buckets {
     private readonly manager: EntityManager,
     private readonly repository: RateLimitsRepository,
     private readonly logger: Logger,
+    private readonly clock: Clock = systemClock,
   ) {
     super();
   }
@@ -43,7 +45,7 @@ export class DatabaseBuckets extends Buckets {
   override async take(hit: Hit): Promise<Verdict> {
     const { bucket, rate } = hit;
     const holder = hit.holder();
-    const refused = () => this.#refusals.of(bucket, holder, rate, performance.now());
+    const refused = () => this.#refusals.of(bucket, holder, rate, this.clock.monotonic());
     return (
       refused() ??
       (await this.#turns.run(
@@ -65,7 +67,7 @@ export class DatabaseBuckets extends Buckets {
     const { bucket, rate } = hit;
     const shareCharge = async (): Promise<void> => {
       const debt = await this.#ask(() => this.repository.charge(this.manager, bucket, rate));
-      if (debt !== undefined) this.#local.owe(hit, performance.now() + debt);
+      if (debt !== undefined) this.#local.owe(hit, this.clock.monotonic() + debt);
     };
     void shareCharge();
   }
@@ -73,11 +75,11 @@ export class DatabaseBuckets extends Buckets {
   /** @returns undefined where the database could not decide */
   async #decide(hit: Hit, holder: string): Promise<Verdict | undefined> {
     const { bucket, rate } = hit;
-    const asked = performance.now();
+    const asked = this.clock.monotonic();
     const decided = await this.#ask(() => this.repository.take(this.manager, bucket, holder, rate));
     if (!decided) return undefined;
     const { admitted, debt, bookings } = decided;
-    const answered = performance.now();
+    const answered = this.clock.monotonic();
     this.#local.learn(hit, fromNow({ tat: debt, bookings }, answered));
     if (!admitted) this.#refusals.remember(bucket, { debt, bookings }, asked, answered);
     return verdictOf(admitted, { tat: debt, bookings }, { holder, rate }, 0);
@@ -93,7 +95,7 @@ export class DatabaseBuckets extends Buckets {
 
   /** @returns undefined where the database could not answer */
   async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
-    const now = performance.now();
+    const now = this.clock.monotonic();
     if (!this.#mayAsk(now)) return undefined;
     try {
       const answer = await within(PATIENCE, question());
@@ -109,7 +111,7 @@ export class DatabaseBuckets extends Buckets {
           `Rate limits are this process's own while the database is away: ${reasonOf(error)}`,
         );
       }
-      this.#awayUntil = performance.now() + ASK_AGAIN_AFTER;
+      this.#awayUntil = this.clock.monotonic() + ASK_AGAIN_AFTER;
       return undefined;
     }
   }

@@ -1,4 +1,6 @@
-import { hash, randomBytes } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import { systemRandom } from '#platform/clock/random.js';
 import { takeOrBook, verdictOf, type Booking, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, NO_CREDENTIAL, type Hit } from './buckets.js';
 import { gcra, longestDebt, type Verdict } from '#platform/gcra/gcra.js';
@@ -30,20 +32,23 @@ export class LocalBuckets extends Buckets {
   /** The bookings of those that have any. */
   readonly #bookings = new ShortMemory(LONGEST_STATE, () => new Map<number, readonly Booking[]>());
   /** Keeps from being worked out who shares a bucket with whom. */
-  readonly #salt = randomBytes(16).toString('hex');
+  readonly #salt = systemRandom.bytes(16).toString('hex');
 
   /** @param most how many clients have a bucket of their own */
-  constructor(private readonly most = MOST_BUCKETS) {
+  constructor(
+    private readonly most = MOST_BUCKETS,
+    private readonly clock: Clock = systemClock,
+  ) {
     super();
   }
 
   override take(hit: Hit): Promise<Verdict> {
-    const now = Math.floor(performance.now());
+    const now = Math.floor(this.clock.monotonic());
     return Promise.resolve(this.#decide(hit, this.#idOf(hit, now), now));
   }
 
   override peek(hit: Hit): Verdict {
-    const now = Math.floor(performance.now());
+    const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
     const tat = this.#tats.get(id, now);
     const { rate } = hit;
@@ -56,7 +61,7 @@ export class LocalBuckets extends Buckets {
   }
 
   override charge(hit: Hit): void {
-    const now = Math.floor(performance.now());
+    const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
     const start = Math.max(this.#tats.get(id, now) ?? now, now);
     const latest = now + longestDebt(hit.rate);
@@ -65,14 +70,14 @@ export class LocalBuckets extends Buckets {
 
   /** Takes over the debt that the database knows of a bucket, where it is the larger one: it may not know the latest charges. */
   owe(hit: Hit, tat: number): void {
-    const now = Math.floor(performance.now());
+    const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
     if (tat > (this.#tats.get(id, now) ?? now)) this.#tats.set(id, tat, now);
   }
 
   /** Takes over what the database said of a bucket. @param bucket by this process's clock */
   learn(hit: Hit, { tat, bookings }: Bucket): void {
-    const now = Math.floor(performance.now());
+    const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
     this.#tats.set(id, tat, now);
     if (bookings.length > 0 || this.#bookingsOf(id, now).length > 0) {

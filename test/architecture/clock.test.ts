@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { sourceFiles, type SourceFile } from './import-graph.js';
+
+const READS = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandom(?:Bytes|FillSync|UUID)\b/;
+
+/** Files that still read the time themselves. Delete a line here with the last read of its file. */
+const KNOWN: ReadonlySet<string> = new Set<string>([
+  'src/demo/certificates.ts',
+  'src/demo/identity-provider-store.ts',
+  'src/demo/identity-provider.ts',
+  'src/demo/memory.ts',
+  'src/demo/serve.ts',
+  'src/demo/software-key.ts',
+  'src/demo/walk/leaving.ts',
+  'src/demo/walk/oauth.ts',
+  'src/demo/walk/take-steps.ts',
+  'src/demo/walk/walk.ts',
+  'src/demo/walk/walker.ts',
+  'src/domain/authenticators/ceremony/challenge.ts',
+  'src/domain/identity-providers/provider-keys.ts',
+  'src/domain/sessions/dpop-proofs.service.ts',
+  'src/domain/sessions/recent-touch.ts',
+  'src/domain/ssh-certificates/ca-key-file.ts',
+  'src/domain/ssh-certificates/certificate-authority.service.ts',
+  'src/domain/ssh-certificates/openssh-private-key.ts',
+  'src/domain/users/enroll.service.ts',
+  'src/domain/users/log-in.service.ts',
+  'src/domain/users/synthetic-log-in.service.ts',
+  'src/features/oidc/authorization/interactions.service.ts',
+  'src/features/oidc/authorization/posted-requests.service.ts',
+  'src/features/oidc/device/device-approvals.service.ts',
+  'src/features/oidc/engine/mutual-tls/mutual-tls.service.ts',
+  'src/features/oidc/engine/tokens/lifetimes.ts',
+  'src/features/oidc/protocol/clients/client-rules.ts',
+  'src/features/oidc/protocol/grant-id.ts',
+  'src/features/oidc/token/token-exchange.service.ts',
+  'src/features/ssh-ca/revocation-list.controller.ts',
+  'src/features/webauthn/enrollment-ceremony.service.ts',
+  'src/platform/http/access/session-cookies.service.ts',
+  'src/platform/http/edge/limited-lines.ts',
+  'src/platform/http/server/raw-answer.ts',
+  'src/platform/http/server/requests-in-flight.service.ts',
+  'src/platform/http/server/stop-servers.ts',
+]);
+
+/** The files outside platform/clock that read the time or draw random bytes. */
+function readersOf(files: readonly SourceFile[]): string[] {
+  return files
+    .filter(({ path, text }) => !path.startsWith('src/platform/clock/') && READS.test(text))
+    .map(({ path }) => path);
+}
+
+describe('time and chance', () => {
+  it('are read in platform/clock alone', () => {
+    expect(readersOf(sourceFiles('src')).filter((path) => !KNOWN.has(path))).toEqual([]);
+    const planted = { path: 'src/domain/x.ts', text: 'const now = Date.now();', imports: [] };
+    expect(readersOf([planted])).toEqual(['src/domain/x.ts']);
+  });
+});

@@ -1,0 +1,39 @@
+import { Clock } from '../../src/platform/clock/clock.js';
+
+/** A clock that stands still until a test advances it. */
+export class TestClock extends Clock {
+  readonly #sleepers = new Set<{ readonly until: number; readonly wake: () => void }>();
+
+  /** @param time the time of day at the start, in milliseconds since 1970; the monotonic clock starts at 0 */
+  constructor(
+    private time = 1_767_225_600_000,
+    private elapsed = 0,
+  ) {
+    super();
+  }
+
+  override milliseconds(): number {
+    return this.time;
+  }
+
+  override monotonic(): number {
+    return this.elapsed;
+  }
+
+  override sleep(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#sleepers.add({ until: this.elapsed + milliseconds, wake: resolve });
+    return promise;
+  }
+
+  /** Moves both clocks forward by so many milliseconds, and ends each sleep that is over by then. */
+  advance(milliseconds: number): void {
+    this.time += milliseconds;
+    this.elapsed += milliseconds;
+    for (const sleeper of this.#sleepers) {
+      if (sleeper.until > this.elapsed) continue;
+      this.#sleepers.delete(sleeper);
+      sleeper.wake();
+    }
+  }
+}
