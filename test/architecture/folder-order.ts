@@ -51,13 +51,9 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/features/oidc': [
     'protocol',
-    'protocol/distinguished-names',
     'protocol/clients',
     'request',
     'storage',
-    'engine/tokens',
-    'engine/errors',
-    'engine/mutual-tls',
     'engine',
     'token',
     'introspection',

@@ -1,6 +1,6 @@
 import { TYPES, type ApplicationType, type Registration } from './registration.js';
 import { redirectUriProblem } from '../protocol/clients/redirect-uri-rule.js';
-import { parseDn } from '../protocol/distinguished-names/subject-dn.js';
+import { parseDn } from '../protocol/clients/subject-dn.js';
 
 /**
  * What is wrong with a registration, in a sentence for whoever wrote it: what our own types of application say, beside what the

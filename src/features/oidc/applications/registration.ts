@@ -1,6 +1,6 @@
 import type { OUR_ALGORITHMS } from '../protocol/client-algorithms.js';
 import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/configuration.js';
-import { LIFETIMES } from '../engine/tokens/lifetimes.js';
+import { LIFETIMES } from '../engine/lifetimes.js';
 
 /** How an application may prove who it is, where it can keep something to itself. */
 export const AUTH_METHODS = [

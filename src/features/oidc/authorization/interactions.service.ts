@@ -14,7 +14,7 @@ import { scopeWords } from '../protocol/scopes.js';
 import { Holders } from '../request/resource-owners.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { signInOver } from '../protocol/sign-in-over.js';
-import { forgetAccount, loginOf } from '../engine/session-bridge.service.js';
+import { forgetAccount, loginOf } from '../engine/session-sync.service.js';
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 

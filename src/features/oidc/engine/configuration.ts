@@ -1,6 +1,6 @@
 import type { Configuration } from 'oidc-provider';
 import { AAL3 } from '#domain/sessions/session.js';
-import { LIFETIMES } from './tokens/lifetimes.js';
+import { LIFETIMES } from './lifetimes.js';
 import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
 import { EXTRA_METADATA } from '../protocol/client-metadata.js';
 import { OUR_ALGORITHMS, CLIENT_ALGORITHMS } from '../protocol/client-algorithms.js';

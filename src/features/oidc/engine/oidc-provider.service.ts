@@ -9,14 +9,14 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/derive-key.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
-import { AccessTokenJwts } from './tokens/access-token-jwts.service.js';
+import { AccessTokenJwts } from './access-tokens.service.js';
 import { Adapters } from '../storage/adapters.service.js';
 import {
   checkAskedScopes,
   completeOwnScopes,
   isForClientItself,
   ownResourceOf,
-} from '../protocol/asked-scopes.js';
+} from '../protocol/requested-scopes.js';
 import { accessTokenClaims } from '../protocol/claims.js';
 import {
   EXTRA_METADATA,
@@ -32,17 +32,17 @@ import {
   requiresPkce,
 } from '../protocol/clients/client-rules.js';
 import { FIXED } from './configuration.js';
-import { ErrorAnswers } from './errors/error-responses.service.js';
+import { ErrorAnswers } from './error-responses.service.js';
 import { exchangeOf } from '../request/request-context.js';
 import { GrantLoader } from '../storage/grant-loader.service.js';
-import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './tokens/lifetimes.js';
-import { MutualTls } from './mutual-tls/mutual-tls.service.js';
-import { PageSources } from './errors/page-sources.service.js';
+import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
+import { MutualTls } from './mutual-tls.js';
+import { PageSources } from './page-sources.service.js';
 import { promptPolicy } from './prompt-policy.js';
 import { resourceServerInfo } from '../protocol/resource-servers.js';
-import { SessionBridge } from './session-bridge.service.js';
+import { SessionBridge } from './session-sync.service.js';
 import { expectTokenEndpoint, tokenEndpointsOf } from './token-endpoints.js';
-import { TokenPolicies } from './tokens/token-policies.service.js';
+import { TokenPolicies } from './token-policies.service.js';
 
 /** Letters and digits that nobody takes for one another, each as likely as any (RFC 8628 §6.1). */
 const USER_CODE = { charset: 'base-20', mask: '****-****' } as const;

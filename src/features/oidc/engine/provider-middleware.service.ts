@@ -7,12 +7,12 @@ import { noteCaller } from '#platform/http/access/access.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { challengeOnce, nameScheme } from './errors/challenges.js';
+import { challengeOnce, nameScheme } from './authenticate-headers.js';
 import { requestOf, responseOf } from '../request/request-context.js';
 import { OIDC_SCOPES } from '../protocol/scopes.js';
 import { OWN_METADATA } from '../protocol/client-metadata.js';
 import { OidcProvider } from './oidc-provider.service.js';
-import { PageSources } from './errors/page-sources.service.js';
+import { PageSources } from './page-sources.service.js';
 import { RequestObjects } from './request-objects.service.js';
 
 /** What the library leaves out of its answers, or says that is not so here. */

@@ -5,7 +5,7 @@ import { ConsentsRepository } from '#domain/grants/consents.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { Holders } from '../request/resource-owners.service.js';
-import { ErrorAnswers } from './errors/error-responses.service.js';
+import { ErrorAnswers } from './error-responses.service.js';
 import { exchangeOf } from '../request/request-context.js';
 import { OidcProvider } from './oidc-provider.service.js';
 

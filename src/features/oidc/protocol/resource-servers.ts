@@ -1,6 +1,6 @@
 import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from 'oidc-provider';
 import type { OwnMetadata } from './client-metadata.js';
-import { isForClientItself, ownResourceOf, ownScopesOf } from './asked-scopes.js';
+import { isForClientItself, ownResourceOf, ownScopesOf } from './requested-scopes.js';
 import { OIDC_SCOPES } from './scopes.js';
 
 /** Seconds a JWT is good for: where nobody asks us about it, that is how late a de-provisioning arrives. */

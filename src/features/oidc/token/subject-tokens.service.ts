@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { errors, type AccessToken, type TokenEndpointGrantContext } from 'oidc-provider';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
-import { AccessTokenJwts, isStructured } from '../engine/tokens/access-token-jwts.service.js';
+import { AccessTokenJwts, isStructured } from '../engine/access-tokens.service.js';
 import { asksForConsent } from '../storage/grant-loader.service.js';
 import { Holders } from '../request/resource-owners.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { isOwnScope, scopeWords } from '../protocol/scopes.js';
-import { TokenPolicies } from '../engine/tokens/token-policies.service.js';
+import { TokenPolicies } from '../engine/token-policies.service.js';
 import type { Possession } from './token-issuer.service.js';
 
 /** A token that may be exchanged: whose it is, and how far it reaches. */

@@ -9,7 +9,7 @@ import {
 } from 'oidc-provider/lib/helpers/grants.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { newGrant } from '../protocol/grant-id.js';
-import { accessTokenLifetime } from '../engine/tokens/lifetimes.js';
+import { accessTokenLifetime } from '../engine/lifetimes.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
 /** What a request proves to hold, and its token is bound to: a key (RFC 9449 §5), a certificate (RFC 8705 §3), or neither. */

@@ -2,7 +2,7 @@ import { Controller, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { Public } from '#platform/http/access/access.js';
 import { BodyType } from '#platform/http/body/body-type.js';
-import { AccessTokenJwts, isStructured } from '../engine/tokens/access-token-jwts.service.js';
+import { AccessTokenJwts, isStructured } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
 /** The endpoints that clients call with a form, and authenticate themselves at (RFC 6749 §3.2, RFC 9126, RFC 8628, RFC 7662, RFC 7009). */

@@ -2,7 +2,7 @@ import { generateKeyPairSync, sign, X509Certificate } from 'node:crypto';
 import { BitString, Null } from 'asn1js';
 import { AlgorithmIdentifier, Certificate } from 'pkijs';
 import { expect, it } from 'vitest';
-import { leadsToAuthority } from '../../../../src/features/oidc/engine/mutual-tls/client-certificate-path.js';
+import { leadsToAuthority } from '../../../../src/features/oidc/protocol/clients/client-certificate-path.js';
 import {
   basicConstraints,
   issueCertificate,

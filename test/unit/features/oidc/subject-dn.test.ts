@@ -24,7 +24,7 @@ import { describe, expect, it } from 'vitest';
 import {
   compareSubjectDn,
   parseDn,
-} from '../../../../src/features/oidc/protocol/distinguished-names/subject-dn.js';
+} from '../../../../src/features/oidc/protocol/clients/subject-dn.js';
 
 const OID = {
   C: '2.5.4.6',

@@ -1,6 +1,6 @@
 import { errors } from 'oidc-provider';
 import { isSingleLine } from '#platform/text/single-line.js';
-import { parseDn } from '../distinguished-names/subject-dn.js';
+import { parseDn } from './subject-dn.js';
 import { keysProblem } from './client-keys.js';
 import { OWN_METADATA } from '../client-metadata.js';
 import { addressProblem, redirectUriProblem } from './redirect-uri-rule.js';

@@ -8,8 +8,8 @@ import {
 } from 'oidc-provider';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
-import { leadsToAuthority } from './client-certificate-path.js';
-import { compareSubjectDn } from '../../protocol/distinguished-names/subject-dn.js';
+import { leadsToAuthority } from '../protocol/clients/client-certificate-path.js';
+import { compareSubjectDn } from '../protocol/clients/subject-dn.js';
 
 type Feature = NonNullable<NonNullable<Configuration['features']>['mTLS']>;
 

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Client, Provider } from 'oidc-provider';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
-import type { OwnMetadata } from '../../protocol/client-metadata.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
 
 type Token =
   | InstanceType<Provider['AccessToken']>

@@ -3,9 +3,9 @@ import type { Client, KoaContextWithOIDC } from 'oidc-provider';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
-import { displayHost, displayName } from '../../protocol/clients/display-name.js';
-import type { OwnMetadata } from '../../protocol/client-metadata.js';
-import { requestOf } from '../../request/request-context.js';
+import { displayHost, displayName } from '../protocol/clients/display-name.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { requestOf } from '../request/request-context.js';
 
 /** Our pages in place of the library's: no inline script, nothing from elsewhere. */
 @Injectable()

@@ -5,7 +5,7 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/derive-key.js';
-import { Adapters } from '../../storage/adapters.service.js';
+import { Adapters } from '../storage/adapters.service.js';
 
 type Token = InstanceType<Provider['AccessToken']> | InstanceType<Provider['ClientCredentials']>;
 

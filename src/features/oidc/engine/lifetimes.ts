@@ -1,10 +1,10 @@
 import type { Client, KoaContextWithOIDC } from 'oidc-provider';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
-import type { OwnMetadata } from '../../protocol/client-metadata.js';
-import { exchangeOf } from '../../request/request-context.js';
-import { JWT_LIFETIME } from '../../protocol/resource-servers.js';
-import { scopeWords } from '../../protocol/scopes.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { exchangeOf } from '../request/request-context.js';
+import { JWT_LIFETIME } from '../protocol/resource-servers.js';
+import { scopeWords } from '../protocol/scopes.js';
 
 /** In seconds. Codes live as FAPI 2.0 asks: no more than a minute (§5.3.2.1). */
 export const LIFETIMES = {

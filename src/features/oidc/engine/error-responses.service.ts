@@ -8,9 +8,9 @@ import { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
 import { oauthJson } from '#platform/http/errors/oauth-json.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { Holders } from '../../request/resource-owners.service.js';
-import { requestOf } from '../../request/request-context.js';
-import { refusalPage } from './refusal-page.js';
+import { Holders } from '../request/resource-owners.service.js';
+import { requestOf } from '../request/request-context.js';
+import { refusalPage } from './error-page.js';
 
 /** The endpoints that people meet, in a browser; everything else is asked by programs. */
 const PAGES: ReadonlySet<string> = new Set([
