@@ -52,6 +52,11 @@ import { Fido2Controller } from './token/fido2.controller.js';
 import { InteractionController } from './authorization/interaction.controller.js';
 import { RegistrationController } from './registration/registration.controller.js';
 import { TokenController } from './token/token.controller.js';
+import { UserinfoController } from './token/userinfo.controller.js';
+import { DeviceAuthorizationController } from './device/device-authorization.controller.js';
+import { IntrospectionController } from './introspection/introspection.controller.js';
+import { RevocationController } from './introspection/revocation.controller.js';
+import { LogoutController } from './logout/logout.controller.js';
 
 /**
  * /oauth/*, /device, /interaction, /.well-known/* and /api/v1/applications: OAuth 2.0, OpenID Connect and FAPI 2.0, with
@@ -74,12 +79,17 @@ import { TokenController } from './token/token.controller.js';
     ApplicationSecretsController,
     ApplicationsController,
     AuthorizationController,
+    DeviceAuthorizationController,
     DeviceController,
     DiscoveryController,
     Fido2Controller,
     InteractionController,
+    IntrospectionController,
+    LogoutController,
     RegistrationController,
+    RevocationController,
     TokenController,
+    UserinfoController,
   ],
   providers: [
     AccessTokenJwts,

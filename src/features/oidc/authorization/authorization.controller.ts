@@ -5,16 +5,14 @@ import { Public } from '#platform/http/access/access.js';
 import { BodyType } from '#platform/http/body/body-type.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { PostedRequests } from './posted-requests.service.js';
+import { queryOf, type FormFields } from '../request/form-fields.js';
 import { signInOver } from '../protocol/sign-in-over.js';
 import { ROUTES } from '../engine/configuration.js';
-
-/** The fields of a form, as they came. */
-type Fields = Readonly<Record<string, string | readonly string[]>> | undefined;
 
 /** In characters: an address with a longer query may be too long for a proxy on the way. */
 const LONGEST_QUERY = 2048;
 
-/** Where browsers come with an authorization request, and where they come back to after an interaction. */
+/** `/oauth/authorize` and `/oauth/par`: authorization requests of browsers (RFC 6749 §3.1) and of clients (RFC 9126). */
 @Controller('oauth')
 @Public()
 export class AuthorizationController {
@@ -45,53 +43,22 @@ export class AuthorizationController {
    */
   @Post('authorize')
   @BodyType('fields')
-  async authorizeByPost(@Body() fields: Fields, @Res() response: Response): Promise<void> {
+  async authorizeByPost(@Body() fields: FormFields, @Res() response: Response): Promise<void> {
     const query = queryOf(fields);
     const isLong = query.toString().length > LONGEST_QUERY;
     const sent = isLong ? await this.posted.keep(query) : query;
-    this.#redirectToGet(ROUTES.authorization, sent, response);
+    response.redirect(303, `${this.#baseUrl}${ROUTES.authorization}?${sent.toString()}`);
   }
 
+  @Post('par')
+  @BodyType('fields')
+  push(@Req() request: Request, @Res() response: Response): Promise<void> {
+    return this.oidc.answer(request, response);
+  }
+
+  /** Goes on with a request after its interaction. */
   @Get('authorize/:uid')
   resume(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidc.answer(request, response);
   }
-
-  /** RP-Initiated Logout §2. */
-  @Get('logout')
-  logOut(@Req() request: Request, @Res() response: Response): Promise<void> {
-    request.headers.accept = 'text/html'; // whoever comes here is a browser's user, errors and all
-    return this.oidc.answer(request, response);
-  }
-
-  @Post('logout')
-  @BodyType('fields')
-  logOutByPost(@Body() fields: Fields, @Res() response: Response): void {
-    this.#redirectToGet(ROUTES.end_session, queryOf(fields), response);
-  }
-
-  @Post('logout/confirm')
-  @BodyType('fields')
-  confirmLogOut(@Req() request: Request, @Res() response: Response): Promise<void> {
-    if (request.headers.accept !== 'application/json') request.headers.accept = 'text/html';
-    return this.oidc.answer(request, response);
-  }
-
-  @Get('logout/success')
-  loggedOut(@Req() request: Request, @Res() response: Response): Promise<void> {
-    request.headers.accept = 'text/html';
-    return this.oidc.answer(request, response);
-  }
-
-  #redirectToGet(path: string, query: URLSearchParams, response: Response): void {
-    response.redirect(303, `${this.#baseUrl}${path}?${query.toString()}`);
-  }
-}
-
-function queryOf(fields: Fields): URLSearchParams {
-  return new URLSearchParams(
-    Object.entries(fields ?? {}).flatMap(([name, values]) =>
-      [values].flat().map((value): [string, string] => [name, value]),
-    ),
-  );
 }

@@ -12,6 +12,9 @@ type Token = InstanceType<Provider['AccessToken']> | InstanceType<Provider['Clie
 /** A prefix that no opaque token has. */
 const HANDLE = 'jwt.';
 
+/** Names no token: a JWT that is not ours, or has expired, is unknown. */
+const NO_TOKEN = 'none';
+
 /**
  * JWT access tokens (RFC 9068) are registered when they are minted, like any other: none can be minted for an account that is
  * gone, and introspection, revocation and de-provisioning reach them. They are kept under a handle that only we can make
@@ -78,6 +81,14 @@ export class AccessTokenJwts {
     } catch {
       return undefined; // not ours, or over: as good as unknown
     }
+  }
+
+  /** Replaces a JWT by its handle in the fields of a request: the library finds only what is stored, and refuses JWTs. */
+  async replaceJwt(body: unknown): Promise<void> {
+    const fields = body as Record<string, unknown> | undefined;
+    const token = fields?.['token'];
+    if (!fields || typeof token !== 'string' || !isStructured(token)) return;
+    fields['token'] = (await this.handleOf(token)) ?? NO_TOKEN;
   }
 
   #handle(jti: string): string {
