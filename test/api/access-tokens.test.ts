@@ -52,7 +52,7 @@ const KEYS = '/v1/keys';
 const APIS = [KEYS, '/api/v1/applications/probe/probe', '/api/v1/org/probe'];
 const EVERY_SCOPE = { scope: 'svc:credentials svc:applications svc:admin' };
 
-describe('who may call our own APIs', () => {
+describe("'access to the APIs of the service'", () => {
   let app: TestApp;
   let rows: OauthRows;
   let person: PersonRow;
@@ -102,7 +102,7 @@ describe('who may call our own APIs', () => {
     return isWhole ? `${scheme} ${error}` : `${status} ${challenge}`;
   }
 
-  describe("a session's own token", () => {
+  describe('the token of a session', () => {
     it.each([KEYS, '/api/v1/applications/probe/probe', '/v1/probe'])(
       'opens %s in the cookie and as Bearer',
       async (path) => {
@@ -120,7 +120,7 @@ describe('who may call our own APIs', () => {
       expect(refusal(await bound(await DpopKey.generate(), token))).toBe('Bearer invalid_token');
     });
 
-    it('opens the organization API for its admins alone', async () => {
+    it('opens the organization API only for admins of the organization', async () => {
       const path = '/api/v1/org/probe';
       expect((await inCookie((await rows.session(person)).token, path)).status).toBe(200);
       for (const other of [
@@ -135,7 +135,7 @@ describe('who may call our own APIs', () => {
     });
 
     it.each(['synthetic', 'verified'] as const)(
-      'of a %s session of a client opens nothing: nobody was ever given it',
+      'of a %s session of a client opens nothing, since no client received it',
       async (level) => {
         const { token } = await rows.session(person, { level, clientId: 'svc-cli' });
         expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
@@ -143,7 +143,7 @@ describe('who may call our own APIs', () => {
       },
     );
 
-    it('opened for svc-cli, or synthetic, is a row whose own token opens nothing', async () => {
+    it('opened for svc-cli, or synthetic, belongs to a session whose own token opens nothing', async () => {
       const sessions = app.nest.get(Sessions, { strict: false });
       const proven = { userId: person.id, authTime: new Date(), amr: [], acr: null };
       const news: [NewSession, string | null][] = [
@@ -178,7 +178,7 @@ describe('who may call our own APIs', () => {
   });
 
   describe('an access token of svc-cli', () => {
-    it('opens what its scope names', async () => {
+    it('opens the routes that its scope names', async () => {
       const token = await rows.token(person, { payload: EVERY_SCOPE });
       for (const path of APIS.slice(0, 2)) expect((await bearer(token, path)).status).toBe(200);
       const ssh = await app
@@ -191,7 +191,7 @@ describe('who may call our own APIs', () => {
       expect(ssh.status).toBe(200);
     });
 
-    it('opens nothing else: 403 insufficient_scope names what would do', async () => {
+    it('opens no other route: 403 insufficient_scope names the missing scope', async () => {
       const token = await rows.token(person);
       expect((await bearer(token)).status).toBe(200);
       const answer = await bearer(token, '/api/v1/applications/probe/probe');
@@ -202,7 +202,7 @@ describe('who may call our own APIs', () => {
       );
     });
 
-    it('is no admin because its scope says so', async () => {
+    it('does not make a user an admin through its scope', async () => {
       const member = await rows.person();
       const key = await DpopKey.generate();
       const payload = { ...EVERY_SCOPE, jkt: key.jkt };
@@ -220,7 +220,7 @@ describe('who may call our own APIs', () => {
       expect((await bound(key, tied, undefined, path)).status).toBe(200);
     });
 
-    it('opens no route that states no scope, not even one that needs nobody', async () => {
+    it('opens no route without a scope, not even a public one', async () => {
       const token = await rows.token(person, { payload: EVERY_SCOPE });
       for (const path of ['/v1/probe', '/v1/probe/optional']) {
         expect(refusal(await bearer(token, path))).toBe('Bearer invalid_token');
@@ -231,7 +231,7 @@ describe('who may call our own APIs', () => {
       expect(logIn.status).toBe(401);
     });
 
-    it('is none in the cookie, where a page is shown as to nobody', async () => {
+    it('is ignored in the cookie: the page is shown as without a session', async () => {
       const token = await rows.token(person, { payload: EVERY_SCOPE });
       for (const path of [...APIS, '/v1/probe']) {
         const answer = await inCookie(token, path);
@@ -243,7 +243,7 @@ describe('who may call our own APIs', () => {
       expect((await inCookie(token, '/v1/probe/optional')).status).toBe(200);
     });
 
-    it('in the cookie cannot end the session it hangs on', async () => {
+    it('in the cookie cannot end the session of its grant', async () => {
       const token = await rows.token(person);
       const left = await app
         .client()
@@ -269,7 +269,7 @@ describe('who may call our own APIs', () => {
       expect((await inCookie(token)).status).toBe(401);
     });
 
-    it('ends with the account, the session, the grant and the activity of its owner, at once', async () => {
+    it('ends at once with the account, the session, the grant and the activity of its owner', async () => {
       const ends = [
         'UPDATE users SET active = false WHERE id = $1',
         'DELETE FROM users WHERE id = $1',
@@ -286,7 +286,7 @@ describe('who may call our own APIs', () => {
       }
     });
 
-    it('is none on the grant of another client, nor is a token of another on its grant', async () => {
+    it('is invalid on the grant of another client, and a token of another client is invalid on its grant', async () => {
       const clientId = await rows.client();
       const clients: [granted: string, of: string][] = [
         [clientId, 'svc-cli'],
@@ -302,7 +302,7 @@ describe('who may call our own APIs', () => {
       }
     });
 
-    it('whose scope or binding cannot be read opens nothing', async () => {
+    it('opens nothing when its scope or binding cannot be read', async () => {
       const noScope = await bearer(await rows.token(person, { payload: { scope: 7 } }));
       expect([noScope.status, noScope.json.code]).toEqual([403, 'insufficient_scope']);
       const noCertificate = await rows.token(person, { payload: { 'x5t#S256': true } });
@@ -313,8 +313,8 @@ describe('who may call our own APIs', () => {
     });
   });
 
-  describe('the attack in two steps: a token of a client that registered itself', () => {
-    it.each(APIS)('opens %s in no scheme and no cookie, whatever its scope', async (path) => {
+  describe('an attack in two steps: a token of a client that registered itself', () => {
+    it.each(APIS)('opens %s in no scheme and no cookie, with any scope', async (path) => {
       const clientId = await rows.client();
       const session = await rows.session(person); // the victim's own, as an authorization uses it
       const key = await DpopKey.generate();
@@ -350,7 +350,7 @@ describe('who may call our own APIs', () => {
     });
   });
 
-  it('an unknown token is refused in the scheme it came in, a JWT like any other', async () => {
+  it('an unknown token is refused in the scheme that it uses, even if it is a JWT', async () => {
     for (const token of ['unknown', 'e30.e30.e30', `jwt.${randomUUID()}`]) {
       expect(refusal(await bearer(token))).toBe('Bearer invalid_token');
       expect(refusal(await ask(KEYS, { authorization: `DPoP ${token}` }))).toBe(
@@ -369,7 +369,7 @@ describe('who may call our own APIs', () => {
       },
     );
 
-    it('proves a request with a query by its address without one', async () => {
+    it('accepts the address without its query in the proof of a request with a query', async () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const path = `${KEYS}?page=2`;
@@ -379,7 +379,7 @@ describe('who may call our own APIs', () => {
       expect(answer.status).toBe(200);
     });
 
-    it('is refused as Bearer, with a good proof and without', async () => {
+    it('is refused as Bearer, with a valid proof and without', async () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const proof = await key.proof('GET', app.baseUrl + KEYS, token);
@@ -411,7 +411,7 @@ describe('who may call our own APIs', () => {
     it.each([
       ['ago', -301],
       ['ahead', 330],
-    ])('is refused with a proof of a moment too far %s', async (_way, seconds) => {
+    ])('is refused with a proof whose time is too far %s', async (_way, seconds) => {
       const key = await DpopKey.generate();
       const iat = Math.floor(Date.now() / 1000) + seconds; // now, and not when this file was read
       const answer = await bound(key, await boundToken(key), { claims: { iat } });
@@ -419,7 +419,7 @@ describe('who may call our own APIs', () => {
       expect(answer.json.code).toBe('invalid_dpop_proof');
     });
 
-    it('is refused with the proof of another key, no proof, two proofs and none that is one', async () => {
+    it('is refused with the proof of another key, no proof, two proofs and a malformed proof', async () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const authorization = `DPoP ${token}`;
@@ -447,7 +447,7 @@ describe('who may call our own APIs', () => {
       expect(twice.status).toBe(401);
     });
 
-    it('a proof for the address that a poisoned Host names proves nothing', async () => {
+    it('a proof for the address of a poisoned Host header is refused', async () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const address = `http://evil.example${KEYS}`;
@@ -457,7 +457,7 @@ describe('who may call our own APIs', () => {
       expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
     });
 
-    it('the token is judged first: a bad one spends no proof, and is told as what it is', async () => {
+    it('an invalid token spends no proof, and the error names the token', async () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const jti = randomUUID();
@@ -477,7 +477,7 @@ describe('who may call our own APIs', () => {
       );
     });
 
-    it('20 requests with one proof: one succeeds', async () => {
+    it('20 requests with one proof: exactly one succeeds', async () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const proof = await key.proof('GET', app.baseUrl + KEYS, token);
@@ -488,7 +488,7 @@ describe('who may call our own APIs', () => {
       for (const answer of refused) expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
     });
 
-    it('a proof from 290 s ahead is kept until nobody would take it any more', async () => {
+    it('a proof from 290 s ahead is kept until it is too old to be accepted', async () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const jti = randomUUID();
@@ -554,7 +554,7 @@ describe('a token that is bound to a client certificate', () => {
     return answer.statusCode;
   }
 
-  it('is accepted from a connection with that certificate alone', async () => {
+  it('is accepted only from a connection with that certificate', async () => {
     const token = await rows.token(person, { payload: { 'x5t#S256': x5t } });
     const authorization = `Bearer ${token}`;
     expect(await ask(mtlsPort, { authorization }, client)).toBe(200);
@@ -564,7 +564,7 @@ describe('a token that is bound to a client certificate', () => {
     expect(await ask(mtlsPort, { cookie: `svc_session=${token}` }, client)).toBe(401);
   });
 
-  it('no header supplies a certificate', async () => {
+  it('cannot be used with a certificate in a header', async () => {
     const authorization = `Bearer ${await rows.token(person, { payload: { 'x5t#S256': x5t } })}`;
     const pem = encodeURIComponent(client.cert);
     const der = new X509Certificate(client.cert).raw.toString('base64');
@@ -578,7 +578,7 @@ describe('a token that is bound to a client certificate', () => {
     }
   });
 
-  it('that is bound to a DPoP key too wants both', async () => {
+  it('needs both when it is bound to a DPoP key too', async () => {
     const key = await DpopKey.generate();
     const token = await rows.token(person, { payload: { 'x5t#S256': x5t, jkt: key.jkt } });
     const proven = async (port: number) => ({

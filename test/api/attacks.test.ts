@@ -31,7 +31,7 @@ describe('attacks', () => {
     expect([answer.status, answer.json.code]).toEqual([403, 'enrollment_refused']);
   });
 
-  it('a consumer account that was faster is issued nothing once an organization owns the domain', async () => {
+  it('an earlier consumer account is issued nothing after an organization owns the domain', async () => {
     const stranger = await consumer('cto@later.example');
     expect((await stranger.enroll(app.newKey())).status).toBe(200);
     const ask = () => stranger.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
@@ -47,7 +47,7 @@ describe('attacks', () => {
     ).toEqual([{ revoked_by: 'organization', revoke_reason: 'domain claimed' }]);
   });
 
-  it('a key enrolled without user verification reaches no AAL3, whatever flag it sets', async () => {
+  it('a key enrolled without user verification never reaches AAL3, whichever flag it sets later', async () => {
     const { key } = await app.enrolled('liar@acme.example');
     await app.dataSource.query(
       `UPDATE authenticators a SET user_verification = false, attestation = 'fido-u2f'
@@ -80,7 +80,7 @@ describe('attacks', () => {
   });
 
   it.each([`${'x'.repeat(199)}\u{1f600}tail`, 'nul\u0000name', 'half \ud83d pair', '\u202eeman'])(
-    'a person whom the provider calls %j can sign in',
+    'a user whom the provider names %j can sign in',
     async (name) => {
       const email = `named-${name.length}@acme.example`;
       says.set(email, { name });
@@ -89,7 +89,7 @@ describe('attacks', () => {
     },
   );
 
-  it('an Authorization header of an unknown scheme lifts no origin rule and hides no session', async () => {
+  it('an Authorization header of an unknown scheme bypasses no origin check and hides no session', async () => {
     const { client, key } = await app.enrolled('dpop@acme.example');
     const evil = { origin: 'https://evil.example', authorization: 'DPoP abc' };
     const browser = app.client();
@@ -149,7 +149,7 @@ describe('attacks', () => {
     expect(page.status).toBe(403);
   });
 
-  it('a key that was removed during its login is unknown, not a copy', async () => {
+  it('a key that was removed during its login is unknown, and not a cloned key', async () => {
     const email = 'removed@acme.example';
     const { key } = await app.enrolled(email);
     const answer = await heldUp(email, () => app.client().logIn(key), [
@@ -159,7 +159,7 @@ describe('attacks', () => {
     expect(answer.json.detail).toContain('not registered');
   });
 
-  it('two session cookies are none', async () => {
+  it('two session cookies are refused as no session', async () => {
     const { client } = await app.enrolled('tossed@acme.example');
     const own = client.cookie('svc_session') ?? '';
     const { client: other } = await app.enrolled('tosser@acme.example');
@@ -170,7 +170,7 @@ describe('attacks', () => {
     expect(answer.status).toBe(401);
   });
 
-  it('logging out with a planted cookie beside ours ends our session all the same', async () => {
+  it('logging out with a planted cookie besides the own one ends the session', async () => {
     const { client } = await app.enrolled('planted@acme.example');
     const own = client.cookie('svc_session') ?? '';
     const left = await app.client().post('/logout', undefined, {
@@ -180,7 +180,7 @@ describe('attacks', () => {
     expect((await client.get('/v1/keys')).status).toBe(401);
   });
 
-  it('a sign-in that waits for an enrollment goes on to the login, not to a second enrollment', async () => {
+  it('a sign-in that waits for an enrollment leads to the login, not to a second enrollment', async () => {
     const email = 'waits@acme.example';
     await app.enrolled(email);
     await app.enrolled('donor@acme.example');
@@ -195,7 +195,7 @@ describe('attacks', () => {
     expect(page.url.pathname).toBe('/login');
   });
 
-  it('two browsers that swap their people at once deadlock nobody', async () => {
+  it('two browsers that exchange their users at once do not deadlock', async () => {
     const people = ['swap-a@acme.example', 'swap-b@acme.example'] as const;
     const browsers = [];
     for (const email of people) browsers.push((await app.enrolled(email)).client);
@@ -208,7 +208,7 @@ describe('attacks', () => {
     expect(pages.map((page) => page?.status)).toEqual([200, 200]);
   });
 
-  it('HEAD spends no state', async () => {
+  it('HEAD does not spend a state', async () => {
     const client = app.client();
     const away = await client.get('/login?provider=demo&login_hint=head@acme.example');
     let url = new URL(away.headers.get('location') ?? '');
@@ -220,7 +220,7 @@ describe('attacks', () => {
     expect((await client.get(url.href)).status).toBe(303);
   });
 
-  it('a long target breaks nothing: it leads to the start page', async () => {
+  it('a long target is replaced by the start page', async () => {
     const { key } = await app.enrolled('long@acme.example');
     for (const target of [`/${'€'.repeat(1500)}`, '\u0001'.repeat(2000)]) {
       const page = await app.client().signIn('long@acme.example', target);
@@ -236,7 +236,7 @@ describe('attacks', () => {
   });
 });
 
-describe('listed admins who enroll at once', () => {
+describe('bootstrap admins who enroll at once', () => {
   let app: TestApp;
   const boss = (n: number) => `boss-${n}@two.example`;
   beforeAll(async () => {

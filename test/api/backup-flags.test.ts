@@ -17,7 +17,7 @@ const TOUCHED = FLAG.userPresent | FLAG.userVerified;
 /** BE, BS without BE, and a flag that WebAuthn reserves. */
 const FLAGS = [0x08, 0x10, 0x02];
 
-describe('an enrolled key that begins to say it can leave its hardware', () => {
+describe('an enrolled key that starts to report that it can be backed up', () => {
   let app: TestApp;
   let client: Client;
   let email: string;

@@ -29,8 +29,8 @@ describe.each([
   ['credentials of their own', (n: number) => `impatient ${n % 5}`],
   ['a new credential each time', (n: number) => `invented ${n}`],
   ['no credential', () => ''],
-])('10.20 beside impatient clients of one address with %s', (_, credential) => {
-  it('a DELETE that waits exactly as long as it was told is let in', async () => {
+])('10.20 besides impatient clients of one address with %s', (_, credential) => {
+  it('a DELETE that waits exactly for the announced time is admitted', async () => {
     const address = newAddress();
     const client = Object.assign(app.client(), { address });
     await refusal(client, credential(0), 'GET');
@@ -48,7 +48,7 @@ describe.each([
   });
 });
 
-it('10.20 a place belongs to a token, or a session, or to all requests without either', async () => {
+it('10.20 a booking belongs to a token, or a session, or to all requests without either', async () => {
   const take = vi.spyOn(app.nest.get<Buckets>(ThrottlerStorage), 'take');
   const holderOf = async (headers: Readonly<Record<string, string>>) => {
     await app.client().get('/v1/keys', { headers });

@@ -21,7 +21,7 @@ describe('the state of a ceremony', () => {
   };
   const invalid = [400, 'invalid_state'];
 
-  it('is refused the second time, after a success', async () => {
+  it('is refused a second time, after a success', async () => {
     const { key } = await app.enrolled('twice@acme.example');
     const client = app.client();
     const { state, publicKey } = await startLogin(client);
@@ -38,7 +38,7 @@ describe('the state of a ceremony', () => {
     expect([again.status, again.json.code]).toEqual(invalid);
   });
 
-  it('is refused the second time, after a failure', async () => {
+  it('is refused a second time, after a failure', async () => {
     const client = await newcomer('twice-failed@acme.example');
     const { state, publicKey } = await startEnrollment(client);
     const wrong = await client.post('/enroll/webauthn/complete', { state, credential: {} });
@@ -90,7 +90,7 @@ describe('the state of a ceremony', () => {
     expect([backwards.status, backwards.json.code]).toEqual(invalid);
   });
 
-  it('is refused when anything of it was changed, or it was never ours', async () => {
+  it('is refused when any part of it changed, or when it is forged', async () => {
     const client = await newcomer('forged@acme.example');
     const { state, publicKey } = await startEnrollment(client);
     const credential = app.newKey().create(publicKey, app.baseUrl);
@@ -103,7 +103,7 @@ describe('the state of a ceremony', () => {
     expect(good.status).toBe(200); // none of the forgeries spent it
   });
 
-  it('does not say what it holds', async () => {
+  it('does not reveal its content', async () => {
     const { state, publicKey } = await startLogin(app.client());
     expect(Buffer.from(state, 'base64url').includes(publicKey.challenge)).toBe(false);
     expect(state).not.toContain(publicKey.challenge);
@@ -129,7 +129,7 @@ describe('redirect_to', () => {
     '/.//evil.example',
   ];
 
-  it.each(hostile)('%j never leaves our origin after a login', async (target) => {
+  it.each(hostile)('%j never leads to another origin after a login', async (target) => {
     const client = app.client();
     const { state, publicKey } = (
       await client.post('/login/webauthn/start', { redirect_to: target })
@@ -141,14 +141,14 @@ describe('redirect_to', () => {
     expect(new URL(answer.json.redirect_to, app.baseUrl).origin).toBe(app.baseUrl);
   });
 
-  it.each(hostile)('%j never leaves our origin after a sign-in upstream', async (target) => {
+  it.each(hostile)('%j never leads to another origin after a sign-in upstream', async (target) => {
     const page = await app.client().signIn('redirected@acme.example', target);
     expect(page.url.origin).toBe(app.baseUrl);
     const next = page.url.searchParams.get('redirect_to') ?? '';
     expect(new URL(next, app.baseUrl).origin).toBe(app.baseUrl);
   });
 
-  it.each(hostile)('%j never leaves our origin after an enrollment', async (target) => {
+  it.each(hostile)('%j never leads to another origin after an enrollment', async (target) => {
     const client = app.client();
     await client.signIn(`enrolls-${hostile.indexOf(target)}@acme.example`);
     const { state, publicKey } = (
@@ -160,7 +160,7 @@ describe('redirect_to', () => {
     expect(new URL(answer.json.redirect_to, app.baseUrl).origin).toBe(app.baseUrl);
   });
 
-  it('/keys is where the browser ends up', async () => {
+  it('/keys is the final page of the browser', async () => {
     const page = await app.client().signIn('redirected@acme.example', '/keys');
     expect(page.url.searchParams.get('redirect_to')).toBe(`${app.baseUrl}/keys`);
   });

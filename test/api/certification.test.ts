@@ -33,7 +33,7 @@ describe('certification test mode', () => {
     }
   });
 
-  it.each(PATHS)('opens %s to nobody without its token', async (path) => {
+  it.each(PATHS)('refuses %s without the token of the mode', async (path) => {
     const client = app.client();
     for (const headers of [
       {},
@@ -51,7 +51,7 @@ describe('certification test mode', () => {
     expect((await client.post(inQuery)).status).toBe(401);
   });
 
-  it.each(PATHS)('%s says that no authorization is waiting', async (path) => {
+  it.each(PATHS)('%s reports that no authorization waits', async (path) => {
     const client = app.client();
     const body = new URLSearchParams({ token: TOKEN }).toString();
     for (const answer of [
@@ -63,14 +63,20 @@ describe('certification test mode', () => {
     }
   });
 
-  it.each(PATHS)('%s is no page: a link leads nowhere, with the token or without', async (path) => {
-    for (const headers of [{}, { authorization: `Bearer ${TOKEN}` }] as Record<string, string>[]) {
-      const answer = await app.client().get(path, { headers });
-      expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);
-    }
-  });
+  it.each(PATHS)(
+    '%s is not a page: a link does not open it, with or without the token',
+    async (path) => {
+      for (const headers of [{}, { authorization: `Bearer ${TOKEN}` }] as Record<
+        string,
+        string
+      >[]) {
+        const answer = await app.client().get(path, { headers });
+        expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);
+      }
+    },
+  );
 
-  it.each(PATHS)('%s refuses a token that comes twice', async (path) => {
+  it.each(PATHS)('%s refuses a repeated token parameter', async (path) => {
     const body = `token=${encodeURIComponent(TOKEN)}&token=x`;
     const answer = await app.client().post(path, body, { headers: FORM });
     expect(answer.status).toBe(400);
@@ -78,7 +84,7 @@ describe('certification test mode', () => {
   });
 });
 
-describe('what waits for a login in certification test mode', () => {
+describe('an authorization that waits for a login in certification test mode', () => {
   let app: TestApp;
   let client: Application;
   beforeAll(async () => {
@@ -151,7 +157,7 @@ describe('what waits for a login in certification test mode', () => {
     ).json;
   const refusalOf = ({ status, json }: Answer) => [status, json.code];
 
-  it('is completed by a form of the login page: tokens that say hardware_verified: false, and no consent', async () => {
+  it('is completed by a form of the login page: tokens with hardware_verified: false, and no consent', async () => {
     const browser = app.client();
     const { page, verifier, interaction } = await authorize(browser);
     expect(page.url.pathname).toBe('/login');
@@ -184,7 +190,7 @@ describe('what waits for a login in certification test mode', () => {
     expect(audit[0]).toMatchObject({ type: 'login_success', details: { synthetic: true } });
   });
 
-  it('is completed again where the client asks for another login', async () => {
+  it('is completed again when the client requests another login', async () => {
     const browser = app.client();
     const first = await authorize(browser);
     const answer = await decide(browser, '/certification/complete-login', {
@@ -205,7 +211,7 @@ describe('what waits for a login in certification test mode', () => {
     expect((await redeem(parameters.get('code') ?? '', again.verifier)).status).toBe(200);
   });
 
-  it('is denied: the client is told access_denied', async () => {
+  it('is denied: the client receives access_denied', async () => {
     const browser = app.client();
     const { interaction } = await authorize(browser);
     const answer = await decide(browser, '/certification/deny-login', { interaction });
@@ -215,7 +221,7 @@ describe('what waits for a login in certification test mode', () => {
     expect(parameters.get('code')).toBeNull();
   });
 
-  it('opens nothing of ours: neither its cookie nor its tokens', async () => {
+  it('gives no access to the service: neither its cookie nor its tokens do', async () => {
     const browser = app.client();
     const { interaction, verifier } = await authorize(browser);
     const answer = await decide(browser, '/certification/complete-login', { interaction });
@@ -238,7 +244,7 @@ describe('what waits for a login in certification test mode', () => {
     ]);
   });
 
-  it('is completed by nobody without the token, and nothing becomes of it', async () => {
+  it('cannot be completed without the token of the mode, and nothing changes', async () => {
     const browser = app.client();
     const { interaction } = await authorize(browser);
     const sessions = await count(app.dataSource, 'sessions');
@@ -253,14 +259,14 @@ describe('what waits for a login in certification test mode', () => {
     );
   });
 
-  it.each(PATHS)('%s ends no interaction that there is not', async (path) => {
+  it.each(PATHS)('%s cannot complete an unknown interaction', async (path) => {
     const answer = await decide(app.client(), path, { interaction: 'unknown' });
     expect([refusalOf(answer), answer.headers.getSetCookie()]).toEqual([[404, 'not_found'], []]);
     const device = await decide(app.client(), path, { user_code: 'BBBB-BBBB' });
     expect([refusalOf(device), device.headers.getSetCookie()]).toEqual([[404, 'not_found'], []]);
   });
 
-  it('is one person, however many log in as them at once', async () => {
+  it('creates one user for any number of concurrent logins', async () => {
     const browsers = await Promise.all(
       Array.from({ length: 20 }, async () => {
         const browser = app.client();
@@ -276,7 +282,7 @@ describe('what waits for a login in certification test mode', () => {
     expect(await count(app.dataSource, "users WHERE email = 'certification@svc.invalid'")).toBe(1);
   });
 
-  describe('and is a device', () => {
+  describe('a device that waits in certification test mode', () => {
     const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
     let clientId: string;
     beforeAll(async () => {
@@ -311,7 +317,7 @@ describe('what waits for a login in certification test mode', () => {
       expect((await poll(codes)).json.error).toBe('access_denied');
     });
 
-    it('10.words is found after any number of wrong codes: the lockout is lifted, too', async () => {
+    it('10.words is found after any number of wrong codes: the lockout is off, too', async () => {
       const codes = await newCodes();
       const browser = app.client();
       await decide(browser, '/certification/complete-login', await newCodes());
@@ -323,7 +329,7 @@ describe('what waits for a login in certification test mode', () => {
       expect(approved.json).toEqual({ status: 'approved' });
     });
 
-    it('is shown its login page with the code, and approved by its page without a touch', async () => {
+    it('sees its login page with the code, and is approved on its page without a touch', async () => {
       const { user_code } = await newCodes();
       const browser = app.client();
       const show = () =>
@@ -354,7 +360,7 @@ describe('without certification test mode', () => {
     expect((await app.client().post(path, undefined, { headers })).status).toBe(404);
   });
 
-  it('a session that the mode left behind is gone, and what hung on it', async () => {
+  it('a session from the mode is deleted, with everything that depends on it', async () => {
     const database = await createTestDatabase();
     const { privateKey } = generateKeyPairSync('ed25519');
     const SVC_SSH_CA_KEY = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
@@ -373,7 +379,7 @@ describe('without certification test mode', () => {
     await database.drop();
   });
 
-  it('the login page offers nothing but a login', async () => {
+  it('the login page offers only a login', async () => {
     const page = await app.client().get('/login?interaction=x&user_code=BBBB-BBBB');
     expect([page.status, page.text.includes('certification')]).toEqual([200, false]);
   });

@@ -55,7 +55,7 @@ describe('the clean-up', () => {
 
   const cleanUp = () => app.nest.get(CleanUp, { strict: false }).run();
 
-  it('deletes expired sessions with all that hangs on them, and leaves those that live', async () => {
+  it('deletes expired sessions with all that depends on them, and keeps live ones', async () => {
     const person = await oauth.person();
     const dead = await oauth.session(person, { expiresIn: -1 });
     const alive = await oauth.session(person);
@@ -100,7 +100,7 @@ describe('the clean-up', () => {
     expect(ids).not.toContain(unused);
   });
 
-  it('deletes rotated secrets, spent tokens, counts of wrong codes and rate limits that mean nothing any more', async () => {
+  it('deletes obsolete secrets, spent tokens, counts of wrong codes and rate limits', async () => {
     const client = await oauth.application(await oauth.person());
     await rows(
       app.dataSource,
@@ -164,7 +164,7 @@ describe('the clean-up', () => {
     ]);
   });
 
-  it('goes on in batches until nothing is left, each soon over', async () => {
+  it('continues in short batches until nothing is left', async () => {
     await writeSpent(app.dataSource, 2500);
     const xact = async () => {
       const [row] = await rows<{ id: string }>(
@@ -178,7 +178,7 @@ describe('the clean-up', () => {
     expect((await xact()) - before).toBeGreaterThan(3); // three batches, a transaction each
   });
 
-  it('leaves what somebody is using until the next time, and waits for nobody', async () => {
+  it('skips locked rows until the next run, and waits for no lock', async () => {
     await writeSpent(app.dataSource, 3);
     await app.dataSource.transaction(async (tx) => {
       await tx.query('SELECT FROM spent_tokens WHERE expires_at < now() LIMIT 1 FOR UPDATE');
@@ -187,7 +187,7 @@ describe('the clean-up', () => {
     expect(await cleanUp()).toEqual({ spentTokens: 1 });
   });
 
-  it('is done by one at a time: whoever comes meanwhile leaves it to the other', async () => {
+  it('runs in one process at a time: a concurrent run does nothing', async () => {
     await writeSpent(app.dataSource, 5000);
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
@@ -200,7 +200,7 @@ describe('the clean-up', () => {
     expect(await first).toEqual({ spentTokens: 5000 });
   });
 
-  it('gives its turn back when a statement fails', async () => {
+  it('releases its lock when a statement fails', async () => {
     await writeSpent(app.dataSource, 1);
     await rows(app.dataSource, 'ALTER TABLE spent_tokens RENAME TO hidden');
     await expect(cleanUp()).rejects.toThrow('spent_tokens');
@@ -233,7 +233,7 @@ describe('two processes with one database', () => {
     await database.drop();
   });
 
-  it('clean up every interval, one of them at a time, also when one dies', async () => {
+  it('clean up every interval, one at a time, also after one dies', async () => {
     const spent = () => count(dataSource, 'spent_tokens');
     // Somebody else has the turn: both leave the rows alone, and neither waits for it.
     const holder = dataSource.createQueryRunner();

@@ -6,7 +6,7 @@ import { openDatabase } from '#platform/database/open-database.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { RecordingLog } from '../support/recording-log.js';
 
-describe('a database belongs to the composition that made it', () => {
+describe('a database belongs to the composition that created it', () => {
   let database: TestDatabase;
   let dataSource: DataSource;
 
@@ -19,7 +19,7 @@ describe('a database belongs to the composition that made it', () => {
     await database.drop();
   });
 
-  it('lets its own composition in again and again', async () => {
+  it('accepts its own composition again', async () => {
     await claimDatabase(dataSource, 'production');
     await expect(claimDatabase(dataSource, 'production')).resolves.toBeUndefined();
   });
@@ -28,7 +28,7 @@ describe('a database belongs to the composition that made it', () => {
     ['demo', 'production'],
     ['production', 'demo'],
     ['test', 'production'],
-  ] as const)('made by %s, it refuses %s and says so', async (maker, other) => {
+  ] as const)('created by %s, refuses %s with an error that names both', async (maker, other) => {
     await claimDatabase(dataSource, maker);
     await expect(claimDatabase(dataSource, other)).rejects.toThrow(
       `made by the ${maker} composition, and the ${other} composition refuses to start on it`,
@@ -39,7 +39,7 @@ describe('a database belongs to the composition that made it', () => {
     await expect(claimDatabase(dataSource, maker)).resolves.toBeUndefined();
   });
 
-  it('refuses before it migrates: the other composition finds its database as it was', async () => {
+  it('refuses before it migrates: the other composition finds its database unchanged', async () => {
     await claimDatabase(dataSource, 'production');
     await dataSource.query("DELETE FROM schema_migrations WHERE name LIKE '%audit%'");
     await dataSource.query('DROP TABLE audit_events');
@@ -50,7 +50,7 @@ describe('a database belongs to the composition that made it', () => {
     expect(table).toEqual({ name: null });
   });
 
-  it('has one maker when 20 claims of two compositions race', async () => {
+  it('belongs to one composition after a race of 20 claims of two', async () => {
     const claims = await Promise.allSettled(
       Array.from({ length: 20 }, (_, i) =>
         claimDatabase(dataSource, i % 2 === 0 ? 'production' : 'demo'),

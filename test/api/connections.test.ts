@@ -15,7 +15,7 @@ describe('a connection', () => {
   const answers = (text: string) => text.split('HTTP/1.1 ').length - 1;
   const served = (line: string) => app.log.filter((entry) => entry.includes(`"${line}`)).length;
 
-  it('that pipelines without end is given some answers, and ended', async () => {
+  it('is closed after some responses when it pipelines without end', async () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(head('GET /health/ready').repeat(20_000));
     await connection.farewell();
@@ -25,7 +25,7 @@ describe('a connection', () => {
     expect(served('GET /health/ready')).toBeLessThanOrEqual(33);
   });
 
-  it('may pipeline a little', async () => {
+  it('may pipeline a few requests', async () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(
       head('GET /health').repeat(19) + head('GET /health', ['Connection: close']),
@@ -34,7 +34,7 @@ describe('a connection', () => {
     expect(answers(connection.received)).toBe(20);
   });
 
-  it('that was told its last answer has no further request served', async () => {
+  it('serves no request after its last response', async () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(head('POST /nothing', ['Content-Length: 5']));
     await connection.receives('Connection: close');
@@ -49,13 +49,13 @@ describe('a connection', () => {
     ['hidden behind spaces', `charset=${' '.repeat(10_000)}"x`],
     ['of another name', 'charset=latin1'],
     ['twice', 'charset=utf-8; charset=utf-16'],
-  ])('brings a body in a charset %s: 415', async (_, parameter) => {
+  ])('with a body in a charset %s gets 415', async (_, parameter) => {
     const headers = { 'content-type': `application/json; ${parameter}` };
     const answer = await app.client().post('/login/webauthn/start', '{}', { headers });
     expect(answer.status).toBe(415);
   });
 
-  it('brings a body in a transfer coding that nobody undoes: 415', async () => {
+  it('with a body in an unknown transfer coding gets 415', async () => {
     const headers = [
       `Origin: ${app.baseUrl}`,
       'Content-Type: application/json',
@@ -67,7 +67,7 @@ describe('a connection', () => {
     expect((await connection.farewell()).status).toBe(415);
   });
 
-  it('brings a body in UTF-8, however it says so', async () => {
+  it('accepts a body in UTF-8, in every spelling of the charset', async () => {
     for (const parameter of ['charset=utf-8', ' Charset="UTF-8" ', 'charset=utf8', 'x=y']) {
       const headers = { 'content-type': `application/json;${parameter}` };
       const answer = await app.client().post('/login/webauthn/start', '{}', { headers });

@@ -34,7 +34,7 @@ describe('CORS with an origin in SVC_CORS_ORIGINS', () => {
     '/nothing',
     '/oauth/token',
     '/scim/v2/Users',
-  ])('lets any origin read %s, without credentials, errors too', async (path) => {
+  ])('allows any origin to read %s, without credentials, errors too', async (path) => {
     for (const origin of [FRIEND, STRANGER]) {
       const { 'access-control-expose-headers': exposed, ...rest } = corsOf(await get(path, origin));
       expect(rest).toEqual({ 'access-control-allow-origin': '*' });
@@ -49,7 +49,7 @@ describe('CORS with an origin in SVC_CORS_ORIGINS', () => {
     }
   });
 
-  it('lets any origin read that it asked too often, and how long to wait', async () => {
+  it('allows any origin to read a rate-limit error, and how long to wait', async () => {
     const client = app.client();
     const headers = { origin: STRANGER };
     const ask = () => client.get('/scim/v2/Users', { headers });
@@ -60,7 +60,7 @@ describe('CORS with an origin in SVC_CORS_ORIGINS', () => {
   });
 
   it.each(['/', '/login', '/enroll', '/keys', '/static/app.css', '/login/webauthn/start'])(
-    'lets the named origin alone read %s, with credentials',
+    'allows only the named origin to read %s, with credentials',
     async (path) => {
       const friend = await get(path, FRIEND);
       expect(corsOf(friend)).toMatchObject({
@@ -91,7 +91,7 @@ describe('CORS with an origin in SVC_CORS_ORIGINS', () => {
   });
 
   it.each(['/oauth/authorize', '/oauth/logout', '/OAuth/Authorize/', '/oauth/authorize/resumed'])(
-    'says nothing at all on %s',
+    'sends no CORS headers on %s',
     async (path) => {
       for (const origin of [FRIEND, STRANGER, app.baseUrl]) {
         expect(corsOf(await get(path, origin))).toEqual({});
@@ -108,7 +108,7 @@ describe('CORS without SVC_CORS_ORIGINS', () => {
   });
   afterAll(() => app.close());
 
-  it('keeps the pages to our own origin', async () => {
+  it('keeps the pages to the origin of the service', async () => {
     for (const path of ['/', '/login/webauthn/start', '/static/app.css']) {
       expect(corsOf(await app.client().get(path, { headers: { origin: FRIEND } }))).toEqual({});
       expect(corsOf(await preflight(app, path, FRIEND))).toEqual({});

@@ -32,7 +32,7 @@ describe('while the database is away', () => {
     expect([ready.status, ready.json]).toEqual([503, { status: 'not_ready', reason: 'database' }]);
   });
 
-  it('requests are answered 503 as problem documents, and nobody is told they are signed out', async () => {
+  it('requests get 503 as problem documents, and no response says that the user is signed out', async () => {
     for (const answer of [
       await client.get('/v1/keys'),
       await client.get('/v1/credentials/ssh/krl'), // never an empty list
@@ -48,7 +48,7 @@ describe('while the database is away', () => {
     expect(client.cookie('svc_session')).toBeDefined();
   });
 
-  it('the OAuth endpoints are answered 503, as no client’s fault', async () => {
+  it('the OAuth endpoints answer 503, which does not blame the client', async () => {
     const secret = { authorization: `Basic ${Buffer.from('a:b').toString('base64')}` };
     const token = await postForm(app, '/oauth/token', { grant_type: 'client_credentials' }, secret);
     expect([token.status, token.headers.get('retry-after')]).toEqual([503, '1']);
@@ -66,7 +66,7 @@ describe('while the database is away', () => {
     expect(page.headers.get('content-type')).toContain('text/html');
   });
 
-  it('all heals when it is back, without a restart', async () => {
+  it('everything works again when it is back, without a restart', async () => {
     await proxy.up();
     expect((await client.get('/health/ready')).json).toEqual({ status: 'ready' });
     expect((await client.get('/v1/keys')).json.keys).toHaveLength(1);

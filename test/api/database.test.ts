@@ -44,7 +44,7 @@ describe('the connection to the database', () => {
     expect(TIMEOUTS.query_timeout).toBeGreaterThan(TIMEOUTS.statement_timeout);
   });
 
-  it('tells a caller within the time limit that the pool is exhausted', async () => {
+  it('reports an exhausted pool to the caller within the time limit', async () => {
     await pool.transaction(async (tx) => {
       await sql(tx)`SELECT 1`;
       const failure = await notes().catch((error: unknown) => error);
@@ -53,7 +53,7 @@ describe('the connection to the database', () => {
     });
   });
 
-  it('gives the original error when it dies within a transaction, and heals', async () => {
+  it('throws the original error when it ends within a transaction, and recovers', async () => {
     const failures: unknown[] = [];
     const transaction = pool.transaction(async (tx) => {
       await sql(tx)`INSERT INTO notes VALUES ('lost')`;
@@ -69,7 +69,7 @@ describe('the connection to the database', () => {
     expect(await notes()).toEqual([]);
   });
 
-  it('never commits what a frozen transaction gave up with the work of the next', async () => {
+  it('never commits the work that a frozen transaction gave up, together with later work', async () => {
     let frozen = Number.NaN;
     const transaction = pool.transaction(async (tx) => {
       await sql(tx)`INSERT INTO notes VALUES ('given up')`;
@@ -86,7 +86,7 @@ describe('the connection to the database', () => {
     expect(await notes()).toEqual([{ note: 'kept' }]);
   });
 
-  it('waits at the start for a database that comes later', async () => {
+  it('waits at the start until the database is reachable', async () => {
     const config = { ...database.config, url: 'postgres://svc@127.0.0.1:1/none' };
     const patience = new RecordingLog();
     vi.useFakeTimers({ toFake: ['Date'] });
@@ -101,7 +101,7 @@ describe('the connection to the database', () => {
     expect(patience.lines[0]).toMatch(/^warn The database cannot be reached yet \(.*ECONNREFUSED/);
   });
 
-  it('does not try twice what cannot become right', async () => {
+  it('does not retry an error that cannot heal', async () => {
     const impatient = new RecordingLog();
     const config = { ...database.config, url: database.url.replace(database.name, 'no_such') };
     await expect(openDatabase(config, 'test', impatient)).rejects.toThrow(
@@ -112,7 +112,7 @@ describe('the connection to the database', () => {
 });
 
 describe('DatabaseModule', () => {
-  it('gives everyone the migrated database, on an embedded server that ends with the application', async () => {
+  it('provides the migrated database, on an embedded server that ends with the application', async () => {
     const dataDir = await makeTemporaryDirectory();
     const config = { database: { url: undefined, dataDir, maxConnections: 120 } };
     @Module({ providers: [{ provide: CONFIG, useValue: config }], exports: [CONFIG] })

@@ -90,7 +90,7 @@ function withoutChance(transcript: string): string[] {
     .filter((line) => line !== '');
 }
 
-describe('the walk of the demo', () => {
+describe('the scenario of the demo', () => {
   /** The transcript of a run that was told to people. */
   let printed = '';
 
@@ -105,7 +105,7 @@ describe('the walk of the demo', () => {
     ssh: Record<string, unknown> & { certificate: string; valid_before: string };
   };
 
-  it('prints one JSON document of steps that all hold and nothing else, and leaves with 0', async () => {
+  it('prints one JSON document of successful steps and nothing else, and exits with 0', async () => {
     await writeFile(join(cwd, '.env'), 'SVC_JWT_SECRET=short\nSVC_IDPS=corp\n'); // it reads none
     const { status, stdout, stderr } = await run(
       'demo/main.js',
@@ -121,7 +121,7 @@ describe('the walk of the demo', () => {
   });
 
   requires('ssh-keygen').describe('with OpenSSH', () => {
-    it('gets a certificate that ssh-keygen reads: whose, until when, and for what', async () => {
+    it('gets a certificate in which ssh-keygen reads principals, validity and extensions', async () => {
       const file = join(cwd, 'id-cert.pub');
       await writeFile(file, document.ssh.certificate);
       const text = execFileSync('ssh-keygen', ['-L', '-f', file], {
@@ -141,7 +141,7 @@ describe('the walk of the demo', () => {
     });
   });
 
-  it('holds again on the same data, told to people', async () => {
+  it('succeeds again on the same data, with output for a reader', async () => {
     const { status, stdout, stderr } = await run('demo/main.js', ['--exit', '--port', '0'], {
       cwd,
     });
@@ -162,14 +162,14 @@ describe('the walk of the demo', () => {
     expect(withoutChance(printed)).toEqual(withoutChance(shown.split('\nNow ')[0] ?? ''));
   });
 
-  it('keeps its secrets to itself', async () => {
+  it('never prints its secrets', async () => {
     for (const name of ['demo.json', 'ssh_ca_key']) {
       const { mode } = await stat(join(cwd, 'data-demo', name));
       expect(mode & 0o777, name).toBe(0o600);
     }
   });
 
-  it('with other identity providers fails at the sign-in, says why, and leaves with 1', async () => {
+  it('fails at the sign-in with other identity providers, prints the reason, and exits with 1', async () => {
     const idp = await startDemoIdentityProvider({
       clientId: 'svc',
       clientSecret: 'secret',
@@ -201,14 +201,14 @@ describe('the command line of the demo', () => {
   beforeAll(makeDirectory);
   afterAll(() => removeDirectory(cwd));
 
-  it('refuses what it does not know with status 2 and says what there is', async () => {
+  it('refuses an unknown option with status 2 and lists the known ones', async () => {
     const { status, stdout, stderr } = await run('demo/main.js', ['--production'], { cwd });
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
     expect(stderr).toContain("'--production'");
     expect(stderr).toContain('Usage: npm run demo -- [options]');
   });
 
-  it('explains itself', async () => {
+  it('prints its help', async () => {
     const { status, stdout } = await run('demo/main.js', ['--help'], { cwd });
     expect(status).toBe(0);
     for (const option of ['--json', '--exit', '--port N', '--attestation-root FILE.pem']) {
@@ -216,7 +216,7 @@ describe('the command line of the demo', () => {
     }
   });
 
-  it('tells of a taken port in one line', async () => {
+  it('reports a taken port in one line', async () => {
     const other = createServer();
     const port = await listenOnLoopback(other);
     try {
@@ -232,7 +232,7 @@ describe('the command line of the demo', () => {
     }
   });
 
-  it('listens on no address that others reach, whatever the environment says', async () => {
+  it('listens only on loopback, whatever the environment contains', async () => {
     const environment = { SVC_LISTEN_ADDR: '0.0.0.0:3000' };
     const ended = await run('demo/main.js', ['--exit', '--port', '0'], { cwd, environment });
     expect(ended.stderr).toMatch(/^SVC_LISTEN_ADDR: must be a loopback address/);
@@ -254,7 +254,7 @@ describe('the command line of the demo', () => {
   });
 });
 
-describe('the demo, serving', () => {
+describe('the demo as a server', () => {
   const outside = new SoftwareKey();
   let demo: EntryPoint;
   let baseUrl: string;
@@ -269,7 +269,7 @@ describe('the demo, serving', () => {
     await removeDirectory(cwd);
   });
 
-  it('is there at both loopback addresses and at no other', async () => {
+  it('listens on both loopback addresses and on no other', async () => {
     const { port } = new URL(baseUrl);
     const isOpen = (host: string) =>
       new Promise<boolean>((resolve) => {
@@ -281,7 +281,7 @@ describe('the demo, serving', () => {
     expect(await isOpen('127.0.0.2')).toBe(false); // all addresses would be this one too
   });
 
-  it('10.30 loads each of its pages and all they need in 9 quick tries', async () => {
+  it('10.30 loads each of its pages and all their files in 9 quick tries', async () => {
     for (const path of ['/', '/login', '/keys', '/enroll', '/device']) {
       const headers = { 'x-forwarded-for': newAddress() };
       for (let tries = 0; tries < 9; tries += 1) {
@@ -296,7 +296,7 @@ describe('the demo, serving', () => {
     }
   });
 
-  it('10.30 styles the pages of its provider, under a policy that takes no other style', async () => {
+  it('10.30 styles the pages of its provider, under a policy that allows no other style', async () => {
     const login = await new Client(baseUrl).get('/login?provider=demo');
     const page = await fetch(login.headers.get('location') ?? '');
     const text = await page.text();
@@ -306,7 +306,7 @@ describe('the demo, serving', () => {
     expect(page.headers.get('content-security-policy')).toContain(`style-src 'sha256-${hash}'`);
   });
 
-  it('accepts an outside software key whose root it was given, and no other', async () => {
+  it('accepts an outside software key with a configured root, and no other', async () => {
     const owner = new Client(baseUrl);
     await owner.signIn('outside@example.com');
     expect(await owner.enroll(outside)).toMatchObject({ status: 200 });
@@ -318,7 +318,7 @@ describe('the demo, serving', () => {
     });
   });
 
-  it('lends its key to its own pages alone', async () => {
+  it('offers its key only to its own pages', async () => {
     const { publicKey } = (await new Client(baseUrl).post('/login/webauthn/start', {})).json;
     for (const origin of ['', 'https://evil.example', 'http://127.0.0.1']) {
       const answer = await new Client(baseUrl).post('/demo/software-key/get', publicKey, {
@@ -328,7 +328,7 @@ describe('the demo, serving', () => {
     }
   });
 
-  it('says what to do when its key knows none of the credentials asked for', async () => {
+  it('explains what to do when its key has none of the requested credentials', async () => {
     const { publicKey } = (await new Client(baseUrl).post('/login/webauthn/start', {})).json;
     const allowCredentials = [{ type: 'public-key', id: 'bm9uZQ' }];
     const answer = await new Client(baseUrl).post('/demo/software-key/get', {
@@ -340,11 +340,11 @@ describe('the demo, serving', () => {
   });
 });
 
-describe('the demo, told to end', () => {
+describe('the demo after a stop signal', () => {
   beforeEach(makeDirectory);
   afterEach(() => removeDirectory(cwd));
 
-  it('stops its PostgreSQL, leaves with 0, and knows its people and its key the next time', async () => {
+  it('stops its PostgreSQL, exits with 0, and keeps its users and its key for the next start', async () => {
     const first = await serve();
     const ada = new Client(first.baseUrl);
     await ada.signIn('ada@example.com');
@@ -413,7 +413,7 @@ describe('the demo and production', () => {
     expect(ended.status).toBe(1);
   });
 
-  it('the demo refuses a production database, and production lends no software key', async () => {
+  it('the demo refuses a production database, and production offers no software key', async () => {
     const database = await createTestDatabase();
     try {
       const { baseUrl, environment } = await production(idp.issuer);
@@ -457,7 +457,7 @@ requires('chromium').describe('the demo in Chromium', () => {
     await removeDirectory(cwd);
   });
 
-  it('walks the same way at the printed URL with the demo’s software key', async () => {
+  it('completes the same scenario at the printed URL with the demo’s software key', async () => {
     const visitor = await visit(browser, baseUrl);
     const { page, complaints } = visitor;
     const button = (name: string) => page.getByRole('button', { name });
@@ -478,7 +478,7 @@ requires('chromium').describe('the demo in Chromium', () => {
     await visitor.leave();
   });
 
-  it('leaves the browser’s own key alone once the choice is off, and remembers it', async () => {
+  it('does not replace the browser’s own key once the choice is off, and remembers the choice', async () => {
     const visitor = await visit(browser, baseUrl);
     const { page, complaints } = visitor;
     await addChromiumKey(page);

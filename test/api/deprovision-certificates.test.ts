@@ -55,7 +55,7 @@ describe('the certificates of a user whose access ends', () => {
     );
 
   it.each(['remove', 'deactivate', 'revokeCredentials'] as const)(
-    '10.words %s revokes all of them that are not revoked yet, expired ones too',
+    '10.words %s revokes each one that is not revoked yet, expired ones too',
     async (act) => {
       const serials = [];
       for (const ends of Object.values(ENDS)) serials.push(await record(person.id, ends));
@@ -81,7 +81,7 @@ describe('the certificates of a user whose access ends', () => {
     },
   );
 
-  it('10.words a SCIM delete revokes expired ones, which stay in the list for an hour after their end', async () => {
+  it('10.words a SCIM delete revokes expired ones, which stay in the list for an hour after their expiry', async () => {
     const tenant = await addTenant(app);
     const made = await tenant.send('POST', '/Users', { userName: `ada@${tenant.domain}` });
     const id = made.json.id as string;

@@ -62,69 +62,63 @@ describe('de-provisioning', () => {
   it.each([
     ['remove', remove],
     ['deactivate', deactivate],
-  ])(
-    '%s and a code that is being written wait for each other, and never for ever',
-    async (_, end) => {
-      const clientId = await oauth.client();
-      await oauth.token(person, { clientId });
-      const [grant] = await rows<{ id: Buffer }>(
-        app.dataSource,
-        'SELECT id FROM oauth_grants WHERE user_id = $1',
-        [person.id],
-      );
-      // Somebody holds the account until both wait: the end comes first, and the code right behind it.
-      const holder = app.dataSource.createQueryRunner();
-      await holder.startTransaction();
-      await holder.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [person.id]);
-      const ended = end();
-      await untilWaiting(app.dataSource, 1);
-      const code = app.nest
-        .get(ArtifactsRepository, { strict: false })
-        .upsert(app.dataSource.manager, {
-          model: 'AuthorizationCode',
-          id: randomBytes(32),
-          payload: {},
-          grantId: grant?.id ?? null,
-          clientId,
-          userId: person.id,
-          userCode: null,
-          expiresIn: 60,
-        })
-        .catch((error: Error) => error.message);
-      await untilWaiting(app.dataSource, 2);
-      await holder.rollbackTransaction();
-      await holder.release();
-      await ended;
-      expect(await code).toMatch('violates foreign key constraint'); // and no deadlock that either might have lost
-      expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
-    },
-  );
+  ])('%s and the insert of a code wait for each other without a deadlock', async (_, end) => {
+    const clientId = await oauth.client();
+    await oauth.token(person, { clientId });
+    const [grant] = await rows<{ id: Buffer }>(
+      app.dataSource,
+      'SELECT id FROM oauth_grants WHERE user_id = $1',
+      [person.id],
+    );
+    // Somebody holds the account until both wait: the end comes first, and the code right behind it.
+    const holder = app.dataSource.createQueryRunner();
+    await holder.startTransaction();
+    await holder.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [person.id]);
+    const ended = end();
+    await untilWaiting(app.dataSource, 1);
+    const code = app.nest
+      .get(ArtifactsRepository, { strict: false })
+      .upsert(app.dataSource.manager, {
+        model: 'AuthorizationCode',
+        id: randomBytes(32),
+        payload: {},
+        grantId: grant?.id ?? null,
+        clientId,
+        userId: person.id,
+        userCode: null,
+        expiresIn: 60,
+      })
+      .catch((error: Error) => error.message);
+    await untilWaiting(app.dataSource, 2);
+    await holder.rollbackTransaction();
+    await holder.release();
+    await ended;
+    expect(await code).toMatch('violates foreign key constraint'); // and no deadlock that either might have lost
+    expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
+  });
 
   it.each([
     ['remove', remove],
     ['deactivate', deactivate],
-  ])(
-    '%s and the end of every token of an application do not wait for each other in a circle',
-    async (_, end) => {
-      const clientId = await oauth.client();
-      const bystander = await oauth.person();
-      for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
-      // The end of the tokens has both grants by then, and waits for the first token.
-      const holder = await holding('oauth_artifacts WHERE user_id = $1', bystander.id);
-      const clients = app.nest.get(ClientsRepository, { strict: false });
-      const revoked = app.dataSource.transaction((tx) => clients.endTokens(tx, clientId));
-      await untilWaiting(app.dataSource, 1);
-      const ended = end();
-      await untilWaiting(app.dataSource, 2);
-      await holder.release();
-      expect(await Promise.all([revoked, ended])).toEqual([2, { sessions: 1, certificates: 0 }]);
-    },
-  );
+  ])('%s and the revocation of every token of an application do not deadlock', async (_, end) => {
+    const clientId = await oauth.client();
+    const bystander = await oauth.person();
+    for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
+    // The end of the tokens has both grants by then, and waits for the first token.
+    const holder = await holding('oauth_artifacts WHERE user_id = $1', bystander.id);
+    const clients = app.nest.get(ClientsRepository, { strict: false });
+    const revoked = app.dataSource.transaction((tx) => clients.endTokens(tx, clientId));
+    await untilWaiting(app.dataSource, 1);
+    const ended = end();
+    await untilWaiting(app.dataSource, 2);
+    await holder.release();
+    expect(await Promise.all([revoked, ended])).toEqual([2, { sessions: 1, certificates: 0 }]);
+  });
 
   it.each([
     ['remove', remove],
     ['deactivate', deactivate],
-  ])('%s and a code that is taken back do not wait for each other in a circle', async (_, end) => {
+  ])('%s and the revocation of a code do not deadlock', async (_, end) => {
     await oauth.token(person);
     const [grant] = await rows<{ id: Buffer }>(
       app.dataSource,
@@ -146,7 +140,7 @@ describe('de-provisioning', () => {
   });
 
   it.each(['grant', 'token'] as const)(
-    'a %s on a session of a client and the end of the client do not wait for each other in a circle',
+    'a %s on a session of a client and the removal of the client do not deadlock',
     async (what) => {
       const clientId = await oauth.client();
       const other = await oauth.session(await oauth.person(), { clientId });
@@ -183,7 +177,7 @@ describe('de-provisioning', () => {
     },
   );
 
-  it('whoever ends the tokens of an application while its owner is removed is answered, whoever loses', async () => {
+  it('the removal of an owner and the revocation of tokens of an application both get a response, in either order', async () => {
     const clientId = await oauth.application(person);
     const bystander = await oauth.person();
     for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
@@ -264,7 +258,7 @@ describe('de-provisioning', () => {
     return token;
   }
 
-  it('a removal ends every session, grant, code and token, revokes the certificates, and leaves no key', async () => {
+  it('a removal ends every session, grant, code and token, revokes the certificates, and deletes the keys', async () => {
     const token = await fill(person);
     const bystander = await oauth.person();
     const other = await fill(bystander);
@@ -292,7 +286,7 @@ describe('de-provisioning', () => {
     expect((await left(bystander.id))['oauth_artifacts']).toBe(7);
   });
 
-  it('a removal takes the applications the person registered along, and their tokens', async () => {
+  it('a removal deletes the applications that the user registered, and their tokens', async () => {
     const client = await oauth.application(person);
     await oauth.artifact('ClientCredentials', randomUUID(), { clientId: client });
     await oauth.token(await oauth.person(), { clientId: client });
@@ -302,7 +296,7 @@ describe('de-provisioning', () => {
     }
   });
 
-  it('a deactivation ends the same, and keeps the person, their keys, applications and memberships', async () => {
+  it('a deactivation ends the same access, and keeps the user, the keys, applications and memberships', async () => {
     const token = await fill(person);
     const client = await oauth.application(person);
     expect(await deactivate()).toEqual({ sessions: 4, certificates: 1 });
@@ -323,7 +317,7 @@ describe('de-provisioning', () => {
     expect((await askForCertificate(token)).status).toBe(401);
   });
 
-  it('an activation lets the person in again, and brings nothing back', async () => {
+  it('an activation lets the user log in again, and restores no earlier access', async () => {
     await fill(person);
     await deactivate();
     await app.dataSource.transaction((tx) =>
@@ -333,7 +327,7 @@ describe('de-provisioning', () => {
     expect((await askForCertificate((await oauth.session(person)).token)).status).toBe(200);
   });
 
-  it('each is on record as its caller says, with what was ended', async () => {
+  it('each is audited under its caller, with counts of the ended access', async () => {
     await fill(person);
     await deactivate();
     await app.dataSource.transaction((tx) =>
@@ -365,7 +359,7 @@ describe('de-provisioning', () => {
     ]);
   });
 
-  it('of somebody who is not there any more is not_found', async () => {
+  it('of a removed user is not_found', async () => {
     await remove();
     for (const again of [remove, deactivate]) {
       await expect(again()).rejects.toMatchObject({ code: 'not_found' });
@@ -376,7 +370,7 @@ describe('de-provisioning', () => {
     ['remove', [0, 1, 2, 3, 5, 6]],
     ['deactivate', [0, 1, 2, 3, 4, 5, 6]],
   ] as const)(
-    '%s takes its steps in the order of the contract, the user row first',
+    '%s runs its steps in the specified order, the user row first',
     async (act, steps) => {
       await fill(person);
       const statements: string[] = [];
@@ -388,7 +382,7 @@ describe('de-provisioning', () => {
   );
 
   it.each(['remove', 'deactivate'] as const)(
-    'a fault in the last step of %s leaves everything as it was',
+    'a fault in the last step of %s rolls back everything',
     async (act) => {
       const token = await fill(person);
       const before = await left(person.id);
@@ -405,7 +399,7 @@ describe('de-provisioning', () => {
     },
   );
 
-  it("goes with the caller's own transaction, and so does what the caller writes in it", async () => {
+  it('is rolled back with the transaction of the caller', async () => {
     await fill(person);
     const before = await left(person.id);
     const given = app.dataSource.transaction(async (tx) => {
@@ -420,7 +414,7 @@ describe('de-provisioning', () => {
     ['deleting', remove],
     ['deactivating', deactivate],
   ])(
-    '%s somebody for whom 12 clients are issued certificates leaves none that is good',
+    '%s of a user while 12 clients request certificates leaves no valid certificate',
     async (_name, act) => {
       const token = await fill(person);
       const issued: string[] = [];
@@ -461,7 +455,7 @@ describe('de-provisioning', () => {
     ['deleting', 'together', remove],
     ['deactivating', 'together', deactivate],
   ])(
-    '%s somebody for whom 12 clients are issued tokens %s leaves no grant and no token',
+    '%s of a user while 12 clients receive tokens %s leaves no grant and no token',
     async (_name, how, act) => {
       const shared = app.nest.get(BatchedQueries, { strict: false });
       const grants = app.nest.get(GrantsRepository, { strict: false });
@@ -495,7 +489,7 @@ describe('de-provisioning', () => {
     },
   );
 
-  it('a token or grant that is written while the account goes waits, and then finds nothing to hang on', async () => {
+  it('a token or grant that is written during the removal waits, and then fails without its account', async () => {
     const session = await oauth.session(person);
     const { late } = await app.dataSource.transaction(async (tx) => {
       await service.remove(tx, removal());

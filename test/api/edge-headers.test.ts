@@ -155,21 +155,21 @@ describe('the headers of every response', () => {
     expect(names.toSorted()).toEqual(expected.toSorted());
   });
 
-  it('leave alone what a handler may decide', async () => {
+  it('do not replace the headers that a handler may set', async () => {
     for (const path of ['/test/overrides', '/test/flat']) {
       const answer = await ask(`GET ${path}`);
       expect(answer.header('x-own')).toBe('1');
     }
   });
 
-  it('leave a header that may come twice whole', async () => {
+  it('do not damage a header that may occur twice', async () => {
     const answer = await ask('GET /test/cookies');
     const cookies = answer.headers.filter(([name]) => name.toLowerCase() === 'set-cookie');
     expect(cookies.map(([, value]) => value)).toEqual(['a=1', 'b=2']);
     expect(answer.header('referrer-policy')).toBe('strict-origin-when-cross-origin');
   });
 
-  it('return the interaction id that a client sent, and replace one that is none', async () => {
+  it('return the interaction id of the client, and replace a malformed one', async () => {
     const id = '6ba7b810-9dad-41d1-80b4-00c04fd430c8';
     const returned = async (sent: string) =>
       (await app.client().get('/health', { headers: { 'x-fapi-interaction-id': sent } })).headers;
@@ -177,7 +177,7 @@ describe('the headers of every response', () => {
   });
 
   it.each(['A.b_C-9', 'x'.repeat(128), '6BA7B810-9DAD-41D1-80B4-00C04FD430C8'])(
-    '10.words return an interaction id as it was sent: %s',
+    '10.words return an interaction id unchanged: %s',
     async (sent) => {
       const headers = { 'x-fapi-interaction-id': sent };
       const answer = await app.client().get('/health', { headers });
@@ -195,7 +195,7 @@ describe('the headers of every response', () => {
   );
 });
 
-describe('a request that no route takes', () => {
+describe('a request without a route', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
@@ -210,14 +210,14 @@ describe('a request that no route takes', () => {
     ['/admin/audit', 'text/html', 'Not found'],
     ['/oauth/logout/nothing/here', 'text/html', 'Not found'],
     ['/oauth/callback/nothing', 'text/html', 'Not found'],
-  ])('is answered 404 in the voice of %s', async (path, type, content) => {
+  ])('gets 404 in the error format of %s', async (path, type, content) => {
     const answer = await app.client().get(path);
     expect(answer.status).toBe(404);
     expect(answer.headers.get('content-type')).toContain(type);
     expect(answer.text).toContain(content);
   });
 
-  it('is answered elsewhere as its client asks', async () => {
+  it('gets 404 at other paths in a format that its client accepts', async () => {
     const page = await app.client().get('/nothing', { headers: { accept: 'text/html' } });
     expect([page.status, page.headers.get('content-type')]).toEqual([
       404,
@@ -234,14 +234,14 @@ describe('a request that no route takes', () => {
     ['GET', '/login/webauthn/start', 'POST, OPTIONS'],
     ['PROPFIND', '/logout', 'POST, OPTIONS'],
     ['POST', '/oauth/callback', 'GET, OPTIONS'],
-  ])('%s %s is 405 and says what would do', async (method, path, allow) => {
+  ])('%s %s is 405 and lists the allowed methods', async (method, path, allow) => {
     const answer = await app.client().send(method, path);
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow]);
     const asked = await app.client().send('OPTIONS', path);
     expect([asked.status, asked.headers.get('allow')]).toEqual([204, allow]);
   });
 
-  it('a link preview does not spend the state of a sign-in', async () => {
+  it('for a link preview does not spend the state of a sign-in', async () => {
     const answer = await app.client().send('HEAD', '/oauth/callback');
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET']);
   });

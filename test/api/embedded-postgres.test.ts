@@ -72,7 +72,7 @@ describe('the embedded PostgreSQL', () => {
   const pidFile = () => join(dataDir, 'postgres', 'postmaster.pid');
   const postmasterPid = () => Number.parseInt(readFileSync(pidFile(), 'utf8'), 10);
 
-  it('is durable, private and without a TCP port, and keeps its data from one run to the next', async () => {
+  it('is durable, private and without a TCP port, and keeps its data between runs', async () => {
     const server = await start();
     const [settings] = await administer<Record<string, string>>(
       server,
@@ -99,7 +99,7 @@ describe('the embedded PostgreSQL', () => {
     });
   });
 
-  it('inherits nothing of the environment, where the secrets are', async () => {
+  it('inherits no environment variables, which contain the secrets', async () => {
     await start();
     expect(Object.keys(process.env)).toContain('VITEST');
     expect(environmentOf(postmasterPid())).not.toContain('VITEST');
@@ -115,14 +115,14 @@ describe('the embedded PostgreSQL', () => {
     expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
   });
 
-  it('can be started again at the very moment its parent was killed', async () => {
+  it('starts again in the moment when its parent is killed', async () => {
     const [server, parent] = await startInChild();
     await administer(server, 'CREATE TABLE kept (id integer)');
     await parent.kill();
     expect(await administer(await start(), 'SELECT id FROM kept')).toEqual([]);
   });
 
-  it('is found and stopped when its parent and its watchdog were both killed, and the data is kept', async () => {
+  it('is found and stopped when its parent and its watchdog were both killed, and keeps its data', async () => {
     const [server, parent] = await startInChild();
     await administer(server, 'CREATE TABLE kept (id integer)');
     const orphan = postmasterPid();
@@ -140,7 +140,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await administer(successor, 'SELECT id FROM kept')).toEqual([]);
   });
 
-  it('is refused to a second process, and goes on serving the first', async () => {
+  it('refuses a second process, and continues to serve the first', async () => {
     const [server] = await startInChild();
     await expect(start()).rejects.toThrow(
       `Another process is using ${join(dataDir, 'postgres')} (PostgreSQL is process ${postmasterPid()})`,
@@ -148,7 +148,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  it('is set up anew when the first start was killed half-way', async () => {
+  it('is set up again when the first start was killed half-way', async () => {
     await removeCluster();
     const child = runScript('embedded-server.ts', { dataDir });
     child.answer.catch(() => undefined); // it is not to come
@@ -169,7 +169,7 @@ describe('the embedded PostgreSQL', () => {
     ['empty', () => ''],
     ['from a process that is no more', () => '999999999\n'],
     ['true of another program by now', () => `${process.pid}\n`],
-  ])('starts in spite of a pid file that is %s', async (_, content) => {
+  ])('starts despite a pid file that is %s', async (_, content) => {
     const server = await start();
     const directory = join(dataDir, 'postgres');
     await server.stop();
@@ -178,7 +178,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await administer(await start(), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  describe('that ends by itself', () => {
+  describe('an embedded PostgreSQL that ends unexpectedly', () => {
     let server: EmbeddedPostgres;
     let pool: DataSource;
 
@@ -208,7 +208,7 @@ describe('the embedded PostgreSQL', () => {
       return faults;
     }
 
-    it('is started again after a kill -9, and the same pool heals', async () => {
+    it('is restarted after a kill -9, and the same pool recovers', async () => {
       await pool.query('CREATE TABLE kept (id integer)');
       const faults = await faultsAfter(() => process.kill(postmasterPid(), 'SIGKILL'));
       expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]);
@@ -216,24 +216,24 @@ describe('the embedded PostgreSQL', () => {
       expect(await pool.query('SELECT id FROM kept')).toEqual([]);
     });
 
-    it('is started again after somebody shut it down', async () => {
+    it('is restarted after an outside shutdown', async () => {
       const faults = await faultsAfter(() => process.kill(postmasterPid(), 'SIGINT'));
       expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]);
     });
 
-    it('is started again under a new watchdog when its watchdog was killed', async () => {
+    it('is restarted under a new watchdog when its watchdog was killed', async () => {
       const faults = await faultsAfter(() => process.kill(parentOf(postmasterPid()), 'SIGKILL'));
       expect(faults.filter((error) => !isDatabaseAway(error))).toEqual([]);
     });
 
-    it('stops for good when asked to, even while it is being started again', async () => {
+    it('stops for good on request, even during a restart', async () => {
       process.kill(postmasterPid(), 'SIGKILL');
       await server.stop();
       await expect(answers()).rejects.toSatisfy(isDatabaseAway);
       expect(existsSync(server.socketDir)).toBe(false);
     });
 
-    it('has its supervisor back after a killed session made PostgreSQL end them all', async () => {
+    it('has its supervisor again after the kill of a session made PostgreSQL restart', async () => {
       const [session] = await pool.query<{ pid: number }[]>('SELECT pg_backend_pid() AS pid');
       process.kill(session?.pid ?? Number.NaN, 'SIGKILL');
       await vi.waitFor(answers, { timeout: SOON, interval: 20 });
@@ -246,7 +246,7 @@ describe('the embedded PostgreSQL', () => {
     });
   });
 
-  describe('that answers nobody any more', () => {
+  describe('an embedded PostgreSQL that no longer responds', () => {
     const MUTE = 'error PostgreSQL runs, but answers nobody any more';
 
     /** Takes its socket away, so that it runs and cannot be reached, and ends the session of its supervisor. */
@@ -268,7 +268,7 @@ describe('the embedded PostgreSQL', () => {
       await pool.destroy();
     }
 
-    it('is ended and started again behind the same socket, with its data', async () => {
+    it('is ended and restarted at the same socket, with its data', async () => {
       const server = await start({ patience: 0 });
       await administer(server, 'CREATE TABLE kept (id integer)');
       const before = postmasterPid();
@@ -282,7 +282,7 @@ describe('the embedded PostgreSQL', () => {
       expect(log.lines.filter((line) => line.startsWith(MUTE))).toHaveLength(1);
     });
 
-    it('is left in peace for as long as it is given', async () => {
+    it('is not ended before the time limit', async () => {
       const server = await start({ patience: 600_000 });
       const before = postmasterPid();
       await silence(server);
@@ -292,7 +292,7 @@ describe('the embedded PostgreSQL', () => {
       expect(log.lines.filter((line) => line.startsWith(MUTE))).toEqual([]);
     });
 
-    it('gets no socket in a directory that somebody else made of its name', async () => {
+    it('refuses a socket directory that another user created under its name', async () => {
       const server = await start({ patience: 0 });
       const before = postmasterPid();
       await silence(server, async () => {
@@ -309,7 +309,7 @@ describe('the embedded PostgreSQL', () => {
     });
   });
 
-  it('says what else there is where its package is not installed', async () => {
+  it('names the alternatives where its package is not installed', async () => {
     const arch = Object.getOwnPropertyDescriptor(process, 'arch') ?? {};
     Object.defineProperty(process, 'arch', { ...arch, value: 'pdp11' });
     try {
@@ -322,7 +322,7 @@ describe('the embedded PostgreSQL', () => {
   });
 
   requires('root', 'reachable').describe('as root', () => {
-    it('10.7 runs under a user id that nothing else has', async () => {
+    it('10.7 runs under a user id that no other process has', async () => {
       await start();
       const owner = ownerOf(postmasterPid());
       expect([0, NOBODY]).not.toContain(owner);
@@ -330,7 +330,7 @@ describe('the embedded PostgreSQL', () => {
       expect(ownersBelow(join(dataDir, 'postgres'))).toEqual(new Set([owner]));
     });
 
-    it('10.7 takes a cluster that an earlier version ran as the user nobody, and trusts no connection to it', async () => {
+    it('10.7 takes over a cluster that an earlier version ran as the user nobody, and trusts no connection to it', async () => {
       const directory = join(dataDir, 'postgres');
       execFileSync('chown', ['-R', `${NOBODY}:${NOBODY}`, directory]);
       await writeFile(join(directory, 'pg_hba.conf'), 'local all all trust\n');
@@ -366,7 +366,7 @@ describe('the embedded PostgreSQL', () => {
       expect(await administer(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     });
 
-    it('serves a cluster that an ordinary user made, as that user', async () => {
+    it('serves a cluster that an unprivileged user created, as that user', async () => {
       await removeCluster();
       await chown(dataDir, NOBODY, NOBODY);
       const [server, child] = await startInChild(NOBODY);
@@ -376,7 +376,7 @@ describe('the embedded PostgreSQL', () => {
       expect(ownerOf(postmasterPid())).toBe(NOBODY);
     });
 
-    it("is refused to an ordinary user when the cluster is another's", async () => {
+    it('"refuses an unprivileged user when the cluster is another user\'s"', async () => {
       await (await start()).stop();
       await chown(join(dataDir, 'postgres'), 1, 1);
       await chown(join(dataDir, 'postgres', 'PG_VERSION'), 1, 1);

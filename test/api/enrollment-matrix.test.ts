@@ -149,18 +149,18 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
     expect(await page.getByRole('button', { name: 'Enroll this key' }).isEnabled()).toBe(true);
   });
 
-  it('10.24 each cause has a sentence of its own, and a model its name', () => {
+  it('10.24 each cause has its own error text, and a model its name', () => {
     expect(new Set(sentences.values()).size).toBe(MATRIX.length);
     expect(sentences.get('model_not_allowed')).toContain('YubiKey Bio Series - FIDO Edition');
   });
 
-  it('10.24 the page names the models it takes before anything is touched', async () => {
+  it('10.24 the page lists the allowed models before the key is touched', async () => {
     await page.goto('/login?provider=demo&login_hint=reader@matrix.example');
     await page.getByText('YubiKey 5 Series with NFC').first().waitFor();
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('10.24 a genuine key of an allowed model enrolls the first time', async () => {
+  it('10.24 a genuine key of an allowed model enrolls at the first try', async () => {
     await addChromiumKey(page);
     await vendor.attest(page, ALLOWED);
     await page.goto('/login?provider=demo&login_hint=lucky@matrix.example');

@@ -14,7 +14,7 @@ interface Refusal {
   readonly request_id: string;
 }
 
-describe('an enrollment that is refused', () => {
+describe('a refused enrollment', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp({ environment: { SVC_ALLOWED_AAGUIDS: ALLOWED } });
@@ -61,7 +61,7 @@ describe('an enrollment that is refused', () => {
     ],
     ['over another challenge', () => newKey(), { challenge: 'AAAA' }, 'attestation_rejected'],
   ] as const)(
-    '10.24 is an audit row, with a number to ask about: a key %s',
+    '10.24 is an audit row with a reference number: a key %s',
     async (_, make, different, code) => {
       const email = `${crypto.randomUUID()}@refused.example`;
       const client = await newcomer(email);
@@ -75,7 +75,7 @@ describe('an enrollment that is refused', () => {
     },
   );
 
-  it('10.24 names the excluded model, and those that are taken', async () => {
+  it('10.24 names the excluded model, and the allowed ones', async () => {
     const client = await newcomer('named@refused.example');
     const { detail } = (await client.enroll(newKey(EXCLUDED))).json;
     expect(detail).toContain('YubiKey 5 FIPS Series');
@@ -84,7 +84,7 @@ describe('an enrollment that is refused', () => {
     expect(page.text).toContain('YubiKey 5 Series with NFC');
   });
 
-  it('10.24 accepts a U2F key, which can check no PIN, where models are free', async () => {
+  it('10.24 does not happen to a U2F key, which cannot check a PIN, where all models are allowed', async () => {
     const free = await startTestApp();
     try {
       const client = free.client();
@@ -95,7 +95,7 @@ describe('an enrollment that is refused', () => {
     }
   });
 
-  it('10.24 is told to the organization that the person would have joined, and to no other', async () => {
+  it('10.24 is visible to the organization that the user tried to join, and to no other', async () => {
     const founder = newKey();
     const first = await newcomer('founder@joining.example');
     expect((await first.enroll(founder)).status).toBe(200);
@@ -109,7 +109,7 @@ describe('an enrollment that is refused', () => {
     expect(text).not.toContain('other@outside.example');
   });
 
-  it('10.24 is an audit row of the person who has a key, and asks for another', async () => {
+  it('10.24 is an audit row of the user, when a user with a key tries another one', async () => {
     await (await newcomer('has@refused.example')).enroll(newKey());
     const again = await newcomer('has@refused.example');
     const answer = await again.post('/enroll/webauthn/start', {});
@@ -119,7 +119,7 @@ describe('an enrollment that is refused', () => {
     ]);
   });
 
-  it('10.24 is no audit row where a state is no good: that says nothing of a key', async () => {
+  it('10.24 is no audit row when a state is invalid, which says nothing of a key', async () => {
     const client = await newcomer('stale@refused.example');
     const { publicKey } = await start(client);
     const credential = newKey().create(publicKey, app.baseUrl);
@@ -131,7 +131,7 @@ describe('an enrollment that is refused', () => {
     expect(await refusalsOf('stale@refused.example')).toEqual([]);
   });
 
-  describe('by the browser itself', () => {
+  describe('a refusal by the browser', () => {
     it.each([
       ['NotAllowedError', 'not_completed'],
       ['InvalidStateError', 'already_on_key'],
@@ -146,7 +146,7 @@ describe('an enrollment that is refused', () => {
       expect(await refusalsOf(email)).toMatchObject([{ code, request_id: reference(answer) }]);
     });
 
-    it('10.24 is told once, by 20 at once, and its ceremony is over', async () => {
+    it('10.24 is recorded once of 20 reports at once, and ends its ceremony', async () => {
       const email = 'flood@browser.example';
       const client = await newcomer(email);
       const { state, publicKey } = await start(client);
@@ -166,7 +166,7 @@ describe('an enrollment that is refused', () => {
       expect([late.status, late.json.code]).toEqual([400, 'invalid_state']);
     });
 
-    it('10.24 is taken from a session on our own page alone', async () => {
+    it('10.24 is accepted from a session only on the service’s own page', async () => {
       const body = { state: 'x', error: 'NotAllowedError' };
       expect((await app.client().post('/enroll/webauthn/failed', body)).status).toBe(401);
       const client = await newcomer('origin@browser.example');
@@ -177,7 +177,7 @@ describe('an enrollment that is refused', () => {
     });
   });
 
-  it('10.10 people see what became of their keys, and nothing of other people’s', async () => {
+  it('10.10 users see the events of their own keys, and of no other user’s', async () => {
     const email = 'told@keys-page.example';
     const client = await newcomer(email);
     const refused = await client.enroll(newKey(EXCLUDED)); // before there is an account

@@ -18,7 +18,7 @@ describe('enrollment', () => {
       email,
     ]);
 
-  it('makes the person, the organization and the binding with the key, and nothing before', async () => {
+  it('creates user, organization and binding together with the key, and nothing before', async () => {
     const client = app.client();
     await client.signIn('first@newcorp.example');
     expect(
@@ -43,7 +43,7 @@ describe('enrollment', () => {
     expect(events[2]?.ip).toMatch(/^10\./);
   });
 
-  it('the second person of a domain joins its organization without being its admin', async () => {
+  it('the second user of a domain joins its organization and does not become its admin', async () => {
     await app.enrolled('founder@joined.example');
     await app.enrolled('second@joined.example');
     const people = await rows(
@@ -56,7 +56,7 @@ describe('enrollment', () => {
     ]);
   });
 
-  it('a public mail domain makes no organization', async () => {
+  it('a public mail domain creates no organization', async () => {
     const { client } = await app.enrolled('somebody@gmail.com');
     expect(
       await rows(
@@ -104,7 +104,7 @@ describe('enrollment', () => {
     expect(await keysOf('two-states@acme.example')).toBe(1);
   });
 
-  it('two bootstrap sessions of one new person: one key, one account', async () => {
+  it('two bootstrap sessions of one new user: one key, one account', async () => {
     const browsers = [app.client(), app.client()];
     const starts: Answer['json'][] = [];
     for (const browser of browsers) {
@@ -124,7 +124,7 @@ describe('enrollment', () => {
     expect(await count(app.dataSource, "users WHERE email = 'two-browsers@acme.example'")).toBe(1);
   });
 
-  it('20 people who found one domain at once: one organization, one admin', async () => {
+  it('20 users who found one domain at once: one organization, one admin', async () => {
     const browsers = await Promise.all(
       Array.from({ length: 20 }, async (_, index) => {
         const client = app.client();
@@ -165,7 +165,7 @@ describe('enrollment', () => {
     expect(refused.headers.get('content-type')).toContain('text/html');
   });
 
-  it('one security key is registered once, whoever tries', async () => {
+  it('one security key is registered once, for any user', async () => {
     const key = app.newKey();
     const first = app.client();
     await first.signIn('owner@acme.example');
@@ -192,7 +192,7 @@ describe('enrollment', () => {
     expect((await thief.enroll(app.newKey())).status).toBe(200);
   });
 
-  it('a U2F key enrolls, and the login step follows, with presence alone', async () => {
+  it('a U2F key enrolls with user presence only, and the login step follows', async () => {
     const client = app.client();
     const key = app.newKey({ format: 'fido-u2f' });
     await client.signIn('u2f@acme.example');
@@ -209,7 +209,7 @@ describe('enrollment', () => {
     expect(session).toEqual({ amr: ['hwk', 'user'], acr: null });
   });
 
-  it('needs a session, and our own page', async () => {
+  it('requires a session, and the service’s own page', async () => {
     expect((await app.client().post('/enroll/webauthn/start', {})).status).toBe(401);
     const client = app.client();
     await client.signIn('origin@acme.example');
@@ -219,7 +219,7 @@ describe('enrollment', () => {
     }
   });
 
-  it('a refused attestation leaves nobody, and the session can try again', async () => {
+  it('a refused attestation creates no user, and the session can try again', async () => {
     const client = app.client();
     await client.signIn('refused@acme.example');
     const start = (await client.post('/enroll/webauthn/start', {})).json;
@@ -234,7 +234,7 @@ describe('enrollment', () => {
     expect((await client.enroll(app.newKey())).status).toBe(200);
   });
 
-  it('a bad key name is a clear 400', async () => {
+  it('an invalid key name is a clear 400', async () => {
     const client = app.client();
     await client.signIn('name@acme.example');
     const answer = await client.enroll(app.newKey(), 'x'.repeat(65));
@@ -262,21 +262,21 @@ describe('SVC_ALLOWED_DOMAINS and SVC_BOOTSTRAP_ADMINS', () => {
       await rows<{ email: string }>(app.dataSource, 'SELECT email FROM users WHERE is_org_admin')
     ).map(({ email }) => email);
 
-  it('people of other domains may not enroll', async () => {
+  it('users of other domains may not enroll', async () => {
     const client = app.client();
     await client.signIn('somebody@other.example');
     const start = await client.post('/enroll/webauthn/start', {});
     expect([start.status, start.json.code]).toEqual([403, 'enrollment_refused']);
   });
 
-  it('only a listed person becomes the first admin, whoever comes first', async () => {
+  it('only a listed user becomes the first admin, even when other users come first', async () => {
     await app.enrolled('early@allowed.example');
     expect(await admins()).toEqual([]);
     await app.enrolled('boss@allowed.example');
     expect(await admins()).toEqual(['boss@allowed.example']);
   });
 
-  it('a listed person is made admin again of an organization left without one, at the next login', async () => {
+  it('a listed user is made admin again in an organization without one, at the next login', async () => {
     const boss = app.client();
     const key = app.newKey();
     await app.dataSource.query('DELETE FROM authenticators');
@@ -286,7 +286,7 @@ describe('SVC_ALLOWED_DOMAINS and SVC_BOOTSTRAP_ADMINS', () => {
     expect(await admins()).toEqual(['boss@allowed.example']);
   });
 
-  it("a listed address is nobody's claim in an organization that does not own its domain", async () => {
+  it('a listed address gives no rights in an organization that does not own its domain', async () => {
     const { client, key } = await app.enrolled('mallory@allowed.example');
     await app.dataSource.query(
       `WITH other AS (INSERT INTO organizations (id, name) VALUES (gen_random_uuid(), 'other') RETURNING id)

@@ -33,7 +33,7 @@ describe('error pages', () => {
       browser.get('/oauth/logout?id_token_hint=nonsense'),
     ]);
 
-  it('10.27 keep the header of the person, and show none to a browser without a session', async () => {
+  it('10.27 keep the header of the user, and show none to a browser without a session', async () => {
     for (const page of await errorsOf(ada)) {
       expect(page.status).toBeGreaterThanOrEqual(400);
       expect(page.text).toContain('ada@errors.example');
@@ -51,7 +51,7 @@ describe('error pages', () => {
     expect(text).not.toContain('href="/keys"');
   });
 
-  it('10.27 show the reference under which the log has them', async () => {
+  it('10.27 show the reference under which the log records them', async () => {
     for (const page of await errorsOf(ada)) {
       const id = page.headers.get('x-fapi-interaction-id') ?? '';
       expect(page.text).toContain(`<code>${id}</code>`);
@@ -73,14 +73,14 @@ describe('error pages', () => {
     expect(page.text.match(/class="button primary"/g)).toHaveLength(1);
   });
 
-  it('10.27 offer another try after a limit, and look up no session then', async () => {
+  it('10.27 offer another try after a limit, and load no session then', async () => {
     const browser = app.client();
     let page = await browser.get('/device');
     for (let n = 0; n < 30 && page.status !== 429; n += 1) page = await browser.get('/device');
     expect([page.status, actionsOf(page)]).toEqual([429, ['']]);
   });
 
-  it('10.27 have none of the library’s words', async () => {
+  it('10.27 contain no text of the library', async () => {
     const words = ['client is invalid', 'did not match', 'expired', 'could not', 'not found'];
     for (const page of await errorsOf(ada)) {
       for (const word of words) expect(page.text).not.toContain(word);
@@ -115,7 +115,7 @@ describe('logging out', () => {
   });
   afterAll(() => app.close());
 
-  it('10.27 takes the pages of the session out of the cache of the browser', async () => {
+  it('10.27 clears the pages of the session from the browser’s cache', async () => {
     const { client } = await app.enrolled('leaves@errors.example');
     const here = await client.post('/logout');
     expect(here.headers.get('clear-site-data')).toBe('"cache"');
@@ -132,7 +132,7 @@ describe('logging out', () => {
     expect(anywhere.headers.get('clear-site-data')).toBeNull();
   });
 
-  it('10.words says of no page that SSH certificates end', async () => {
+  it('10.words does not say on any page that SSH certificates end', async () => {
     const { client } = await app.enrolled('claims@errors.example');
     const pages = [await client.get('/oauth/logout'), await client.get('/oauth/logout/success')];
     for (const { status, text } of pages) {

@@ -62,7 +62,7 @@ describe('SIGTERM', () => {
       .map(({ msg }) => msg);
   const database = () => join(folder, 'data', 'postgres', 'postmaster.pid');
 
-  it('during a load of 32 connections loses none of their requests, and ends with status 0', async () => {
+  it('under the load of 32 connections loses no request, and exits with status 0', async () => {
     const paths = ['/', '/health', '/health/ready'];
     const load = startLoad({ origin, paths, clients: 32, onFarewell: 'leave' });
     await load.reached(500);
@@ -80,7 +80,7 @@ describe('SIGTERM', () => {
     expect(existsSync(database())).toBe(false);
   });
 
-  it('answers whatever it took, even from clients that never leave', async () => {
+  it('answers every accepted request, even from clients that stay connected', async () => {
     const load = startLoad({ origin, paths: ['/health'], clients: 32, onFarewell: 'connect' });
     await load.reached(500);
     server.signal('SIGTERM');
@@ -93,7 +93,7 @@ describe('SIGTERM', () => {
     expect(served()).toHaveLength(load.total);
   });
 
-  it('takes readiness away first, and answers what is still being sent', async () => {
+  it('ends readiness first, and answers requests that are still being sent', async () => {
     const slow = request(`${origin}/login/webauthn/start`, {
       method: 'POST',
       headers: { origin, 'content-type': 'application/json', 'content-length': 2 },
@@ -128,7 +128,7 @@ describe('SIGTERM', () => {
     expect(existsSync(database())).toBe(false);
   });
 
-  it('waits for nobody who says nothing', async () => {
+  it('does not wait for silent clients', async () => {
     const { port } = new URL(origin);
     const silent = connect(Number(port), 'localhost');
     const halfway = connect(Number(port), 'localhost');
@@ -145,7 +145,7 @@ describe('SIGTERM', () => {
 });
 
 describe('SIGHUP', () => {
-  it('ends the demo, whose terminal is gone, and with status 0', async () => {
+  it('ends the demo when its terminal closes, with status 0', async () => {
     const cwd = await makeTemporaryDirectory();
     const port = await freePort();
     const demo = startServerProcess(

@@ -29,7 +29,7 @@ requires('chromium').describe('the session cookies in Chromium, over https', () 
       .context()
       .addCookies([{ name: 'svc_session', value, url: secure.baseUrl, httpOnly: true }]);
 
-  it('10.9 come both with one value, survive a planted one, and go both with the logout', async () => {
+  it('10.9 are both set with one value, survive a planted one, and are both deleted by the logout', async () => {
     const { page } = visitor;
     await visitor.plugIn(secure.app.newKey());
     await page.goto('/login?provider=demo&login_hint=grace%40host.example');

@@ -45,7 +45,7 @@ describe('the session cookies under https', () => {
     return row?.email;
   }
 
-  it('10.9 the one of the __Host- prefix alone is read where it comes, in any order', async () => {
+  it('10.9 with the __Host- prefix is the only one that is read if present, in any order', async () => {
     const mine = 'ada@host-cookies.example';
     expect(await personOf(`__Host-svc_session=${own}`, BROWSER)).toBe(mine);
     for (const headers of [BROWSER, {}]) {
@@ -66,7 +66,7 @@ describe('the session cookies under https', () => {
     }
   });
 
-  it('10.9 svc_session alone opens nothing in a browser, and everything to a program', async () => {
+  it('10.9 svc_session alone gives no access in a browser, and full access to a program', async () => {
     for (const site of ['none', 'same-origin', 'same-site', 'cross-site', '']) {
       const answer = await keys(`svc_session=${own}`, { 'sec-fetch-site': site });
       expect([site, answer.status]).toEqual([site, 401]);
@@ -74,7 +74,7 @@ describe('the session cookies under https', () => {
     expect((await keys(`svc_session=${own}`)).status).toBe(200);
   });
 
-  it('10.9 the pages, OAuth and the device page go by the same rule', async () => {
+  it('10.9 the pages, OAuth and the device page apply the same rule', async () => {
     const form = {
       'content-type': 'application/x-www-form-urlencoded',
       origin: secure.baseUrl,
@@ -94,7 +94,7 @@ describe('the session cookies under https', () => {
     expect((await page(`svc_session=${own}`)).status).toBe(303);
   });
 
-  it('10.9 a write that either decides needs our own origin', async () => {
+  it('10.9 a write under either cookie needs the service’s own origin', async () => {
     const foreign = { origin: 'https://evil.example' };
     for (const cookie of [`__Host-svc_session=${own}`, `svc_session=${own}`]) {
       const answer = await send('PATCH', '/v1/keys/x', { cookie, ...foreign });
@@ -102,7 +102,7 @@ describe('the session cookies under https', () => {
     }
   });
 
-  it('10.9 a logout ends the session of each, and takes both from the browser', async () => {
+  it('10.9 a logout ends the session of each, and deletes both in the browser', async () => {
     const [mine, other] = [await token('bob@host-cookies.example'), planted];
     const cookie = `__Host-svc_session=${mine}; svc_session=${other}`;
     const answer = await send('POST', '/logout', { cookie, origin: secure.baseUrl, ...BROWSER });
@@ -116,7 +116,7 @@ describe('the session cookies under https', () => {
     }
   });
 
-  it('10.9 the secret of a browser before its login has the prefix too, and a planted one is not taken', async () => {
+  it('10.9 the secret of a browser before its login has the prefix too, and a planted one is refused', async () => {
     const known = 'x'.repeat(43);
     const secretsSet = async (cookie: string) =>
       cookiesOf(await send('GET', '/login?provider=demo', { cookie, ...BROWSER }));
@@ -128,7 +128,7 @@ describe('the session cookies under https', () => {
 });
 
 describe('the session cookie under http', () => {
-  it('10.9 is svc_session alone, for browsers and programs', async () => {
+  it('10.9 is only svc_session, for browsers and programs', async () => {
     const app = await startTestApp();
     try {
       const { client } = await app.enrolled('ada@http.example');

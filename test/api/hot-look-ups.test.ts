@@ -177,7 +177,7 @@ describe.each(LIES)('while the statistics are %s', (_, lie) => {
   });
 });
 
-it('10.18 such statistics do mislead a look-up that has an order and a limit', async () => {
+it('10.18 such statistics mislead a look-up that has an order and a limit', async () => {
   const [, lie = ''] = LIES[3] ?? [];
   const [user] = await rows<{ org_id: string }>(
     app.dataSource,
@@ -207,7 +207,7 @@ describe('an audit search', () => {
       ['audit_events_actor_time', 'audit_events_org_email', 'audit_events_subject_time'],
     ],
   ])(
-    '10.2 for %s reads the indexes for it, and no event that it does not show',
+    '10.2 for %s reads its indexes, and no event that it does not show',
     async (_, query, indexes) => {
       const [statement] = await statementsOf(events(query), 'audit_events');
       const nodes = mainNodes(await planOf(statement as Statement, ''));
@@ -218,7 +218,7 @@ describe('an audit search', () => {
     },
   );
 
-  it('10.2 resolves an address to the user who has it now, and finds events that name it', async () => {
+  it('10.2 resolves an address to its current user, and finds events that name it', async () => {
     const address = `admin@${DOMAIN}`;
     const { status, json } = await events(`email=${address}&limit=1000`)();
     expect(status).toBe(200);

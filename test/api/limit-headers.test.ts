@@ -35,7 +35,7 @@ class StubbornController {
 @Module({ controllers: [StubbornController] })
 class StubbornModule {}
 
-describe('the headers about limits', () => {
+describe('the rate-limit headers', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp({
@@ -60,14 +60,14 @@ describe('the headers about limits', () => {
     expect(answer.header('x-ratelimit-remaining')).toBe('20');
   });
 
-  it('10.words are on a 408, with what the tier of its route leaves', async () => {
+  it('10.words are on a 408, with the remaining tokens of its route’s tier', async () => {
     const answer = await app.client().get('/test/never');
     expect(answer.status).toBe(408);
     expect(answer.headers.get('x-ratelimit-limit')).toBe('20');
     expect(answer.headers.get('x-ratelimit-remaining')).toBe('19');
   });
 
-  it('10.words state what the process knows of the client’s General tier, without a question to the database', async () => {
+  it('10.words state the client’s General tier as the process knows it, without a query', async () => {
     const client = app.client();
     for (let n = 0; n < 3; n += 1) await client.get('/v1/keys');
     const runner = app.dataSource.createQueryRunner();
@@ -83,14 +83,14 @@ describe('the headers about limits', () => {
     ['/test/busy', '7'],
     ['/test/busy-for-a-while', '1'],
     ['/test/foreign', '3'],
-  ])('10.words say twice how long to wait on the 429 of %s', async (path, wait) => {
+  ])('10.words state how long to wait twice on the 429 of %s', async (path, wait) => {
     const answer = await app.client().get(path);
     expect(answer.status).toBe(429);
     expect(answer.headers.get('retry-after')).toBe(wait);
     expect(answer.headers.get('x-ratelimit-after')).toBe(wait);
   });
 
-  it('10.words are not what a client chooses', async () => {
+  it('10.words cannot be set by a client', async () => {
     const forged = [`X-Forwarded-For: ${newAddress()}`, 'x-ratelimit-limit: 1000'];
     const host = `Host: ${new URL(app.baseUrl).host}`;
     const bytes = requestBytes(app.baseUrl, 'GET /health', [host, ...forged]);

@@ -125,7 +125,7 @@ describe(`with TLS, on ${where}`, () => {
   });
   afterAll(() => app.close());
 
-  it.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken', async (version) => {
+  it.each(['TLSv1.2', 'TLSv1.3'] as const)('accepts %s', async (version) => {
     for (const port of [ports.https, mtlsPort]) {
       const socket = await handshake(port, { minVersion: version, maxVersion: version });
       expect(socket.getProtocol()).toBe(version);
@@ -133,14 +133,14 @@ describe(`with TLS, on ${where}`, () => {
     }
   });
 
-  it('TLS 1.1 is refused', async () => {
+  it('refuses TLS 1.1', async () => {
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const;
     for (const port of [ports.https, mtlsPort]) {
       await expect(handshake(port, old)).rejects.toThrow(/alert protocol version/);
     }
   });
 
-  it('the service is served, with HSTS on every answer', async () => {
+  it('serves with HSTS on every response', async () => {
     for (const port of [ports.https, mtlsPort]) {
       const health = await get(port, '/health');
       expect([health.status, health.text]).toEqual([200, 'ok']);
@@ -154,17 +154,17 @@ describe(`with TLS, on ${where}`, () => {
     }
   });
 
-  it('SVC_LISTEN_ADDR is ignored', async () => {
+  it('ignores SVC_LISTEN_ADDR', async () => {
     expect(await bindable(listenPort)).toBe(true);
   });
 
-  it('plain HTTP on the TLS port gets nowhere', async () => {
+  it('refuses plain HTTP on the TLS port', async () => {
     const socket = connect(ports.https, 'localhost');
     socket.end('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
     expect(await text(socket).catch(() => '')).not.toContain('ok');
   });
 
-  it.each(['/health', '/health/ready'])('%s is answered over plain HTTP too', async (path) => {
+  it.each(['/health', '/health/ready'])('answers %s over plain HTTP too', async (path) => {
     const { status, head } = await plainly(
       `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close`,
     );
@@ -178,7 +178,7 @@ describe(`with TLS, on ${where}`, () => {
     ['GET //evil.example/x HTTP/1.1', '//evil.example/x'],
     ['GET /\\evil.example HTTP/1.1', '/\\evil.example'],
   ])(
-    '10.words %s is redirected to the same path and query of our own origin',
+    '10.words %s is redirected to the same path and query of the service’s origin',
     async (line, target) => {
       const { status, head, body } = await plainly(
         `${line}\r\nHost: localhost\r\nContent-Length: 0\r\nConnection: close`,
@@ -195,7 +195,7 @@ describe(`with TLS, on ${where}`, () => {
   it.each([
     ['a hostile Host', 'GET / HTTP/1.1\r\nHost: evil.example'],
     ['a hostile absolute form', 'GET http://evil.example/x HTTP/1.1\r\nHost: evil.example'],
-  ])('%s is misdirected, and told to security', async (_case, head) => {
+  ])('%s is misdirected, and logged as a security event', async (_case, head) => {
     const answer = await plainly(`${head}\r\nConnection: close`);
     expect(answer.status).toBe(421);
     expect(answer.head + answer.body).not.toMatch(/^location/im);
@@ -204,7 +204,7 @@ describe(`with TLS, on ${where}`, () => {
     for (const line of told) expect(line).toContain('"context":"security"');
   });
 
-  it('a loopback relying party is told to security', () => {
+  it('a loopback relying party is logged as a security event', () => {
     const told = app.log.filter((line) => line.includes('SVC_RP_ID: is a loopback host'));
     expect(told).toEqual([expect.stringContaining('"context":"security"')]);
   });
@@ -274,7 +274,7 @@ describe('the listeners alone', () => {
     });
   };
 
-  it('go on without the plain port when it is taken', async () => {
+  it('continue without the plain port when it is taken', async () => {
     await taken(ports.http);
     await open();
     expect((await get(ports.https, '/')).text).toBe('served');
@@ -287,14 +287,14 @@ describe('the listeners alone', () => {
     );
   });
 
-  it('do not start when the mutual-TLS port is taken, and let go of the others', async () => {
+  it('do not start when the mutual-TLS port is taken, and close the others', async () => {
     await taken(mtlsPort);
     await expect(open()).rejects.toThrow('SVC_MTLS_PORT: cannot be listened on (EADDRINUSE)');
     expect(await bindable(ports.https)).toBe(true);
     expect(await bindable(ports.http)).toBe(true);
   });
 
-  it('ask for a client certificate on the mutual-TLS port alone, and pass on whatever comes', async () => {
+  it('request a client certificate only on the mutual-TLS port, and pass on any certificate', async () => {
     const whoIs: RequestListener = ({ socket }, response) => {
       const { authorized } = socket as TLSSocket;
       const { subject, fingerprint256 } = (socket as TLSSocket).getPeerCertificate();
@@ -317,7 +317,7 @@ describe('the listeners alone', () => {
     });
   });
 
-  it('10.14 take every client certificate, and leave the judgement of its issuer to the route', async () => {
+  it('10.14 accept every client certificate, and let the route verify its issuer', async () => {
     const whoIs: RequestListener = ({ socket }, response) =>
       void response.end(clientCertificateOf({ socket })?.fingerprint256);
     await open(whoIs, [client.ca]);
@@ -328,7 +328,7 @@ describe('the listeners alone', () => {
     expect((await get(mtlsPort, '/')).text).toBe('');
   });
 
-  it('a SIGHUP keeps the certificate when the new one is bad, and takes it when it is good', async () => {
+  it('keep the certificate on a SIGHUP when the new one is invalid, and replace it when it is valid', async () => {
     await open();
     const kept = await handshake(ports.https);
     const ask = async () => {
@@ -428,7 +428,7 @@ describe.skipIf(!realPorts)(`node dist/main.js${skipped}`, () => {
   it.each([
     ['SVC_TLS_KEY', 'SVC_TLS_CERT'],
     ['SVC_TLS_CERT', 'SVC_TLS_KEY'],
-  ])('%s missing is fatal, and named', async (missing, set) => {
+  ])('%s missing is fatal, and the error names it', async (missing, set) => {
     expect(await outcome(start({ [missing]: '' }))).toEqual({
       status: 1,
       complaints: [expect.stringContaining(`${missing}: is required where ${set} is set`)],

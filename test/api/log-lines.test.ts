@@ -4,7 +4,7 @@ import { startTestApp, type EnrolledPerson, type TestApp } from '../support/app.
 import { newAddress } from '../support/client.js';
 import { startProductionServer, type ProductionServer } from '../support/production-server.js';
 
-describe('the line of a request', () => {
+describe('the log line of a request', () => {
   let app: TestApp;
   let ada: EnrolledPerson;
   beforeAll(async () => {
@@ -42,7 +42,7 @@ describe('the line of a request', () => {
     });
   });
 
-  it('10.29 names no user where none was admitted, and the template for what a client wrote', async () => {
+  it('10.29 names no user where none was admitted, and the route template for text of a client', async () => {
     const line = await lineOf('/v1/credentials/ssh/krl/42');
     expect(line).toMatchObject({ route: '/v1/credentials/ssh/krl/{serial}', status: 200 });
     expect(line).not.toHaveProperty('user_id');
@@ -55,7 +55,7 @@ describe('the line of a request', () => {
   });
 
   it.each(['/health', '/health/ready', '/static/app.css', '/static/nothing'])(
-    '10.29 is of level debug for %s',
+    '10.29 has level debug for %s',
     async (path) => {
       expect((await lineOf(path))['level']).toBe('debug');
     },
@@ -69,7 +69,7 @@ describe('the log of the production server as text', () => {
   });
   afterAll(() => server.stop());
 
-  it('10.29 says in one line which version serves where, on which database, with which providers', () => {
+  it('10.29 states in one line the version, address, database and providers', () => {
     const lines = server.process.output().split('\n');
     const line = lines.find((text) => text.includes('is served on port')) ?? '';
     expect(line).toContain(`svc-server ${VERSION}`);
@@ -78,7 +78,7 @@ describe('the log of the production server as text', () => {
     expect(line).toMatch(/identity providers: demo/);
   });
 
-  it('10.4 has no line that a client wrote, by the parameters of OAuth or the keys of JSON', async () => {
+  it('10.4 has no line that a client forged, by OAuth parameters or JSON keys', async () => {
     const forged = '\n[00:00:00.000] INFO: http: GET /FORGED 200\r\nFORGED';
     const client = server.client();
     const claims = encodeURIComponent(`{"id_token":{"a${forged}":{"essential":"${forged}"}}}`);

@@ -36,7 +36,7 @@ describe('the login page', () => {
 
   const named = /<p class="note" data-application>([^]*?)<\/p>/;
 
-  it('10.26 names the application that it is for, and where that is', async () => {
+  it('10.26 names the waiting application and its host', async () => {
     const { clientId } = await addApplication(app, metadata('Pay <roll>'), { owner: OWNER });
     const browser = app.client();
     const [, note = ''] = named.exec((await loginPageOf(browser, clientId)).text) ?? [];
@@ -50,7 +50,7 @@ describe('the login page', () => {
     expect((await loginPageOf(waiting, clientId)).text).toMatch(named);
   });
 
-  it('10.26 says of an application that registered itself that it did, in one clean line', async () => {
+  it('10.26 states in one clean line that an application registered itself', async () => {
     const name = `Bank \u202e ${'x'.repeat(80)}`;
     const { clientId } = await addApplication(app, metadata(name), { kind: 'dynamic' });
     const [, note = ''] = named.exec((await loginPageOf(app.client(), clientId)).text) ?? [];
@@ -59,7 +59,7 @@ describe('the login page', () => {
     expect(note).not.toContain('x'.repeat(65));
   });
 
-  it('10.26 names no application where none waits, also where the address names one', async () => {
+  it('10.26 names no application where none waits, even if the address names one', async () => {
     for (const target of ['/', '/interaction/unknown', '/interaction/', '/keys']) {
       const { status, text } = await app
         .client()
@@ -68,7 +68,7 @@ describe('the login page', () => {
     }
   });
 
-  it('10.26 offers the security key first to a browser in which one was used', async () => {
+  it('10.26 offers the security key first in a browser that used one', async () => {
     const order = async (browser: Client) => {
       const { text } = await browser.get('/login');
       return {

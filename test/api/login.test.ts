@@ -10,7 +10,7 @@ describe('logging in with a security key', () => {
   });
   afterAll(() => app.close());
 
-  it('needs no session: the key says whose it is', async () => {
+  it('needs no session: the key names its user', async () => {
     const { key } = await app.enrolled('discoverable@acme.example');
     const client = app.client();
     const answer = await client.logIn(key);
@@ -30,7 +30,7 @@ describe('logging in with a security key', () => {
     });
   });
 
-  it('raises a bootstrap session, mints a new token, and the old cookie is dead', async () => {
+  it('upgrades a bootstrap session with a new token, and the old cookie is invalid', async () => {
     const { key } = await app.enrolled('raise@acme.example');
     const client = app.client();
     await client.signIn('raise@acme.example', '/keys');
@@ -50,7 +50,7 @@ describe('logging in with a security key', () => {
     expect((await old.get('/v1/keys')).status).toBe(401);
   });
 
-  it('in a verified session renews auth_time alone: same token, same end', async () => {
+  it('in a verified session renews only auth_time: same token, same expiry', async () => {
     const { client, key } = await app.enrolled('step-up@acme.example');
     const token = client.cookie('svc_session');
     const look = () =>
@@ -68,7 +68,7 @@ describe('logging in with a security key', () => {
     expect(after?.auth_time.getTime()).toBeGreaterThan(before?.auth_time.getTime() ?? Infinity);
   });
 
-  it("refuses another person's key in a bootstrap session, and audits it", async () => {
+  it('"refuses another user\'s key in a bootstrap session, and audits it"', async () => {
     const { key } = await app.enrolled('mallory@acme.example');
     await app.enrolled('victim@acme.example');
     const client = app.client();
@@ -83,7 +83,7 @@ describe('logging in with a security key', () => {
     expect(events.at(-1)?.type).toBe('login_failed');
   });
 
-  it('refuses a key nobody enrolled', async () => {
+  it('refuses an unknown key', async () => {
     const client = app.client();
     const { state, publicKey } = (await client.post('/login/webauthn/start', {})).json;
     const stranger = new SoftwareKey();
@@ -103,7 +103,7 @@ describe('logging in with a security key', () => {
     expect([answer.status, answer.json.code]).toEqual([400, 'assertion_rejected']);
   });
 
-  it('a U2F key alone logs nobody in: presence counts only in a session of its owner', async () => {
+  it('a U2F key alone cannot log in: user presence counts only in a session of its owner', async () => {
     const key = app.newKey({ format: 'fido-u2f' });
     const owner = app.client();
     await owner.signIn('u2f-owner@acme.example');
@@ -143,7 +143,7 @@ describe('logging in with a security key', () => {
     ).toBe(2); // the enrollment's and this one
   });
 
-  it('a deactivated person cannot log in', async () => {
+  it('a deactivated user cannot log in', async () => {
     const { key, client: old } = await app.enrolled('gone@acme.example');
     await app.dataSource.query("UPDATE users SET active = false WHERE email = 'gone@acme.example'");
     const answer = await app.client().logIn(key);
@@ -153,7 +153,7 @@ describe('logging in with a security key', () => {
     expect(refused.status).toBe(403);
   });
 
-  it('logging out ends the session everywhere, not only the cookie', async () => {
+  it('a logout ends the session itself, not only the cookie', async () => {
     const { client } = await app.enrolled('leaver@acme.example');
     const token = client.cookie('svc_session') ?? '';
     const answer = await client.post('/logout');
@@ -165,7 +165,7 @@ describe('logging in with a security key', () => {
     expect((await auditOf(app.dataSource, 'leaver@acme.example')).at(-1)?.type).toBe('logout');
   });
 
-  it('a session that expired is no session', async () => {
+  it('an expired session is refused', async () => {
     const { client } = await app.enrolled('expired@acme.example');
     await app.dataSource.query(
       `UPDATE sessions SET expires_at = now() - interval '1 second'
@@ -207,7 +207,7 @@ describe('the signature counter', () => {
     }
   });
 
-  it('20 assertions of one count: a copy of a key wins nothing', async () => {
+  it('20 assertions with one counter value: a cloned key cannot log in', async () => {
     const { key } = await app.enrolled('clone@acme.example');
     const attempts = await Promise.all(
       Array.from({ length: 20 }, async () => {

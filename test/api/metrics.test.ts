@@ -41,7 +41,7 @@ describe('GET /metrics', () => {
     return Object.fromEntries(grown.filter(([name, by]) => by !== 0 && !own.test(name)));
   }
 
-  describe('who may read it', () => {
+  describe('access to the metrics', () => {
     it.each([
       ['nothing', {}],
       ['another token', { authorization: 'Bearer the token of a scrapes' }],
@@ -51,19 +51,19 @@ describe('GET /metrics', () => {
       ['the token without a scheme', { authorization: TOKEN }],
       ['the token of another scheme', { authorization: `Basic ${TOKEN}` }],
       ['the token as a session', { cookie: `svc_session=${encodeURIComponent(TOKEN)}` }],
-    ])('%s is 401, and says which scheme', async (_what, headers) => {
+    ])('%s is 401, and the response names the scheme', async (_what, headers) => {
       const answer = await app.client().get('/metrics', { headers });
       expect(answer.status).toBe(401);
       expect(answer.headers.get('www-authenticate')).toMatch(/^Bearer/);
       expect(answer.text).not.toContain('http_requests_total');
     });
 
-    it('a hardware-verified session is no key to it', async () => {
+    it('a hardware-verified session gives no access', async () => {
       const { client } = await app.enrolled('metrics@acme.example');
       expect((await client.get('/metrics')).status).toBe(401);
     });
 
-    it('without a token it does not exist', async () => {
+    it('do not exist without a configured token', async () => {
       const bare = await startTestApp();
       try {
         const [metrics, nothing] = [
@@ -88,8 +88,8 @@ describe('GET /metrics', () => {
     });
   });
 
-  describe('what it says', () => {
-    it('is four metrics and nothing else, without HELP and TYPE lines', async () => {
+  describe('the output', () => {
+    it('has four metrics and nothing else, without HELP and TYPE lines', async () => {
       const { text, headers } = await scrape();
       expect(headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
       const names = text
@@ -136,7 +136,7 @@ describe('GET /metrics', () => {
       [`http_request_duration_seconds_count{method="${method}",path="${path}"}`]: times,
     });
 
-    it('are labelled by the template of their route, never by what the client wrote', async () => {
+    it('have the template of their route as label, never text of the client', async () => {
       const id = '01890000-0000-7000-8000-000000000000';
       const rename = (path: string) => () =>
         app.client().send('PATCH', path, { body: { name: 'x' } });
@@ -170,7 +170,7 @@ describe('GET /metrics', () => {
       expect(await growth(raw('GET /%zz'))).toEqual(counted('GET', '<unmatched>', 400));
     });
 
-    it('that Node cannot read are counted, without a time that nobody measured', async () => {
+    it('that Node cannot parse are counted, without a duration', async () => {
       expect(await growth(() => rawExchange(app.baseUrl, 'GARBAGE\r\n\r\n'))).toEqual({
         'http_requests_total{method="OTHER",path="<unmatched>",status="400"}': 1,
       });
@@ -190,7 +190,7 @@ describe('GET /metrics', () => {
       expect(of('/v1/credentials/ssh', 413)).toBe(1);
     });
 
-    it('of a method nobody registered are OTHER, and any number of paths and methods is one series', async () => {
+    it('of an unknown method are OTHER, and any number of paths and methods is one series', async () => {
       const methods = ['PROPFIND', 'MKCOL', 'PURGE', 'LINK', 'SEARCH'];
       const before = (await series()).size;
       const grown = await growth(async () => {
@@ -204,7 +204,7 @@ describe('GET /metrics', () => {
       expect((await series()).size - before).toBeLessThanOrEqual(1 + perHistogram);
     });
 
-    it('that nobody waited for are counted once, as aborted', async () => {
+    it('are counted once as aborted when the client left', async () => {
       const grown = await growth(async () => {
         const { port, host } = new URL(app.baseUrl);
         const socket = connect({ host: 'localhost', port: Number(port) });
@@ -240,11 +240,11 @@ describe('GET /metrics', () => {
       return Object.fromEntries(grown.map(([name, by]) => [/"(\w+)"/.exec(name)?.[1] ?? name, by]));
     };
 
-    it('an enrollment counts once, and is no login although it logs in', async () => {
+    it('an enrollment counts once, and not as a login although it logs in', async () => {
       expect(await events(() => app.enrolled(email))).toEqual({ enrollment: 1 });
     });
 
-    it('an enrollment that is refused counts as nothing', async () => {
+    it('a refused enrollment is not counted', async () => {
       const browser = app.client();
       await browser.signIn(email);
       const key = app.newKey();

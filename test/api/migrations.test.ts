@@ -72,7 +72,7 @@ describe('migrations', () => {
     ]);
   });
 
-  it('wait for their turn beyond every timeout the server sets', async () => {
+  it('wait for the lock beyond every timeout of the server', async () => {
     await write('1-quick.sql', 'CREATE TABLE quick (id integer)');
     const [waiting, holder] = [await open(), await open()];
     await holder.query(`ALTER DATABASE ${database.name} SET lock_timeout = '100ms'`);
@@ -95,7 +95,7 @@ describe('migrations', () => {
     await expect(run(dataSource)).rejects.toThrow(/1-make\.sql was changed after it was applied/);
   });
 
-  it('roll a failing file back whole, keep those before it, and go on once it is mended', async () => {
+  it('roll a failing file back whole, keep those before it, and continue after it is corrected', async () => {
     await write('1-make.sql', 'CREATE TABLE letters (letter text)');
     await write('2-broken.sql', `INSERT INTO letters VALUES ('a'); SELECT nonsense;`);
     const dataSource = await open();

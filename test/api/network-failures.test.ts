@@ -77,7 +77,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect(charge.mock.calls[0]?.[0].bucket).toBe(siteOf(address).bucket);
   });
 
-  it('10.9 count neither what succeeds nor what is refused by a limit', async () => {
+  it('10.9 count neither successes nor requests that a limit refused', async () => {
     const address = newSite();
     const browser = client(address);
     const charge = vi.spyOn(buckets, 'charge');
@@ -110,7 +110,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     };
   }
 
-  it('10.9 are no more than the limit where many ask for their own limits at once', async () => {
+  it('10.9 do not exceed the limit when many attempts check their own limits at once', async () => {
     const address = newSite();
     leaveOne(address);
     const parked = park(5);
@@ -123,7 +123,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect(statuses.toSorted()).toEqual([200, 429, 429, 429, 429]);
   });
 
-  it('10.9 keep no place for an attempt whose connection is gone before its own limit is known', async () => {
+  it('10.9 release an attempt whose connection ends before its own limit is known', async () => {
     const address = newSite();
     leaveOne(address);
     const parked = park(1);
@@ -155,7 +155,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     );
   }
 
-  it('10.9 keep its other addresses out, say so truly, and touch no other network', async () => {
+  it('10.9 block the other addresses of the network, state the true wait, and affect no other network', async () => {
     const address = newSite();
     mustWait(address, 1500);
     const neighbour = client(address.replace(':1::1', ':ffff::1'));
@@ -172,7 +172,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect(after.headers.get('x-ratelimit-remaining')).toBe('7'); // its own bucket gave nothing
   });
 
-  it('10.9 make the wait the later of both buckets', async () => {
+  it('10.9 announce the longer wait of both buckets', async () => {
     const address = newSite();
     const browser = client(address);
     const wait = async () =>

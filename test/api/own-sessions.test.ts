@@ -68,7 +68,7 @@ async function onTwoDevices() {
 }
 
 describe('GET /v1/sessions', () => {
-  it('10.10 tells the sessions of oneself: where each was opened, until when, and which one asks', async () => {
+  it('10.10 lists the user’s sessions: where each was opened, its expiry, and which one is the caller’s', async () => {
     const { laptop, phone } = await onTwoDevices();
     const sessions = await listed(laptop);
     expect(sessions).toEqual([
@@ -91,7 +91,7 @@ describe('GET /v1/sessions', () => {
     expect((await listed(phone)).map(({ current }) => current)).toEqual([true, false]);
   });
 
-  it('10.10 has none of another person, and none that is over', async () => {
+  it('10.10 lists no session of another user, and no ended one', async () => {
     const { laptop, phone, person } = await onTwoDevices();
     await onTwoDevices();
     await rows(
@@ -103,7 +103,7 @@ describe('GET /v1/sessions', () => {
     expect((await phone.get('/v1/sessions')).status).toBe(401);
   });
 
-  it('10.10 tells the address and the program of a device that was approved, and the client it is of', async () => {
+  it('10.10 shows address and program of an approved device, and its client', async () => {
     const { laptop } = await onTwoDevices();
     const address = newAddress();
     const { json: codes } = await postForm(
@@ -123,7 +123,7 @@ describe('GET /v1/sessions', () => {
     });
   });
 
-  it('10.10 is for a hardware-verified session, or a token with svc:credentials', async () => {
+  it('10.10 requires a hardware-verified session, or a token with svc:credentials', async () => {
     const browser = app.client();
     await browser.signIn('new@sessions.example');
     expect((await browser.get('/v1/sessions')).status).toBe(403);
@@ -140,7 +140,7 @@ describe('GET /v1/sessions', () => {
 });
 
 describe('DELETE /v1/sessions/{id}', () => {
-  it('10.10 ends another session of oneself at once, on record, and leaves the one that asks', async () => {
+  it('10.10 ends another session of the user at once, audits it, and keeps the caller’s', async () => {
     const { laptop, phone, person } = await onTwoDevices();
     const [other] = await listed(laptop);
     const answer = await end(laptop, other?.id ?? '');
@@ -171,7 +171,7 @@ describe('DELETE /v1/sessions/{id}', () => {
     ]);
   });
 
-  it('10.10 takes the cookie of a browser that ends its own', async () => {
+  it('10.10 deletes the cookie of a browser that ends its own', async () => {
     const { laptop } = await onTwoDevices();
     const own = (await listed(laptop)).find(({ current }) => current);
     const answer = await end(laptop, own?.id.toUpperCase() ?? '');
@@ -180,7 +180,7 @@ describe('DELETE /v1/sessions/{id}', () => {
     expect(await isIn(laptop)).toBe(false);
   });
 
-  it('10.10 knows no session of another person, and nothing happens to it', async () => {
+  it('10.10 does not find a session of another user, which stays open', async () => {
     const { laptop } = await onTwoDevices();
     const eve = await onTwoDevices();
     const sessions = await listed(laptop);
@@ -191,7 +191,7 @@ describe('DELETE /v1/sessions/{id}', () => {
     expect(await listed(laptop)).toEqual(sessions);
   });
 
-  it('10.10 ends a session once, of 20 requests at once', async () => {
+  it('10.10 ends a session once for 20 requests at once', async () => {
     const { laptop } = await onTwoDevices();
     const [other] = await listed(laptop);
     const answers = await Promise.all(
@@ -202,7 +202,7 @@ describe('DELETE /v1/sessions/{id}', () => {
     expect(await endings(other?.id ?? '')).toHaveLength(1);
   });
 
-  it('10.10 is a write of our own pages: not of another origin', async () => {
+  it('10.10 is accepted from the service’s own pages, and not from another origin', async () => {
     const { laptop } = await onTwoDevices();
     const [other] = await listed(laptop);
     const headers = { origin: 'https://evil.example' };

@@ -48,7 +48,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await page.goto(`/login?provider=demo&login_hint=${encodeURIComponent(email)}`);
   }
 
-  it('walks from sign-in through enrollment, login and renaming to logout without one complaint', async () => {
+  it('completes sign-in, enrollment, login, renaming and logout without a console error', async () => {
     await visitor.plugIn(app.newKey());
     await page.goto('/');
     await page.getByRole('link', { name: 'Sign in' }).click();
@@ -92,7 +92,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('needs no mouse: Tab and Enter walk the same way', async () => {
+  it('needs no mouse: Tab and Enter complete the same scenario', async () => {
     await visitor.plugIn(app.newKey());
     await page.goto('/');
     await page.keyboard.press('Tab');
@@ -129,7 +129,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('10.10 lists the sessions of a person, and ends another one from its button', async () => {
+  it('10.10 lists the sessions of a user, and ends another one with its button', async () => {
     const key = app.newKey();
     await visitor.plugIn(key);
     await signIn('sessions@example.com');
@@ -157,7 +157,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('shows a hostile name of a person or of a key as text', async () => {
+  it('shows a hostile name of a user or of a key as text', async () => {
     await visitor.plugIn(app.newKey());
     await signIn('mallory@example.com');
     await page.getByLabel('Name of the key').fill(HOSTILE.slice(0, 64));
@@ -172,7 +172,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('tells a person who cancelled what happened, and lets them try again', async () => {
+  it('tells a user who cancelled what happened, and offers another try', async () => {
     await page.addInitScript(`
       Object.defineProperty(navigator, 'credentials', {
         value: { create: async () => { throw new DOMException('The operation was cancelled', 'NotAllowedError'); } },
@@ -186,7 +186,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('keeps a private key that was pasted by mistake in the browser', async () => {
+  it('does not send a private key that was pasted by mistake', async () => {
     await visitor.plugIn(app.newKey());
     await signIn('careless@example.com');
     await button('Enroll this key').click();
@@ -201,7 +201,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(sent.filter((body) => body !== null)).toEqual([]);
   });
 
-  it('holds the button while the key is waited for, and says so', async () => {
+  it('disables the button and states the reason while it waits for the key', async () => {
     await page.addInitScript(`
       Object.defineProperty(navigator, 'credentials', { value: { create: () => new Promise(() => {}) } });
     `);
@@ -211,7 +211,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await button('Enroll this key').isDisabled()).toBe(true);
   });
 
-  it('says that the service cannot be reached, when it cannot', async () => {
+  it('reports that the service cannot be reached', async () => {
     await visitor.plugIn(app.newKey());
     await signIn('offline@example.com');
     await page.route('**/enroll/webauthn/complete', (route) => route.abort());
@@ -220,7 +220,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await button('Enroll this key').isEnabled()).toBe(true);
   });
 
-  it('shows nothing of a person who logged out, when the browser goes back', async () => {
+  it('shows no data of a logged-out user when the browser goes back', async () => {
     await visitor.plugIn(app.newKey());
     await signIn('gone@example.com');
     await button('Enroll this key').click();
@@ -233,7 +233,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await page.getByText('gone@example.com').count()).toBe(0);
   });
 
-  it('10.27 shows nothing of a person who logged out from the cache of the disk either', async () => {
+  it('10.27 shows no data of a logged-out user from the cache of the disk either', async () => {
     await visitor.plugIn(app.newKey());
     // A page that is being unloaded listens keeps no page in memory: Back asks the cache of the disk, or the server.
     await page.addInitScript("addEventListener('unload', () => {})");
@@ -254,7 +254,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await page.getByText('cached@example.com').count()).toBe(0);
   });
 
-  it('10.27 links to the login where the session ended in another tab, and comes back', async () => {
+  it('10.27 links to the login when the session ended in another tab, and returns', async () => {
     await visitor.plugIn(app.newKey());
     await signIn('tabs@example.com');
     await button('Enroll this key').click();
@@ -274,7 +274,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(new URL(page.url()).pathname).toBe('/');
   });
 
-  it('says without JavaScript that a security key needs it, and offers no dead button', async () => {
+  it('says without JavaScript that a security key needs it, and shows no useless button', async () => {
     const context = await browser.newContext({ baseURL: app.baseUrl, javaScriptEnabled: false });
     try {
       const plain = await context.newPage();
@@ -302,7 +302,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     },
   ];
 
-  it.each(WAYS)('logs in with a real assertion of Chromium’s through $way', async ({ script }) => {
+  it.each(WAYS)('logs in with a real assertion of Chromium through $way', async ({ script }) => {
     const email = `${crypto.randomUUID()}@example.com`;
     await app.enrolled(email);
     await page.addInitScript(script);

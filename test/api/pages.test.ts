@@ -48,7 +48,7 @@ describe('every page', () => {
     ]);
   });
 
-  it('carries the strict Content-Security-Policy and needs no exception from it', async () => {
+  it('carries the strict Content-Security-Policy and needs no exception', async () => {
     const provider = /form-action 'self' http:\/\/127\.0\.0\.1:\d+$/;
     for (const page of pages) {
       const policy = page.headers.get('content-security-policy') ?? '';
@@ -96,7 +96,7 @@ describe('every page', () => {
 
 describe('the login page', () => {
   it.each(['//evil.example', '/\\evil.example', 'https:evil.example', 'javascript:alert(1)'])(
-    'leads back to our own start page instead of %s',
+    'leads to the service’s start page instead of %s',
     async (target) => {
       const { client } = await app.enrolled(`${crypto.randomUUID()}@example.com`);
       const { text } = await client.get(`/login?redirect_to=${encodeURIComponent(target)}`);
@@ -106,14 +106,14 @@ describe('the login page', () => {
     },
   );
 
-  it('escapes where it leads', async () => {
+  it('escapes its target', async () => {
     const target = encodeURIComponent('/?q="><script>x');
     const { text } = await app.client().get(`/login?redirect_to=${target}`);
     expect(text).toContain(`data-redirect-to="${app.baseUrl}/?q=%22%3E%3Cscript%3Ex"`);
     expect(text).not.toContain('<script>x');
   });
 
-  it('offers the providers and the key to nobody in particular, the key alone to whoever has one', async () => {
+  it('offers providers and key without a session, and only the key to a user who has one', async () => {
     const anybody = await app.client().get('/login');
     expect(anybody.text).toMatch(/button primary wide" href="[^"]+provider=demo/);
     expect(anybody.text).toContain('data-ceremony="login"');
@@ -126,7 +126,7 @@ describe('the login page', () => {
 
 describe('pages that need a session', () => {
   it.each(['/keys', '/enroll'])(
-    '%s sends whoever has none to the login page and back',
+    '%s redirects a browser without a session to the login page and back',
     async (path) => {
       const { status, headers } = await app.client().get(path);
       expect(status).toBe(303);
@@ -134,13 +134,13 @@ describe('pages that need a session', () => {
     },
   );
 
-  it('/keys asks a bootstrap session for the key', async () => {
+  it('/keys requires the key in a bootstrap session', async () => {
     const client = await signedInWithKey('eager@example.com');
     const { status, headers } = await client.get('/keys');
     expect([status, headers.get('location')]).toEqual([303, '/login?redirect_to=%2Fkeys']);
   });
 
-  it('/enroll is refused with 403 in a bootstrap session whose person has a key, and in a verified one', async () => {
+  it('/enroll is 403 in a bootstrap session of a user with a key, and in a verified one', async () => {
     const bootstrap = await signedInWithKey('second-key@example.com');
     const { client: verified } = await app.enrolled('third-key@example.com');
     for (const client of [bootstrap, verified]) {
@@ -151,7 +151,7 @@ describe('pages that need a session', () => {
     }
   });
 
-  it("/keys shows one's own keys and nobody else's", async () => {
+  it('/keys shows the keys of the user and of no other user', async () => {
     const { client } = await app.enrolled('mine@example.com');
     const [mine] = (await client.get('/v1/keys')).json.keys;
     const { client: other } = await app.enrolled('theirs@example.com');
@@ -166,7 +166,7 @@ describe('POST /logout', () => {
     ['without an Origin', ''],
     ['from another site', 'https://evil.example'],
     ['from an opaque origin', 'null'],
-  ])('%s is refused on a page of its own, and the session lives on', async (_, origin) => {
+  ])('%s is refused on its own page, and the session stays open', async (_, origin) => {
     const { client } = await app.enrolled(`${crypto.randomUUID()}@example.com`);
     const refused = await client.post('/logout', undefined, { headers: { origin } });
     expect(refused.status).toBe(403);
@@ -185,7 +185,7 @@ describe('POST /logout', () => {
     expect((await client.get('/keys')).status).toBe(303);
   });
 
-  it('is no link: GET does not log out', async () => {
+  it('is not a link: GET does not log out', async () => {
     const { client } = await app.enrolled('staying@example.com');
     expect((await client.get('/logout')).status).toBe(405);
     expect((await client.get('/keys')).status).toBe(200);
@@ -193,7 +193,7 @@ describe('POST /logout', () => {
 });
 
 describe('an error page', () => {
-  it('says what is wrong and offers a way back', async () => {
+  it('states the error and offers a way back', async () => {
     const { status, text } = await app.client().get('/login?provider=nobody');
     expect(status).toBe(404);
     expect(text).toContain('<title>Unknown identity provider · ');
@@ -201,7 +201,7 @@ describe('an error page', () => {
     expect(text).toMatch(/<a [^>]*href="\/"/);
   });
 
-  it('is what a browser gets for an address that does not exist, and JSON what a program gets', async () => {
+  it('is the response of an unknown address to a browser, and JSON to a program', async () => {
     const browser = await app.client().get('/nope', { headers: { accept: 'text/html,*/*;q=0.8' } });
     expect([browser.status, browser.headers.get('content-type')]).toEqual([
       404,
@@ -211,7 +211,7 @@ describe('an error page', () => {
     expect([program.status, program.json.code]).toEqual([404, 'not_found']);
   });
 
-  it('escapes what the address says', async () => {
+  it('escapes text of the address', async () => {
     const { text } = await app.client().get(`/login?provider=${encodeURIComponent('<script>x')}`);
     expect(text).not.toContain('<script>x');
   });
@@ -222,7 +222,7 @@ describe('/static', () => {
     ['app.css', 'text/css; charset=utf-8'],
     ['webauthn.js', 'text/javascript; charset=utf-8'],
     ['favicon.svg', 'image/svg+xml'],
-  ])('%s is served as %s, and not again while it stays the same', async (name, type) => {
+  ])('serves %s as %s, and not again while it is unchanged', async (name, type) => {
     const first = await app.client().get(`/static/${name}`);
     expect([first.status, first.headers.get('content-type')]).toEqual([200, type]);
     const etag = first.headers.get('etag') ?? '';
@@ -244,7 +244,7 @@ describe('/static', () => {
     '/static/%2fetc%2fpasswd',
     '/static/app.css%00.js',
     '/static/__proto__',
-  ])('%s is 404', async (path) => {
+  ])('answers 404 to %s', async (path) => {
     expect((await rawRequest(path))[0]).toBe(404);
   });
 });

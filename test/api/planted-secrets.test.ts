@@ -58,7 +58,7 @@ const JSON_BODY = {
   name: PLANTED.json,
 };
 
-describe('what a client sends as a secret', () => {
+describe('a secret that a client sends', () => {
   let database: TestDatabase;
   let collector: SpanCollector;
   let server: ProductionServer;
@@ -173,7 +173,7 @@ describe('what a client sends as a secret', () => {
     await connection.end();
   }
 
-  it('was sent wherever it could be: every kind of answer came, and left its traces', () => {
+  it('was sent at every place: every kind of response came, and was logged', () => {
     const statuses = [...new Set(answers.map(({ status }) => status))];
     expect(statuses.toSorted((a, b) => a - b)).toEqual([
       200, 400, 401, 404, 405, 413, 415, 421, 429, 431, 500,
@@ -200,7 +200,7 @@ describe('what a client sends as a secret', () => {
     },
   );
 
-  it('nor does what a real sign-in keeps secret, nor a secret of our own', () => {
+  it('is not shown either when it belongs to a real sign-in or to the service', () => {
     const own = [METRICS_TOKEN, 'a root secret only this test knows', 'the secret of the client'];
     for (const secret of [...real, ...own]) {
       expect(secret.length).toBeGreaterThan(20);

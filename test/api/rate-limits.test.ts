@@ -69,7 +69,7 @@ async function brokenPromises(clients: readonly Client[], rounds: number): Promi
   return broken;
 }
 
-describe('every route is held to its tier', () => {
+describe('every route has the limit of its tier', () => {
   let app: TestApp;
 
   beforeAll(async () => {
@@ -77,7 +77,7 @@ describe('every route is held to its tier', () => {
   });
   afterAll(() => app.close());
 
-  it('counts down, refuses what is beyond the burst, and says truly how long to wait', async () => {
+  it('counts down, refuses requests beyond the burst, and states the true wait', async () => {
     const client = app.client();
     const begun = performance.now();
     for (let asked = 1; asked <= 8; asked += 1) {
@@ -124,22 +124,19 @@ describe('every route is held to its tier', () => {
     '/oauth/callback',
     '/nothing',
     '/v1',
-  ])(
-    '10.words %s has no limit, and states the General tier without taking from it',
-    async (path) => {
-      const client = app.client();
-      await client.get('/v1/keys');
-      const answers = await Promise.all(Array.from({ length: 40 }, () => client.get(path)));
-      for (const answer of answers) {
-        expect(answer.status).not.toBe(429);
-        expect(headersOf(answer)).toEqual(['20', expect.toBeOneOf(['19', '20'])]);
-      }
-      const stranger = app.client();
-      expect(headersOf(await stranger.get(path))).toEqual(['20', '20']);
-    },
-  );
+  ])('10.words %s has no limit, and states the General tier without consuming it', async (path) => {
+    const client = app.client();
+    await client.get('/v1/keys');
+    const answers = await Promise.all(Array.from({ length: 40 }, () => client.get(path)));
+    for (const answer of answers) {
+      expect(answer.status).not.toBe(429);
+      expect(headersOf(answer)).toEqual(['20', expect.toBeOneOf(['19', '20'])]);
+    }
+    const stranger = app.client();
+    expect(headersOf(await stranger.get(path))).toEqual(['20', '20']);
+  });
 
-  it('capitals and a slash at the end lead to the same bucket', async () => {
+  it('capitals and a trailing slash lead to the same bucket', async () => {
     const client = app.client();
     const begun = performance.now();
     for (const [index, path] of ['/v1/keys', '/V1/KEYS', '/v1/keys/', '/V1/Keys/'].entries()) {
@@ -149,7 +146,7 @@ describe('every route is held to its tier', () => {
     }
   });
 
-  it('the tiers of one client do not touch each other, and a page is refused by a page', async () => {
+  it('the tiers of one client are independent, and a page is refused with a page', async () => {
     const client = app.client();
     await exhaust(client, startLogin);
     const page = await exhaust(client, () => client.get('/login'));
@@ -157,7 +154,7 @@ describe('every route is held to its tier', () => {
     expect((await client.post('/v1/credentials/ssh', {})).status).toBe(401);
   });
 
-  it('of 60 requests at once a burst is let through, whoever wins', async () => {
+  it('of 60 requests at once exactly a burst is admitted', async () => {
     const client = app.client();
     const begun = performance.now();
     const answers = await Promise.all(Array.from({ length: 60 }, () => client.get('/v1/keys')));
@@ -192,7 +189,7 @@ describe('every route is held to its tier', () => {
   });
 });
 
-describe('a client is its address', () => {
+describe('a client is identified by its address', () => {
   let app: TestApp;
 
   beforeAll(async () => {
@@ -208,7 +205,7 @@ describe('a client is its address', () => {
     return Number(headersOf(await app.client().get('/v1/keys', { headers }))[1]);
   }
 
-  it('names left of the one its proxy saw change nothing', async () => {
+  it('addresses left of the one that the proxy saw change nothing', async () => {
     const begun = performance.now();
     expectLeft(await left('203.0.113.1'), 1, 'general', begun);
     for (let n = 1; n <= 5; n += 1) {
@@ -218,7 +215,7 @@ describe('a client is its address', () => {
     expectLeft(await left('not an address, 203.0.113.1, 10.0.0.9'), 7, 'general', begun);
   });
 
-  it('a header that leads nowhere is the peer’s: all such share one bucket', async () => {
+  it('malformed headers are ignored: such requests share the bucket of the peer', async () => {
     const begun = performance.now();
     const asked = 20 - (await left('unknown'));
     expectLeft(await left('203.0.113.2, garbage'), asked + 1, 'general', begun);
@@ -233,7 +230,7 @@ describe('a client is its address', () => {
     expect(await left('2001:db8:1:3::1')).toBe(19);
   });
 
-  it('an IPv4 address is the same in IPv6 clothes', async () => {
+  it('an IPv4 address is the same when it is written as IPv6', async () => {
     const begun = performance.now();
     expectLeft(await left('203.0.113.3'), 1, 'general', begun);
     expectLeft(await left('::ffff:203.0.113.3'), 2, 'general', begun);
@@ -242,7 +239,7 @@ describe('a client is its address', () => {
   });
 });
 
-describe('without proxies', () => {
+describe('a service without proxies', () => {
   let app: TestApp;
 
   beforeAll(async () => {
@@ -265,7 +262,7 @@ describe('without proxies', () => {
     });
   }
 
-  it('IPv4 clients of the dual-stack listener each have a bucket of their own', async () => {
+  it('gives each IPv4 client of the dual-stack listener its own bucket', async () => {
     expect(app.config.http.listen.host).toBe('::');
     const begun = performance.now();
     expectLeft(await leftFrom('127.0.0.2'), 1, 'general', begun);
@@ -273,7 +270,7 @@ describe('without proxies', () => {
     expectLeft(await leftFrom('127.0.0.2'), 2, 'general', begun);
   });
 
-  it('nobody gets another bucket by a header', async () => {
+  it('gives a client no other bucket because of a header', async () => {
     const begun = performance.now();
     expectLeft(await leftFrom('127.0.0.4', '203.0.113.9'), 1, 'general', begun);
     expectLeft(await leftFrom('127.0.0.4', '203.0.113.10'), 2, 'general', begun);
@@ -310,7 +307,7 @@ describe('two processes on one PostgreSQL', () => {
     return [first, ...others.map(({ baseUrl }) => new Client(baseUrl, first.address))];
   }
 
-  it('let no more through than one would', async () => {
+  it('admit together no more requests than one process', async () => {
     const clients = everywhere();
     const begun = performance.now();
     const statuses: number[] = [];
@@ -323,12 +320,12 @@ describe('two processes on one PostgreSQL', () => {
     expect(letThrough).toBeLessThanOrEqual(20 + Math.ceil(seconds));
   });
 
-  it('never refuse twice in a row who waits as long as either says, to the second', async () => {
+  it('never refuse a client twice in a row that waits for the announced time, to the second', async () => {
     expect(await brokenPromises(everywhere(), 5)).toBe(0);
   });
 });
 
-describe('a process that is alone', () => {
+describe('a single process', () => {
   const clients = 1_000_000;
   let dataDir: string;
   let peer: TestApp;
@@ -361,13 +358,13 @@ describe('a process that is alone', () => {
     await removeDirectory(dataDir);
   });
 
-  it('stays under 300 MB after a million clients, each with a bucket of its own', async () => {
+  it('stays under 300 MB after a million clients, each with its own bucket', async () => {
     const { residentBytes, sharing } = await server.answer;
     expect(residentBytes / 1e6).toBeLessThan(300);
     expect(sharing).toBe(0);
   });
 
-  it('never refuses twice in a row who waits as long as it says, to the second', async () => {
+  it('never refuses a client twice in a row that waits for the announced time, to the second', async () => {
     expect(await brokenPromises([new Client(baseUrl)], 5)).toBe(0);
   });
 });
@@ -388,7 +385,7 @@ describe('while the database is away', () => {
     await database.drop();
   });
 
-  it('limits hold, in this process’s own buckets, and what was refused stays refused', async () => {
+  it('limits hold in buckets of the process, and earlier denials stay in force', async () => {
     const early = app.client();
     await exhaustFor(1, early, startLogin);
     await proxy.down();
@@ -405,7 +402,7 @@ describe('while the database is away', () => {
     expect(letThrough).toBeLessThanOrEqual(8 + Math.ceil(seconds / 2));
   });
 
-  it('the shared buckets decide again soon after it is back', async () => {
+  it('is rolled back with the transaction of the caller', async () => {
     await proxy.up();
     const client = app.client();
     await expect
@@ -423,7 +420,7 @@ describe('while the database is away', () => {
 });
 
 describe('in certification test mode', () => {
-  it('10.words nothing is limited, and the burst of the General tier is stated', async () => {
+  it('10.words no request is limited, and the burst of the General tier is stated', async () => {
     const token = 'a certification token of 32 letters and more';
     const app = await startTestApp({ environment: { SVC_CERTIFICATION_TEST_TOKEN: token } });
     try {

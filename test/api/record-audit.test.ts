@@ -37,7 +37,7 @@ describe('the statement that writes the audit log', () => {
       [requestId],
     );
 
-  it('knows the class of every type, given as a value or as a column', async () => {
+  it('sets the class of every type, given as a value or as a column', async () => {
     for (const type of AUDIT_TYPES) {
       const event = { type, actorId: null, subjectId: null, orgId: null };
       await new AuditLog().record(dataSource.manager, {
@@ -60,7 +60,7 @@ describe('the statement that writes the audit log', () => {
     expect(await recorded('many')).toEqual(await recorded('one'));
   });
 
-  it('keeps the names that the statement knows, and looks the others up', async () => {
+  it('keeps given names, and looks up missing ones', async () => {
     const event = {
       type: 'oauth_token_issued',
       actorId: userId,
