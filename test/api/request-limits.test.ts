@@ -186,7 +186,7 @@ describe('bodies', () => {
     });
   });
 
-  it('are refused by their length before a byte of them came', async () => {
+  it('are refused by their length before a byte arrived', async () => {
     const length = `Content-Length: ${1024 ** 3}`;
     const type = 'Content-Type: application/json';
     const answer = await exchange(headOf(app.baseUrl, 'POST /scim/v2/Anything', [type, length]));
@@ -203,7 +203,7 @@ describe('bodies', () => {
     expectOurHeaders(answer);
   });
 
-  it('small enough are read, and the connection goes on', async () => {
+  it('within the limit are read, and the connection stays open', async () => {
     const connection = new RawConnection(app.baseUrl);
     const headers = ['Content-Type: application/json', 'Content-Length: 7'];
     for (let turn = 1; turn <= 3; turn += 1) {
@@ -239,7 +239,7 @@ describe('bodies', () => {
     expect(sent).toBeLessThan(32 * KIB * KIB); // what a megabyte and the buffers of two sockets hold
   });
 
-  it('are refused to clients too that listen only once they have said everything', async () => {
+  it('are refused also for clients that read only after they sent everything', async () => {
     const headers = ['Content-Type: application/json', 'Transfer-Encoding: chunked'];
     const connection = new RawConnection(app.baseUrl);
     const { socket } = connection;
@@ -253,7 +253,7 @@ describe('bodies', () => {
     expect((await connection.farewell()).status).toBe(413);
   });
 
-  it('cut short by their client are no error of ours', async () => {
+  it('that the client cuts short are not logged as a fault of the service', async () => {
     const headers = ['Content-Type: application/json', 'Content-Length: 1000'];
     for (const end of ['destroy', 'end', 'resetAndDestroy'] as const) {
       const connection = new RawConnection(app.baseUrl);
@@ -266,7 +266,7 @@ describe('bodies', () => {
     expect(lines('error')).toEqual([]);
   });
 
-  it('cut short behind a request that is still served do not end the process', async () => {
+  it('that the client cuts short during an earlier request do not end the process', async () => {
     const headers = ['Content-Type: application/json', 'Content-Length: 1000'];
     const half = `${headOf(app.baseUrl, 'POST /test/anything', headers)}{"half`;
     const connection = new RawConnection(app.baseUrl);
@@ -299,7 +299,7 @@ describe('bodies', () => {
     ]);
   });
 
-  it('that escape what is text, and are 32 levels deep, are read', async () => {
+  it('that contain escaped text, and are 32 levels deep, are read', async () => {
     const deep = `${'['.repeat(31)}${']'.repeat(31)}`;
     const body = String.raw`{"a":"\\u0000 \uD83D\uDE00 \u0001","b":${deep}}`;
     expect((await post({ path: '/test/anything', body })).status).toBe(200);
@@ -310,11 +310,11 @@ describe('bodies', () => {
     expect((await post({ path: '/test/anything', body: '{}', headers: type })).status).toBe(415);
   });
 
-  describe('of a form', () => {
+  describe('a form', () => {
     const type = { 'content-type': 'application/x-www-form-urlencoded' };
     const send = (body: string, headers = type) => post({ path: '/test/form', body, headers });
 
-    it('are flat: brackets and the names of prototypes are names', async () => {
+    it('is flat: brackets and the names of prototypes are names', async () => {
       const answer = await send('a=1&b%5Bc%5D=2&__proto__=3&constructor=4&empty=&b+c=d+e%2B');
       expect(answer.status).toBe(200);
       expect(Object.entries(JSON.parse(answer.text) as object)).toEqual([
@@ -327,7 +327,7 @@ describe('bodies', () => {
       ]);
     });
 
-    it('say nothing twice', async () => {
+    it('is refused when a field occurs twice', async () => {
       const answer = await send('token=a&token=b');
       expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
         400,
@@ -335,14 +335,14 @@ describe('bodies', () => {
       ]);
     });
 
-    it('have a hundred fields at most', async () => {
+    it('is refused with more than a hundred fields', async () => {
       const fields = (count: number) =>
         Array.from({ length: count }, (_, index) => `f${index}=1`).join('&');
       expect((await send(fields(100))).status).toBe(200);
       expect((await send(fields(101))).status).toBe(400);
     });
 
-    it('carry no U+0000', async () => {
+    it('is refused with U+0000', async () => {
       const answer = await send('a=b%00');
       expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
         400,
@@ -350,14 +350,14 @@ describe('bodies', () => {
       ]);
     });
 
-    it('are read only where a form is expected, and nothing else is there', async () => {
+    it('is read only where a form is expected, and no other type is read there', async () => {
       expect((await send('{}', { 'content-type': 'application/json' })).status).toBe(415);
       expect((await post({ path: '/test/anything', body: 'a=1', headers: type })).status).toBe(415);
     });
   });
 });
 
-describe('expectations', () => {
+describe('the Expect header', () => {
   beforeAll(async () => {
     app = await startTestApp({ modules: [TestModule] });
   });
@@ -370,7 +370,7 @@ describe('expectations', () => {
       'Content-Length: 7',
     ]);
 
-  it('a client that waits for 100 Continue is told to go on when its body is wanted', async () => {
+  it('with 100-continue gets 100 Continue when the body is wanted', async () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(expecting('POST /test/anything', '100-continue'));
     await connection.receives('HTTP/1.1 100 Continue');
@@ -384,13 +384,13 @@ describe('expectations', () => {
     ['POST /v1/credentials/ssh', 401],
     ['POST /nothing', 404],
     ['POST /health', 405],
-  ])('%s is answered %i, and its body never asked for', async (line, status) => {
+  ])('for %s is answered %i, and the body is never requested', async (line, status) => {
     const answer = await exchange(expecting(line, '100-continue'));
     expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
   });
 
   it.each(['200-ok', '100-continue, 200-ok'])(
-    '%s is refused in the voice of the path',
+    'with %s is refused in the error format of the path',
     async (what) => {
       const answer = await exchange(expecting('POST /scim/v2/Anything', what));
       expect([answer.status, answer.header('content-type')]).toEqual([417, SCIM]);
@@ -399,7 +399,7 @@ describe('expectations', () => {
   );
 });
 
-describe('what Node would answer by itself', () => {
+describe('an error that Node would answer itself', () => {
   beforeAll(async () => {
     app = await startTestApp({
       modules: [TestModule],
@@ -450,34 +450,37 @@ describe('what Node would answer by itself', () => {
       'CONNECT evil.example:443 HTTP/1.1\r\nHost: evil.example:443\r\n\r\n',
     ],
     ['half a head', 408, 'timed_out', 'GET / HTTP/1.1\r\nHost: loc'],
-  ])('%s: a %i with all our headers, logged and counted', async (_, status, code, bytes) => {
-    const method = bytes.startsWith('CONNECT') ? 'CONNECT' : 'OTHER';
-    const metric = `http_requests_total{method="${method}",path="<unmatched>",status="${status}"}`;
-    const before = await counted(metric);
-    const answer = await exchange(bytes);
+  ])(
+    '%s: a %i with all headers of the service, logged and counted',
+    async (_, status, code, bytes) => {
+      const method = bytes.startsWith('CONNECT') ? 'CONNECT' : 'OTHER';
+      const metric = `http_requests_total{method="${method}",path="<unmatched>",status="${status}"}`;
+      const before = await counted(metric);
+      const answer = await exchange(bytes);
 
-    expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
-    expect(answer.header('content-type')).toBe(PROBLEM);
-    expect(answer.header('cache-control')).toBe('no-cache, no-store, must-revalidate');
-    expect(answer.header('allow') !== undefined).toBe(status === 405);
-    expectOurHeaders(answer);
-    expect(JSON.parse(answer.body)).toMatchObject({ status, code });
+      expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
+      expect(answer.header('content-type')).toBe(PROBLEM);
+      expect(answer.header('cache-control')).toBe('no-cache, no-store, must-revalidate');
+      expect(answer.header('allow') !== undefined).toBe(status === 405);
+      expectOurHeaders(answer);
+      expect(JSON.parse(answer.body)).toMatchObject({ status, code });
 
-    const id = answer.header('x-fapi-interaction-id') ?? 'none';
-    const [line] = app.log.filter((written) => written.includes(id));
-    expect(JSON.parse(line ?? '{}')).toMatchObject({
-      level: 'info',
-      context: 'http',
-      msg: `unreadable ${status}`,
-    });
-    expect(await counted(metric)).toBe(before + 1);
-  });
+      const id = answer.header('x-fapi-interaction-id') ?? 'none';
+      const [line] = app.log.filter((written) => written.includes(id));
+      expect(JSON.parse(line ?? '{}')).toMatchObject({
+        level: 'info',
+        context: 'http',
+        msg: `unreadable ${status}`,
+      });
+      expect(await counted(metric)).toBe(before + 1);
+    },
+  );
 
   it.each([
     ['a chunk without a size', 400, chunk('{') + 'nonsense\r\n'],
     ['a chunk with endless extensions', 413, `1;${long}\r\n{\r\n`],
     ['endless trailers', 431, `${chunk('{}')}0\r\nX: ${long}\r\n\r\n`],
-  ])('%s in a body is answered in the voice of its path', async (_, status, body) => {
+  ])('%s in a body is answered in the error format of its path', async (_, status, body) => {
     const answer = await exchange(headOf(app.baseUrl, 'POST /scim/v2/Anything', chunked), body);
     expect([answer.status, answer.header('content-type')]).toEqual([status, SCIM]);
     expect(answer.header('connection')).toBe('close');
@@ -490,21 +493,18 @@ describe('what Node would answer by itself', () => {
   it.each([
     ['nonsense', 400, 'nonsense\r\n\r\nmore nonsense'],
     ['CONNECT', 405, 'CONNECT evil.example:443 HTTP/1.1\r\n\r\n'],
-  ])(
-    '%s after a request that is still served is answered in its turn',
-    async (_, status, bytes) => {
-      const connection = new RawConnection(app.baseUrl);
-      connection.socket.write(headOf(app.baseUrl, 'GET /v1/hang') + bytes);
-      await expect.poll(() => held.length).toBe(1);
-      expect(connection.received).toBe('');
-      held.pop()?.();
-      await connection.farewell();
-      const statuses = connection.received.match(/HTTP\/1.1 \d+/g);
-      expect(statuses).toEqual(['HTTP/1.1 200', `HTTP/1.1 ${status}`]);
-    },
-  );
+  ])('%s after a request in progress is answered in order', async (_, status, bytes) => {
+    const connection = new RawConnection(app.baseUrl);
+    connection.socket.write(headOf(app.baseUrl, 'GET /v1/hang') + bytes);
+    await expect.poll(() => held.length).toBe(1);
+    expect(connection.received).toBe('');
+    held.pop()?.();
+    await connection.farewell();
+    const statuses = connection.received.match(/HTTP\/1.1 \d+/g);
+    expect(statuses).toEqual(['HTTP/1.1 200', `HTTP/1.1 ${status}`]);
+  });
 
-  it('CONNECT after requests that are still served, and a reset: the process lives, and holds none of them', async () => {
+  it('CONNECT after requests in progress, and a reset: the process survives, and releases all of them', async () => {
     const connection = new RawConnection(app.baseUrl);
     const tunnel = 'CONNECT evil.example:443 HTTP/1.1\r\n\r\n';
     connection.socket.write(headOf(app.baseUrl, 'GET /v1/hang').repeat(3) + tunnel);
@@ -518,7 +518,7 @@ describe('what Node would answer by itself', () => {
     expect(lines('error')).toEqual([]);
   });
 
-  it('nonsense after a request that is answered is answered too', async () => {
+  it('a malformed request after an answered one is answered too', async () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(headOf(app.baseUrl, 'GET /health'));
     await connection.receives('ok');
@@ -527,14 +527,14 @@ describe('what Node would answer by itself', () => {
     expect(connection.received.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
   });
 
-  it('a connection opened ahead and never used is closed without a word', async () => {
+  it('a connection opened ahead and never used is closed without a response', async () => {
     const connection = new RawConnection(app.baseUrl);
     await connection.farewell();
     expect(connection.received).toBe('');
     expect(app.log).toEqual([]);
   });
 
-  it('the dead are not answered', async () => {
+  it('a closed connection is not answered', async () => {
     for (const bytes of [
       'GET / HTTP/1.1\r\nHo',
       'nonsense\r\n\r\n',
@@ -574,7 +574,7 @@ describe('the deadline', () => {
     ['/scim/v2/Hang', SCIM],
     ['/oauth/hang', OAUTH],
     ['/saml/acs', PAGE],
-  ])('%s hangs: 408 in its voice, and what it writes later goes nowhere', async (path, voice) => {
+  ])('%s hangs: 408 in its error format, and a later write is dropped', async (path, voice) => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(headOf(app.baseUrl, `GET ${path}`));
     const answer = await connection.farewell();
@@ -604,7 +604,7 @@ describe('the deadline', () => {
     );
   });
 
-  it('a database hangs: the connections of those who were given up come back', async () => {
+  it('a database hangs: the connections of aborted requests return to the pool', async () => {
     const holder = app.dataSource.createQueryRunner();
     await holder.query('SELECT pg_advisory_lock($1)', [LOCK]);
     const waiting = async () => {
@@ -626,7 +626,7 @@ describe('the deadline', () => {
     await holder.release();
   });
 
-  it('an answer that began and stalls is cut off with its connection', async () => {
+  it('a response that began and stalls is aborted with its connection', async () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(headOf(app.baseUrl, 'GET /v1/stall'));
     await connection.receives('it begins');
@@ -635,7 +635,7 @@ describe('the deadline', () => {
     await expect.poll(() => lines('info').join('\n')).toContain('GET /v1/stall aborted');
   });
 
-  it('a body that never ends is given up, and its buffers with it', async () => {
+  it('a body that never ends is aborted, and its buffers are released', async () => {
     const headers = ['Content-Type: application/json', 'Content-Length: 1000'];
     const head = headOf(app.baseUrl, 'POST /scim/v2/Anything', headers);
     const answer = await exchange(head, '{');
@@ -644,7 +644,7 @@ describe('the deadline', () => {
     expect(lines('warn')).toHaveLength(1);
   });
 
-  it('nobody who is answered in time hears of it', async () => {
+  it('a request that is answered in time is not affected', async () => {
     const connection = new RawConnection(app.baseUrl);
     for (let turn = 1; turn <= 3; turn += 1) {
       connection.socket.write(headOf(app.baseUrl, 'GET /health'));
@@ -681,7 +681,7 @@ describe('over TLS', () => {
     return new RawConnection(app.config.http.baseUrl, socket);
   };
 
-  it('a client that is refused while it sends gets its answer all the same', async () => {
+  it('a client that is refused while it sends still gets its response', async () => {
     const headers = ['Content-Type: application/json', 'Transfer-Encoding: chunked'];
     const connection = open();
     connection.socket.write(headOf(app.config.http.baseUrl, 'POST /scim/v2/Anything', headers));
@@ -693,7 +693,7 @@ describe('over TLS', () => {
     expect(sent).toBeLessThan(32 * KIB * KIB);
   });
 
-  it('what cannot be read is answered with the headers of TLS', async () => {
+  it('an unreadable request is answered with the headers of TLS', async () => {
     const connection = open();
     connection.socket.write('nonsense\r\n\r\n');
     const answer = await connection.farewell();
@@ -705,7 +705,7 @@ describe('over TLS', () => {
   it.each([
     ['speaks something else', 'GET / HTTP/1.1\r\n\r\n'],
     ['never says a word', ''],
-  ])('who %s instead of a handshake is cut off', async (_, bytes) => {
+  ])('a client that %s instead of a handshake is disconnected', async (_, bytes) => {
     const connection = new RawConnection(app.config.http.baseUrl);
     connection.socket.write(bytes);
     await connection.farewell();

@@ -139,7 +139,7 @@ describe('every route', () => {
   });
   afterAll(() => app.close());
 
-  it('stands in the tables: tier, body limit, CORS class, cache class, session, touch', () => {
+  it('has an entry in each table: tier, body limit, CORS class, cache class, session, touch', () => {
     const found = routesOf(app).map(({ method, template, session, scope, touch }) =>
       [
         method,
@@ -156,7 +156,7 @@ describe('every route', () => {
     expect(found.toSorted()).toEqual(EXPECTED);
   });
 
-  it('is one that Express knows, and Express knows no other', () => {
+  it('is known to Express, and Express knows no other', () => {
     const layers = app.nest.getHttpAdapter().getInstance().router.stack as unknown as readonly {
       readonly route?: { readonly path: string; readonly methods: Record<string, boolean> };
     }[];
@@ -170,14 +170,14 @@ describe('every route', () => {
   });
 });
 
-describe('every route, asked without a session', () => {
+describe('every route without a session', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
   });
   afterAll(() => app.close());
 
-  it('answers as its row says', async () => {
+  it('answers as its row states', async () => {
     for (const { method, template, session } of routesOf(app)) {
       const answer = await app.client().send(method, template.replaceAll(/:\w+/g, 'x'));
       const of = `${method} ${template}`;

@@ -53,7 +53,7 @@ describe('the audit rows of SCIM', () => {
     resource_id: id,
   });
 
-  it('of a user: create and delete with the e-mail, each update', async () => {
+  it('of a user: create and delete with the e-mail, and each update', async () => {
     const email = address();
     const { id } = await made(tenant, 'Users', { userName: email });
     const created = { ...about('User', 'create', id), email };
@@ -92,7 +92,7 @@ describe('the audit rows of SCIM', () => {
     );
   });
 
-  it('of a group: create and delete with the name, each update, of its members too', async () => {
+  it('of a group: create and delete with the name, and each update, also of its members', async () => {
     const user = await made(tenant, 'Users', { userName: address() });
     const [first] = await written();
     const displayName = randomUUID();
@@ -110,7 +110,7 @@ describe('the audit rows of SCIM', () => {
     );
   });
 
-  it('of a bulk request: one an operation', async () => {
+  it('of a bulk request: one for each operation', async () => {
     const userName = address();
     const post = { method: 'POST', path: '/Users', bulkId: 'a', data: { userName } };
     const refer = { displayName: 'g', members: [{ value: 'bulkId:a' }] };
@@ -130,7 +130,7 @@ describe('the audit rows of SCIM', () => {
     );
   });
 
-  it('are not there of what was refused, or only read', async () => {
+  it('are not written for refused requests and reads', async () => {
     const user = await made(tenant, 'Users', { userName: address() });
     const before = await written();
     const path = `/Users/${user.id}`;

@@ -74,7 +74,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
         .map((how) => ({ step, lock, how })),
     ),
   )(
-    '$step of $how leaves everything, and the next one leaves nothing',
+    '$step of $how changes nothing, and a retry removes everything',
     async ({ lock, how, step }) => {
       const email = `${createHash('sha256')
         .update(step + how)

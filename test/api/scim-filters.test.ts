@@ -284,7 +284,7 @@ describe('filters in PostgreSQL', () => {
     return lists;
   }
 
-  it(`find in ${CASES} random cases what the plain reading of the filter finds, of one organization alone`, async () => {
+  it(`find in ${CASES} random cases the users that a plain evaluator finds, of one organization alone`, async () => {
     let matches = 0;
     for (let done = 0; done < CASES; done += CASES_PER_STATEMENT) {
       const texts = Array.from({ length: CASES_PER_STATEMENT }, () => randomFilter(3));
@@ -303,7 +303,7 @@ describe('filters in PostgreSQL', () => {
     expect(share).toBeLessThan(0.8);
   });
 
-  it('choose the same elements in the path of a PATCH', () => {
+  it('select the same elements in the path of a PATCH', () => {
     const people = TENANTS.flatMap((tenant) => tenant.people);
     for (let n = 0; n < 2000; n += 1) {
       const text = `emails[${elementFilter(2)}]`;
@@ -318,7 +318,7 @@ describe('filters in PostgreSQL', () => {
     }
   });
 
-  it('never reach another organization, whatever is negated', async () => {
+  it('never reach another organization, with any negation', async () => {
     const [mine, other] = TENANTS;
     if (!mine || !other) throw new Error('two organizations were made');
     const foreign = other.people[0]?.id ?? '';

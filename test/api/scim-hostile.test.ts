@@ -55,7 +55,7 @@ describe('a filter', () => {
     ['8 KB of parentheses', '('.repeat(8 * KIB)],
     ['8 KB of conditions', 'title pr or '.repeat(600) + 'title pr'],
     ['8 KB of an unterminated string', `title eq "${'\\"'.repeat(4000)}`],
-  ])('of %s is 400 invalidFilter, and soon', async (_, filter) => {
+  ])('of %s is 400 invalidFilter, within the time limit', async (_, filter) => {
     for (const path of ['', '/Users', '/Groups']) {
       const before = process.cpuUsage();
       expectScimError(await search(path, { filter }), 400, 'invalidFilter');
@@ -97,7 +97,7 @@ describe('a filter', () => {
     );
   });
 
-  it('takes text for text, whatever is in it', async () => {
+  it('compares any text as text', async () => {
     for (const value of [
       "'",
       "'; DROP TABLE users; --",
@@ -114,7 +114,7 @@ describe('a filter', () => {
     }
   });
 
-  it('that is no text is 400', async () => {
+  it('that is not text is 400', async () => {
     for (const filter of [42, true, {}, ['title pr'], [['title pr']]]) {
       expectRefused(await search('/Users', { filter }));
       expectRefused(await search('', { filter }));
@@ -122,7 +122,7 @@ describe('a filter', () => {
   });
 });
 
-describe('names that mean something to JavaScript', () => {
+describe('names with a meaning in JavaScript', () => {
   const NAMES = ['__proto__', 'constructor', 'constructor.prototype', 'prototype', 'toString'];
   // Written by hand: an object literal would set the prototype instead.
   const json = (name: string, value: string) => `{"${name}":${value}}`;
@@ -172,7 +172,7 @@ describe('names that mean something to JavaScript', () => {
     expect('polluted' in {}).toBe(false);
   });
 
-  it('are nothing in attributes, sortBy, parameters, bulk ids and messages', async () => {
+  it('have no effect in attributes, sortBy, parameters, bulk ids and messages', async () => {
     for (const name of NAMES) {
       for (const parameter of ['attributes', 'excludedAttributes', name]) {
         const answer = await tenant.send('GET', withQuery('/Users', { [parameter]: name }));
@@ -195,7 +195,7 @@ describe('names that mean something to JavaScript', () => {
   });
 });
 
-describe('characters that are no text', () => {
+describe('characters that are not text', () => {
   it('are 400 in bodies', async () => {
     for (const bad of ['\\u0000', 'a\\u0000b', '\\ud800', '\\udc00x']) {
       for (const [method, path, body] of [
@@ -262,7 +262,7 @@ describe('characters that are no text', () => {
   });
 });
 
-describe('ids, numbers and lists where they do not belong', () => {
+describe('ids, numbers and lists in the wrong place', () => {
   it('numbers as ids are 404 in an address, 400 in a body', async () => {
     for (const id of ['42', '0', '-1', '1e3', '00000000-0000-0000-0000-000000000000', 'NaN']) {
       expectScimError(await tenant.send('GET', `/Users/${id}`), 404);
@@ -295,7 +295,7 @@ describe('ids, numbers and lists where they do not belong', () => {
     ['externalId', 'a'.repeat(513)],
     ['active', [true, false]],
     [ENTERPRISE, { manager: [{ value: 'a' }, { value: 'b' }] }],
-  ])('%s cannot be what was sent', async (name, value) => {
+  ])('%s cannot replace the correct type', async (name, value) => {
     const body = { userName: randomUUID(), [name]: value };
     expectScimError(await tenant.send('POST', '/Users', body), 400, 'invalidValue');
     expectScimError(await tenant.send('PUT', `/Users/${user.id}`, body), 400, 'invalidValue');
@@ -303,7 +303,7 @@ describe('ids, numbers and lists where they do not belong', () => {
     expectScimError(await tenant.send('PATCH', `/Users/${user.id}`, patch), 400, 'invalidValue');
   });
 
-  it('a body, an operation or a path that is a list is 400', async () => {
+  it('a list instead of a body, an operation or a path is 400', async () => {
     for (const path of ['/Users', '/Groups', '/Bulk']) {
       for (const body of [
         [],
@@ -347,7 +347,7 @@ describe('ids, numbers and lists where they do not belong', () => {
     expectRefused(await tenant.send('GET', `?${query}`));
   });
 
-  it('the cursor twice is 400', async () => {
+  it('two cursors are 400', async () => {
     expectRefused(await tenant.send('GET', '/Users?cursor=&cursor='));
   });
 
@@ -367,7 +367,7 @@ describe('ids, numbers and lists where they do not belong', () => {
     }
   });
 
-  it('in a search request they are 400, too', async () => {
+  it('the same parameters in a search request are 400, too', async () => {
     for (const field of ['startIndex', 'count']) {
       for (const value of ['x', 1.5, 1e300, {}, [1], true]) {
         expectRefused(await search('/Users', { [field]: value }));
@@ -386,7 +386,7 @@ describe('ids, numbers and lists where they do not belong', () => {
   });
 });
 
-describe('too much', () => {
+describe('too large requests', () => {
   it('10,000 bulk operations are 413', async () => {
     const operations = Array.from({ length: 10_000 }, () => '{}').join(',');
     const answer = await tenant.send('POST', '/Bulk', `{"Operations":[${operations}]}`);
@@ -444,7 +444,7 @@ describe('too much', () => {
   });
 });
 
-describe('what HTTP allows, and we do not', () => {
+describe('requests that HTTP allows, and the service does not', () => {
   it.each([
     'text/plain',
     'application/xml',
@@ -463,7 +463,7 @@ describe('what HTTP allows, and we do not', () => {
     }
   });
 
-  it('a method that a path has not is 405, with Allow', async () => {
+  it('a method that a path does not support is 405, with Allow', async () => {
     const allowed = async (method: string, path: string) => {
       const answer = await tenant.send(method, path, method === 'DELETE' ? undefined : {});
       expectScimError(answer, 405);
@@ -487,7 +487,7 @@ describe('what HTTP allows, and we do not', () => {
     }
   });
 
-  it('an If-Match that is no tag matches nothing', async () => {
+  it('a malformed If-Match matches nothing', async () => {
     const body = patchOf({ op: 'replace', path: 'title', value: 'x' });
     for (const tag of ['x', '""', 'W/', 'W/"', ',', '"__proto__"', `W/"${'9'.repeat(4000)}"`]) {
       const answer = await tenant.send('PATCH', `/Users/${user.id}`, body, { 'if-match': tag });
@@ -496,7 +496,7 @@ describe('what HTTP allows, and we do not', () => {
     expect((await shown(tenant, 'Users', user.id)).title).not.toBe('x');
   });
 
-  it('a target that no client would send is a SCIM error as well', async () => {
+  it('a target that no client would send gets a SCIM error too', async () => {
     for (const path of [
       '/scim/v2/Users/\u0001',
       '/scim/v2/Users?filter=\u00ff',
@@ -516,6 +516,6 @@ describe('what HTTP allows, and we do not', () => {
   });
 });
 
-it('nothing of it was an error of ours', () => {
+it('no such request was logged as a fault of the service', () => {
   expect(app.log.filter((line) => /"level":(50|60|"error"|"fatal")/i.test(line))).toEqual([]);
 });

@@ -35,7 +35,7 @@ describe('a group of 20,000 members', () => {
     tenant.send('PATCH', path, patchOf(...operations));
   const membersNow = () => count(app.dataSource, 'group_members WHERE group_id = $1', [groupId]);
 
-  it('is answered by GET, every member once', async () => {
+  it('is returned by GET, with every member once', async () => {
     const { status, json, headers } = await tenant.send('GET', path);
     expect([status, json.displayName]).toEqual([200, 'everybody']);
     expect(memberIdsOf(json)).toEqual(ids.slice(0, MEMBERS));
@@ -48,7 +48,7 @@ describe('a group of 20,000 members', () => {
     expect(headers.get('etag')).toBe(json.meta.version);
   });
 
-  it('is in a list with its members, and a small one behind it', async () => {
+  it('is listed with its members, and a small group after it', async () => {
     const small = await made(tenant, 'Groups', {
       displayName: randomUUID(),
       members: [{ value: ids[0] }],
@@ -58,7 +58,7 @@ describe('a group of 20,000 members', () => {
     expect(second).toEqual(small);
   });
 
-  it('is read, listed, renamed and deleted without a look at its members where nobody asks', async () => {
+  it('is read, listed, renamed and deleted without loading members that were not requested', async () => {
     const spare = await made(tenant, 'Groups', { displayName: randomUUID() });
     await withMembersLocked(app, async () => {
       for (const query of [
@@ -94,7 +94,7 @@ describe('a group of 20,000 members', () => {
     expect([listed.status, await membersNow()]).toEqual([204, MEMBERS - 1]);
   });
 
-  it('is answered whole where it changes meanwhile, and where its client goes away', async () => {
+  it('is returned whole while it changes, and while its client disconnects', async () => {
     const [answer] = await Promise.all([
       tenant.send('GET', path),
       tenant.send('DELETE', `/Users/${ids[19_000]}`),
@@ -111,7 +111,7 @@ describe('a group of 20,000 members', () => {
     expect((await tenant.send('GET', `${path}?attributes=id`)).status).toBe(200);
   });
 
-  it('10.2 takes members some at a time, and keeps those that a PUT names', async () => {
+  it('10.2 adds members in batches, and keeps those that a PUT names', async () => {
     const taken = vi.spyOn(app.nest.get(ScimGroupsRepository, { strict: false }), 'takeMembers');
     const staying = [2, 9_990, 10_010, 19_990].map((n) => ids[n] ?? '');
     const before = await membersNow();
@@ -128,7 +128,7 @@ describe('a group of 20,000 members', () => {
     expect([put.status, put.json.members, await membersNow()]).toEqual([200, undefined, 0]);
   });
 
-  it('10.2 is deleted with all of its members, and nothing of another group', async () => {
+  it('10.2 is deleted with all of its members, and no member of another group', async () => {
     const other = await made(tenant, 'Groups', {
       displayName: randomUUID(),
       members: [{ value: ids[0] }],

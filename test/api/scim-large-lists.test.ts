@@ -104,7 +104,7 @@ describe('a list of users with long attributes', () => {
     return lengths;
   }
 
-  it('is read some at a time, and is whole and in order', async () => {
+  it('is read in batches, complete and in order', async () => {
     const ids = (await list('/Users?attributes=id')).Resources.map(({ id }) => id);
     const lengths = watched();
     for (const query of [
@@ -122,14 +122,14 @@ describe('a list of users with long attributes', () => {
     expect(Math.max(...lengths)).toBeLessThan(MOST_TEXT + 64 * 1024);
   });
 
-  it('goes before the groups, where both are asked for', async () => {
+  it('is sent before the groups, where both are requested', async () => {
     const page = await list('/?filter=id pr&count=100');
     expect([page.itemsPerPage, page.totalResults]).toEqual([HOW_MANY + 1, HOW_MANY + 1]);
     expect(page.Resources).toHaveLength(HOW_MANY + 1);
     expect(page.Resources.at(-1)?.displayName).toBe('all of us');
   });
 
-  it('leaves out who is deleted while it is read, and says how many are there', async () => {
+  it('omits users who are deleted while it is read, and states the count of the users', async () => {
     const other = await addTenant(app);
     await insertLongUsers(app, other, HOW_MANY);
     const more = users.read.bind(users);
@@ -147,7 +147,7 @@ describe('a list of users with long attributes', () => {
     expect(gone.filter((id) => shown.has(id))).toEqual([]);
   });
 
-  it('ends in the middle where the database fails, and is no JSON', async () => {
+  it('ends in the middle when the database fails, and is then not valid JSON', async () => {
     vi.spyOn(users, 'read').mockRejectedValue(new Error('a planted failure'));
     const before = app.log.length;
     const response = await slowReader(app, tenant);
@@ -159,12 +159,12 @@ describe('a list of users with long attributes', () => {
     expect((await list('/Users')).itemsPerPage).toBe(HOW_MANY);
   });
 
-  it('is an error as any other where it fails before the first of them', async () => {
+  it('is a regular error when the database fails before the first user', async () => {
     vi.spyOn(users, 'search').mockRejectedValue(new Error('a planted failure'));
     expect((await tenant.send('GET', '/Users')).status).toBe(500);
   });
 
-  it('is one statement without attributes, which are not read where nobody asked for them', async () => {
+  it('is one statement without attributes, which are not read unless requested', async () => {
     const lengths = watched();
     const page = await list('/Users?attributes=userName,groups');
     expect(page.Resources[0]?.schemas).toContain(ENTERPRISE);
@@ -172,7 +172,7 @@ describe('a list of users with long attributes', () => {
     expect(lengths[0]).toBeLessThan(HOW_MANY * 100);
   });
 
-  it('is one statement where they are short, and some where they are very many', async () => {
+  it('is one statement for short attributes, and several for very many users', async () => {
     const other = await addTenant(app);
     const ids = await insertUsers(app, other, 900);
     const lengths = watched();
@@ -188,7 +188,7 @@ describe('a list of users with long attributes', () => {
     expect(lengths).toHaveLength(1);
   });
 
-  it('counts the groups they are in', async () => {
+  it('counts the groups of the users', async () => {
     const other = await addTenant(app);
     const ids = await insertUsers(app, other, 4);
     await rows(
@@ -206,7 +206,7 @@ describe('a list of users with long attributes', () => {
     expect(lengths.filter((length) => length > 0)).toHaveLength(Math.ceil(4 / 2));
   });
 
-  it('has no body for HEAD, which reads no more than the beginning', async () => {
+  it('has no body for HEAD, which reads only the beginning', async () => {
     const lengths = watched();
     const { status, text, headers } = await tenant.send('HEAD', '/Users');
     expect([status, text, lengths.length]).toEqual([200, '', 1]);
@@ -214,10 +214,10 @@ describe('a list of users with long attributes', () => {
   });
 });
 
-describe('clients who read nothing of their lists', () => {
+describe('clients that do not read their lists', () => {
   const SLOW = 30; // more than there are connections
 
-  it('hold no connection to the database, and get the whole list when they read on', async () => {
+  it('hold no connection to the database, and get the whole list when they continue to read', async () => {
     const app = await startTestApp({ environment: { SVC_DB_MAX_CONNECTIONS: '25' } });
     const tenant = await addTenant(app);
     await insertLongUsers(app, tenant, VERY_MANY);
@@ -249,7 +249,7 @@ describe('clients who read nothing of their lists', () => {
     await app.close();
   });
 
-  it('are cut off by the deadline of the request', async () => {
+  it('are disconnected at the deadline of the request', async () => {
     const app = await startTestApp({ timeouts: { request: 4000 } });
     const tenant = await addTenant(app);
     await insertLongUsers(app, tenant, VERY_MANY);

@@ -5,7 +5,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 
-describe('people whom SCIM made, beside those who signed in', () => {
+describe('users of SCIM beside users who signed in', () => {
   let app: TestApp;
   let organization: ScimOrganization;
   const emails = new Map<string, string>();
@@ -18,12 +18,12 @@ describe('people whom SCIM made, beside those who signed in', () => {
   });
   afterAll(() => app.close());
 
-  it('a userName that is somebody’s e-mail is taken, in any case', async () => {
+  it('a userName that is the e-mail of another user is taken, in any case', async () => {
     const answer = await organization.scim('POST', '/Users', { userName: 'ADMIN@people.example' });
     expect([answer.status, answer.json.scimType]).toEqual([409, 'uniqueness']);
   });
 
-  it('an e-mail that is somebody’s userName makes nobody, and is no change that is followed', async () => {
+  it('an e-mail that is the userName of another user creates no user, and a change to it is not followed', async () => {
     // Their address is another one: a userName alone is an address of the domain, and the e-mail follows it.
     const taken = 'name@people.example';
     await organization.scim('POST', '/Users', { userName: taken });
@@ -51,7 +51,7 @@ describe('people whom SCIM made, beside those who signed in', () => {
     expect(admin).toEqual({ email: 'admin@people.example' });
   });
 
-  it('somebody whom sign-in made is there for SCIM, and managed by it once it changed them', async () => {
+  it('a user from a sign-in is visible to SCIM, and managed by SCIM after its first change', async () => {
     const filter = encodeURIComponent('userName eq "admin@people.example"');
     const found = (await organization.scim('GET', `/Users?filter=${filter}`)).json.Resources[0];
     expect(found).toMatchObject({

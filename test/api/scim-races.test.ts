@@ -8,7 +8,7 @@ import { untilWaiting } from '../support/lock-waiters.js';
 import { count } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 
-describe('what the identity provider says, while others say otherwise', () => {
+describe('changes of the identity provider during other changes', () => {
   let app: TestApp;
   let organization: ScimOrganization;
   let people = 0;
@@ -36,7 +36,7 @@ describe('what the identity provider says, while others say otherwise', () => {
       : organization.scim('PUT', `/Users/${id}`, { userName: email, active: false });
 
   it.each(['PATCH', 'PUT'])(
-    'active: false by %s takes effect also when an admin is activating them in that moment',
+    'active: false by %s takes effect also while an admin activates the user',
     async (how) => {
       const { id, email } = await newUser(false);
       let answer: ReturnType<typeof deactivation> | undefined;
@@ -58,7 +58,7 @@ describe('what the identity provider says, while others say otherwise', () => {
     },
   );
 
-  it('an answer tells the version that is', async () => {
+  it('a response states the current version', async () => {
     const { id, email } = await newUser();
     const changed = await deactivation('PATCH', id, email);
     const found = await organization.scim('GET', `/Users/${id}`);
@@ -66,7 +66,7 @@ describe('what the identity provider says, while others say otherwise', () => {
     expect(changed.json).toEqual(found.json);
   });
 
-  it('what an admin does is a new version', async () => {
+  it('a change by an admin is a new version', async () => {
     const { id, etag } = await newUser();
     const acted = await organization.admin.client.post(`/api/v1/org/members/${id}/deactivate`);
     expect(acted.status).toBe(200);
@@ -75,7 +75,7 @@ describe('what the identity provider says, while others say otherwise', () => {
     expect(found.headers.get('etag')).not.toBe(etag);
   });
 
-  it('moves between groups and deletions of whom they move all succeed, however they meet', async () => {
+  it('moves between groups and deletions of their members all succeed, in any order', async () => {
     const statuses: number[] = [];
     for (let round = 0; round < 6; round += 1) {
       const four = await Promise.all(Array.from({ length: 4 }, () => newUser()));
@@ -109,7 +109,7 @@ describe('what the identity provider says, while others say otherwise', () => {
     expect(await count(app.dataSource, 'group_members')).toBe(0);
   });
 
-  it('whoever is renamed to a foreign domain gets no secrets, and their applications no tokens', async () => {
+  it('a user who is renamed to a foreign domain gets no secrets, and the user’s applications get no tokens', async () => {
     const { id, email } = await newUser();
     const { client, key } = await app.enrolled(email);
     const service = await addApplication(

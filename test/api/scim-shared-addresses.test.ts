@@ -57,7 +57,7 @@ describe('two users of SCIM with one primary address', () => {
     return { email, first, second };
   }
 
-  it('10.19 E29: both are made, GET shows the address of both, and the first alone signs in with it', async () => {
+  it('10.19 E29: both are created, GET shows the address of both, and only the first signs in with it', async () => {
     const { email, first, second } = await pair();
     expect([await emailOf(first.id), await emailOf(second.id)]).toEqual([email, null]);
     for (const { id } of [first, second]) {
@@ -72,7 +72,7 @@ describe('two users of SCIM with one primary address', () => {
     expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [first.id])).toBe(1);
   });
 
-  it('10.19 E29: 20 at once with one address are 20 users, and one of them signs in with it', async () => {
+  it('10.19 E29: 20 users created at once with one address all exist, and one of them signs in with it', async () => {
     const email = newEmail();
     const answers = await Promise.all(
       Array.from({ length: 20 }, () => scim('POST', '/Users', bodyWith(email))),
@@ -125,31 +125,34 @@ describe('two users of SCIM with one primary address', () => {
       'PATCH of the userName',
       (id, email) => patch(id, { op: 'replace', path: 'userName', value: email }),
     ],
-  ])('10.19 E29: a %s that names the free address gives it, audited', async (_, write) => {
-    const { email, first, second } = await pair();
-    await scim('DELETE', `/Users/${first.id}`);
-    expect((await write(second.id, email)).status).toBe(200);
-    expect(await emailOf(second.id)).toBe(email);
-    expect(await lastDetails(second.id)).toMatchObject({
-      operation: 'update',
-      email,
-      previous_email: null,
-      tombstone_lifted: true,
-    });
-    const browser = app.client();
-    expect((await browser.signIn(email)).status).toBe(200);
-    expect((await browser.enroll(app.newKey())).status).toBe(200);
-    expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [second.id])).toBe(1);
-  });
+  ])(
+    '10.19 E29: a %s that names the free address gives it to the user, audited',
+    async (_, write) => {
+      const { email, first, second } = await pair();
+      await scim('DELETE', `/Users/${first.id}`);
+      expect((await write(second.id, email)).status).toBe(200);
+      expect(await emailOf(second.id)).toBe(email);
+      expect(await lastDetails(second.id)).toMatchObject({
+        operation: 'update',
+        email,
+        previous_email: null,
+        tombstone_lifted: true,
+      });
+      const browser = app.client();
+      expect((await browser.signIn(email)).status).toBe(200);
+      expect((await browser.enroll(app.newKey())).status).toBe(200);
+      expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [second.id])).toBe(1);
+    },
+  );
 
-  it('10.19 E29: a write that names the address while the first has it changes nothing of that', async () => {
+  it('10.19 E29: a write that names the address while the first has it does not move it', async () => {
     const { email, first, second } = await pair();
     const answer = await scim('PUT', `/Users/${second.id}`, bodyWith(email, second.userName));
     expect(answer.status).toBe(200);
     expect([await emailOf(first.id), await emailOf(second.id)]).toEqual([email, null]);
   });
 
-  it('10.19 E29: a user who changes to an address that another has loses the own one, with all that was issued', async () => {
+  it('10.19 E29: a user who changes to an address of another user loses the own one, and all access issued under it', async () => {
     const [own, taken] = [newEmail(), newEmail()];
     const { id } = await userWith(own);
     await userWith(taken);
@@ -164,7 +167,7 @@ describe('two users of SCIM with one primary address', () => {
     expect((await client.get('/v1/keys', { address: newAddress() })).status).toBe(401);
   });
 
-  it('10.19 E29: of two users who change to one address at once one has it, and both are answered', async () => {
+  it('10.19 E29: of two users who change to one address at once one has it, and both get a response', async () => {
     const email = newEmail();
     const ids = [(await userWith(newEmail())).id, (await userWith(newEmail())).id];
     // A third transaction has the address until both wait for it.

@@ -54,7 +54,7 @@ describe('two organizations', () => {
     expect(await shown(theirs, 'Groups', group.id)).toEqual(group);
   };
 
-  it('answer 404 to the id of the other, whatever is asked, its version included', async () => {
+  it('answer 404 to the ids of the other organization on every route, with every version', async () => {
     const operation = { op: 'replace', path: 'displayName', value: 'x' };
     for (const [path, resource] of [
       [`/Users/${user.id}`, user],
@@ -76,7 +76,7 @@ describe('two organizations', () => {
     await unchanged();
   });
 
-  it('find nothing of each other by a filter, and `or` leads nobody out', async () => {
+  it('find no user of the other by a filter, and `or` does not widen the search', async () => {
     const filters = [
       `id eq "${user.id}"`,
       `title eq "${MARK}"`,
@@ -108,7 +108,7 @@ describe('two organizations', () => {
     }
   });
 
-  it('count and sort their own alone', async () => {
+  it('count and sort only their own users', async () => {
     const inRows = await count(app.dataSource, 'users WHERE org_id = $1', [ours.orgId]);
     for (const sortBy of ['userName', 'title', 'id', 'meta.lastModified']) {
       const path = withQuery('/Users', { sortBy, count: 1000 });
@@ -120,7 +120,7 @@ describe('two organizations', () => {
     expect(json.totalResults).toBe(inRows);
   });
 
-  it('have no use for a cursor of the other', async () => {
+  it('refuse a cursor of the other', async () => {
     await insertUsers(app, theirs, 5);
     const mine = await addTenant(app);
     await insertUsers(app, mine, 10);
@@ -135,7 +135,7 @@ describe('two organizations', () => {
     }
   });
 
-  it('cannot put people of the other into a group, nor by a bulk reference', async () => {
+  it('cannot add users of the other to a group, nor by a bulk reference', async () => {
     const own = await made(ours, 'Groups', { displayName: randomUUID() });
     const members = [{ value: user.id }];
     const displayName = randomUUID();
@@ -174,7 +174,7 @@ describe('two organizations', () => {
   });
 });
 
-describe('at once', () => {
+describe('concurrent requests', () => {
   it('20 POSTs of one userName: one 201, 19 409 uniqueness', async () => {
     const userName = address();
     const answers = await times(20, (n) =>
@@ -218,7 +218,7 @@ describe('at once', () => {
     expect(statuses(answers)).toEqual([200, ...Array.from({ length: 19 }, () => 412)]);
   });
 
-  it('20 adds of different members to one group all arrive', async () => {
+  it('20 adds of different members to one group all take effect', async () => {
     const ids = await insertUsers(app, ours, 20);
     const { id } = await made(ours, 'Groups', { displayName: randomUUID() });
     const answers = await times(20, (n) =>
@@ -238,7 +238,7 @@ describe('at once', () => {
     expect(statuses(answers)).toEqual([204, ...Array.from({ length: 19 }, () => 404)]);
   });
 
-  it('members who are deleted while they are added leave neither a row nor a 500', async () => {
+  it('members who are deleted while they are added cause neither a row nor a 500', async () => {
     const ids = await insertUsers(app, ours, 20);
     const { id } = await made(ours, 'Groups', { displayName: randomUUID() });
     const value = ids.map((one) => ({ value: one }));
@@ -258,13 +258,13 @@ it('several users may have no e-mail at all', async () => {
   expect(new Set(users.map(({ id }) => id as string)).size).toBe(3);
 });
 
-describe('a walk by cursor', () => {
+describe('paging by cursor', () => {
   it.each([
     { sortBy: '', users: 100_000, most: 1000 },
     { sortBy: 'userName', users: 3000, most: 400 },
     { sortBy: 'title', users: 3000, most: 400 },
   ])(
-    'over $users users with deletes beside it, sorted by "$sortBy", loses and repeats nobody',
+    'over $users users with deletes in between, sorted by "$sortBy", neither misses nor repeats a user',
     async ({ sortBy, users, most }) => {
       const tenant = await addTenant(app);
       const ids = await insertUsers(app, tenant, users);
@@ -320,7 +320,7 @@ describe('a token', () => {
     expect(await count(app.dataSource, left, [tenant.orgId])).toBe(1);
   });
 
-  it('is no token under another scheme, in the query, or of a person', async () => {
+  it('is refused under another scheme, in the query, or when it belongs to a user', async () => {
     for (const authorization of [`DPoP ${ours.token}`, `Basic ${ours.token}`, ours.token, '']) {
       const path = withQuery('/Users', { access_token: ours.token });
       expectScimError(await ours.send('GET', path, undefined, { authorization }), 401);

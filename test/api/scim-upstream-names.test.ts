@@ -33,7 +33,7 @@ describe('the name of a user who signed in, as SCIM shows it', () => {
     expect(list.json.totalResults).toBe(1);
   });
 
-  it('10.19 O19: follows what the provider says at a later sign-in, under a new version, and keeps what it leaves out', async () => {
+  it('10.19 O19: follows the provider at a later sign-in, under a new version, and keeps names that the provider omits', async () => {
     const before = await found(ADMIN);
     await app.client().signIn(ADMIN);
     expect((await found(ADMIN)).meta).toEqual(before.meta); // nothing changed
@@ -44,7 +44,7 @@ describe('the name of a user who signed in, as SCIM shows it', () => {
     expect(after.meta.version).not.toBe(before.meta.version);
   });
 
-  it('10.19 O19: stays with the user when SCIM begins to manage them, and no sign-in overwrites it then', async () => {
+  it('10.19 O19: stays with the user when SCIM begins to manage the user, and no sign-in overwrites it afterwards', async () => {
     const { id } = await found(ADMIN);
     await organization.scim('PATCH', `/Users/${id}`, {
       Operations: [{ op: 'replace', path: 'name.familyName', value: 'Byron' }],
@@ -61,7 +61,7 @@ describe('the name of a user who signed in, as SCIM shows it', () => {
     ]);
   });
 
-  it('10.19 O19: a user that SCIM made has the name that SCIM gave, not the one of the provider', async () => {
+  it('10.19 O19: of a user that SCIM created comes from SCIM, not from the provider', async () => {
     const email = `grace@${DOMAIN}`;
     const name = { givenName: 'Grace', familyName: 'Hopper' };
     await organization.scim('POST', '/Users', { userName: email, name });
@@ -70,7 +70,7 @@ describe('the name of a user who signed in, as SCIM shows it', () => {
     expect((await found(email)).name).toEqual(name);
   });
 
-  it('10.19 O19: is one clean line of a length that fits, also where the provider sends another', async () => {
+  it('10.19 O19: is one clean line within the limit, also where the provider sends more', async () => {
     const email = `bob@open.${DOMAIN}`;
     says.set(email, { given_name: `B\nob\u202e${'x'.repeat(500)}`, family_name: 42 });
     await app.enrolled(email);

@@ -19,7 +19,7 @@ describe('sessions', () => {
     expect([denied.status, denied.json.code]).toEqual([403, 'hardware_required']);
   });
 
-  it('enrollment with user verification is the first login, and the bootstrap cookie is dead', async () => {
+  it('enrollment with user verification is the first login, and the bootstrap cookie is invalid', async () => {
     const client = app.client();
     await client.signIn('grace@acme.example');
     const bootstrap = client.cookie('svc_session') ?? '';
@@ -37,7 +37,7 @@ describe('sessions', () => {
     expect((await old.get('/v1/keys')).status).toBe(401);
   });
 
-  it('the token of the cookie is good as Bearer too, and refused under the DPoP scheme', async () => {
+  it('the token of the cookie is accepted as Bearer too, and refused under the DPoP scheme', async () => {
     const { client } = await app.enrolled('bearer@acme.example');
     const token = client.cookie('svc_session') ?? '';
     const other = app.client();

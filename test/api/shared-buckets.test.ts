@@ -84,7 +84,7 @@ describe('buckets in PostgreSQL', () => {
     );
   }
 
-  it('of 20 requests at once at each of two replicas one burst is let through', async () => {
+  it('of 20 requests at once at each of two replicas one burst is admitted', async () => {
     const begun = performance.now();
     const admitted = await Promise.all(replicas.map((replica) => replica.admitted('racer', 20)));
     const most = burst + Math.ceil((performance.now() - begun) / interval);
@@ -122,7 +122,7 @@ describe('buckets in PostgreSQL', () => {
     expect(await tat()).toEqual(before);
   });
 
-  it('a flood costs the database nothing: what it refused is refused without it', async () => {
+  it('a flood costs the database nothing: a denied request is denied again without it', async () => {
     const [{ dataSource }] = replicas;
     const replica = await Replica.open(database.url);
     await owe('flood', burst * interval);
@@ -144,7 +144,7 @@ describe('buckets in PostgreSQL', () => {
     expect(refused).toBeGreaterThan(10);
   });
 
-  it('no memory of a refusal outlasts what the other replica promised', async () => {
+  it('no cached denial lasts longer than the wait that the other replica announced', async () => {
     const [one, other] = replicas;
     for (let round = 0; round < 3; round += 1) {
       const client = `alternating ${round}`;
@@ -157,14 +157,14 @@ describe('buckets in PostgreSQL', () => {
     }
   });
 
-  it('nobody is locked out when the server’s clock was set back', async () => {
+  it('no client is locked out when the server’s clock was set back', async () => {
     await owe('late', 3_600_000);
     expect(await replicas[0].ask('late')).toMatchObject({ isBlocked: true, timeToBlockExpire: 3 });
     await delay(3000);
     expect((await replicas[0].ask('late')).isBlocked).toBe(false);
   });
 
-  it('deletes what is out of debt, and nothing else', async () => {
+  it('deletes buckets without debt, and no others', async () => {
     const [{ dataSource }] = replicas;
     const repository = new RateLimitsRepository();
     await dataSource.query('TRUNCATE rate_limits');
@@ -178,7 +178,7 @@ describe('buckets in PostgreSQL', () => {
     ]);
   });
 
-  it('clears up behind itself, without being asked', async () => {
+  it('cleans up periodically by itself', async () => {
     const [{ dataSource }] = replicas;
     for (let n = 0; n < 10; n += 1) await owe(`gone ${n}`, -1000);
     const replica = await Replica.open(database.url);
@@ -204,7 +204,7 @@ describe('buckets whose database is away', () => {
     await database.drop();
   });
 
-  it('are this process’s own, until it is back; the log says so once', async () => {
+  it('are local to the process until it is back, and the log says so once', async () => {
     await proxy.down();
     const begun = performance.now();
     const admitted = await replica.admitted('client', 30);
@@ -228,7 +228,7 @@ describe('buckets whose database is away', () => {
     ]);
   });
 
-  it('10.20 keep the places that were told before, and give no new burst', async () => {
+  it('10.20 keep the bookings that were announced before, and allow no new burst', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     try {
       while ((await replica.take('client', 'first')).allowed);
@@ -242,7 +242,7 @@ describe('buckets whose database is away', () => {
     }
   });
 
-  it('are this process’s own when it does not answer, and nobody waits long for it', async () => {
+  it('are local to the process when it does not answer, and no request waits long for it', async () => {
     const holder = replica.dataSource.createQueryRunner();
     await replica.ask('client');
     await holder.startTransaction();
@@ -295,7 +295,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     while ((await one.take(bucket, 'first')).allowed);
   }
 
-  it('a place that one replica told is kept by each of them, whoever asks before', async () => {
+  it('a booking that one replica announced is kept by each of them, among earlier requests of others', async () => {
     const [one, other] = replicas;
     await exhaust('kept');
     const { retryAfter } = await one.take('kept', 'patient');
@@ -308,7 +308,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     expect((await one.take('kept', 'patient')).allowed).toBe(false);
   });
 
-  it('20 at once with one credential use its place once', async () => {
+  it('20 requests at once with one credential use its booking once', async () => {
     const [one] = replicas;
     await exhaust('once');
     const { retryAfter } = await one.take('once', 'patient');
@@ -326,7 +326,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     return Promise.all(Array.from({ length: 10_000 }, ask));
   }
 
-  it('10,000 invented credentials at once ask the database as often as there are places, then never', async () => {
+  it('10,000 invented credentials at once cost as many queries as there are places, then none', async () => {
     const [{ repository }] = replicas;
     await exhaust('flooded');
     const before = repository.takes;
@@ -338,7 +338,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     expect(refusals.some(({ allowed }) => allowed)).toBe(false);
   });
 
-  it('10,000 invented credentials at once move no place that was told', async () => {
+  it('10,000 invented credentials at once move no announced booking', async () => {
     const [one, other] = replicas;
     await exhaust('steady');
     for (let n = 2; n < burst; n += 1) await one.take('steady', `early ${n}`);
@@ -392,7 +392,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     await runner.release();
   });
 
-  it('a bucket is not deleted while it has bookings that live', async () => {
+  it('a bucket is not deleted while it has live bookings', async () => {
     const [{ dataSource, repository }] = replicas;
     const sinceDebt = (seconds: number) =>
       dataSource.query(

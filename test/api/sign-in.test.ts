@@ -4,7 +4,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { count, rows } from '../support/rows.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
-describe('who is signing in', () => {
+describe('identity at a sign-in', () => {
   let app: TestApp;
   /** What the provider says of a person instead of what it would: tests write it before they sign in. */
   const says = new Map<string, object>();
@@ -31,7 +31,7 @@ describe('who is signing in', () => {
     return id;
   };
 
-  it('a bound identity is the same person again', async () => {
+  it('a bound identity is the same user again', async () => {
     const { client } = await app.enrolled('again@acme.example');
     await client.post('/logout');
     const page = await client.signIn('again@acme.example');
@@ -69,7 +69,7 @@ describe('who is signing in', () => {
     ).toBe(1);
   });
 
-  it('two identities that claim one e-mail at once: one is bound, the other refused', async () => {
+  it('two identities that claim one e-mail at once: one is bound, the other is refused', async () => {
     await app.enrolled('founder@claim.example');
     const id = await provision('wanted@claim.example', await orgOf('claim.example'));
     const claimants = ['real@claim.example', 'false@claim.example'];
@@ -79,7 +79,7 @@ describe('who is signing in', () => {
     expect(await count(app.dataSource, 'identities WHERE user_id = $1', [id])).toBe(1);
   });
 
-  it('a member bound to another sign-in is not taken over by somebody with the same e-mail', async () => {
+  it('a member bound to another sign-in is not taken over by an identity with the same e-mail', async () => {
     await app.enrolled('founder@taken.example');
     const id = await provision('member@taken.example', await orgOf('taken.example'));
     await app.dataSource.query(
@@ -97,7 +97,7 @@ describe('who is signing in', () => {
     ).toBe(1);
   });
 
-  it("an organization's people cannot come through a provider it does not accept", async () => {
+  it('"an organization\'s members cannot come through a provider that it does not accept"', async () => {
     await app.enrolled('founder@strict.example');
     await app.dataSource.query(
       "UPDATE organization_providers SET issuer = 'https://other-idp.example' WHERE org_id = $1",
@@ -109,7 +109,7 @@ describe('who is signing in', () => {
     expect(await count(app.dataSource, "users WHERE email = 'newcomer@strict.example'")).toBe(0);
   });
 
-  it('in a provisioned organization nobody is made by signing in, not even one who began before', async () => {
+  it('in a provisioned organization no sign-in creates a user, even one that began before', async () => {
     const { client: founder } = await app.enrolled('founder@prov.example');
     const early = app.client();
     await early.signIn('early@prov.example');
@@ -128,7 +128,7 @@ describe('who is signing in', () => {
     expect((await founder.get('/v1/keys')).status).toBe(200);
   });
 
-  it('a member of a domain nobody has proven cannot enroll', async () => {
+  it('a member of an unproven domain cannot enroll', async () => {
     await app.enrolled('founder@proven.example');
     const id = await provision('member@unproven.example', await orgOf('proven.example'));
     const client = app.client();
@@ -142,14 +142,14 @@ describe('who is signing in', () => {
     expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [id])).toBe(0);
   });
 
-  it('an unverified e-mail address is nobody', async () => {
+  it('an unverified e-mail address identifies no user', async () => {
     says.set('unverified@acme.example', { email_verified: false });
     const page = await app.client().signIn('unverified@acme.example');
     expect(page.status).toBe(403);
     expect(page.text).toContain('not verified');
   });
 
-  it("a new e-mail in the organization's own domain is followed, and what was issued under the old one ends", async () => {
+  it('"a new e-mail in the organization\'s own domain is followed, and access issued under the old one ends"', async () => {
     const { client } = await app.enrolled('maiden@rename.example');
     const issued = await client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     expect(issued.status).toBe(200);
@@ -167,7 +167,7 @@ describe('who is signing in', () => {
     expect(await count(app.dataSource, "users WHERE email = 'married@rename.example'")).toBe(1);
   });
 
-  it('a new e-mail in a foreign domain, or one that is taken, or of a SCIM user, is not followed', async () => {
+  it('a new e-mail in a foreign domain, a taken one, or one of a SCIM user is not followed', async () => {
     await app.enrolled('taken@keep.example');
     for (const [email, claimed] of [
       ['foreign@keep.example', 'foreign@elsewhere.example'],
@@ -188,7 +188,7 @@ describe('who is signing in', () => {
     expect(await count(app.dataSource, "users WHERE email = 'managed@keep.example'")).toBe(1);
   });
 
-  it('signing in ends the session the browser had', async () => {
+  it('signing in ends the earlier session of the browser', async () => {
     const { client } = await app.enrolled('switch@acme.example');
     const token = client.cookie('svc_session') ?? '';
     await client.signIn('somebody-else@acme.example');

@@ -77,7 +77,7 @@ describe(`${CROWD} slow clients`, () => {
     return { answers, slowest: await others };
   };
 
-  it('with endless headers are cut off with a 408, and nobody else waits', async () => {
+  it('with endless headers are disconnected with a 408, and no other client waits', async () => {
     const { answers, slowest } = await attack(
       () => headOf(app.baseUrl, 'GET /health').slice(0, -2),
       'X-Dribble: 1\r\n',
@@ -86,7 +86,7 @@ describe(`${CROWD} slow clients`, () => {
     expect(slowest).toBeLessThan(PROMPT);
   });
 
-  it('with endless bodies are cut off with a 408 in the voice of the path', async () => {
+  it('with endless bodies are disconnected with a 408 in the error format of the path', async () => {
     const headers = ['Content-Type: application/json', 'Transfer-Encoding: chunked'];
     const origin = `Origin: ${app.baseUrl}`;
     const { answers, slowest } = await attack(
@@ -98,7 +98,7 @@ describe(`${CROWD} slow clients`, () => {
     expect(app.log.filter((line) => line.includes('"level":"error"'))).toEqual([]);
   });
 
-  it('who never say a word are cut off without one', async () => {
+  it('that never send a byte are disconnected without a response', async () => {
     const { answers, slowest } = await attack(() => '', '');
     expect(tally(answers)).toEqual({ 'undefined NaN': CROWD });
     expect(slowest).toBeLessThan(PROMPT);
@@ -112,7 +112,7 @@ describe('a body of a gigabyte in chunks', () => {
     ['where nothing is', 404, 'POST /nothing'],
     ['where none is read', 200, 'GET /health'],
     ['where it is no request', 400, 'nonsense'],
-  ])('%s is cut off early, and nobody else waits', async (_, status, line) => {
+  ])('%s is aborted early, and no other client waits', async (_, status, line) => {
     const headers = ['Content-Type: application/json', `Origin: ${app.baseUrl}`];
     const port = Number(new URL(app.baseUrl).port);
     // It goes on sending whatever it hears, and although the server closed its side.

@@ -21,7 +21,7 @@ describe('the sql tag', () => {
     await database.drop();
   });
 
-  it('answers rows in one shape to INSERT, SELECT, UPDATE, WITH and DELETE', async () => {
+  it('returns rows in one shape for INSERT, SELECT, UPDATE, WITH and DELETE', async () => {
     const tx = dataSource.manager;
     const rows = [{ id: 1, note: 'one' }];
     expect(
@@ -47,7 +47,7 @@ describe('the sql tag', () => {
     expect(row?.text).toBe(hostile);
   });
 
-  it('binds the values of fragments where they stand, also of one within another', async () => {
+  it('binds the values of fragments in place, also of nested fragments', async () => {
     const inner = fragment`${'c'}::text || ${'); DROP TABLE codes; --'}`;
     const outer = fragment`${'b'}::text || ${inner}`;
     for (const first of ['a', 'x']) {
@@ -73,7 +73,7 @@ describe('the sql tag', () => {
     expect(attempts.filter((won) => won.length === 0)).toHaveLength(19);
   });
 
-  it('gives its connection back when the statement fails', async () => {
+  it('releases its connection when the statement fails', async () => {
     await sql(dataSource.manager)`INSERT INTO codes (id) VALUES (3)`;
     for (let i = 0; i < 30; i += 1) {
       const failure = await sql(dataSource.manager)`INSERT INTO codes (id) VALUES (3)`.catch(
@@ -84,7 +84,7 @@ describe('the sql tag', () => {
     }
   });
 
-  it('goes on after a migration has changed the type of a column', async () => {
+  it('continues after a migration has changed the type of a column', async () => {
     const read = () => sql(dataSource.manager)`SELECT note FROM codes WHERE id = ${7}`;
     await sql(dataSource.manager)`INSERT INTO codes (id, note) VALUES (7, ${'seven'})`;
     // Warm enough that every pooled connection has the statement prepared.

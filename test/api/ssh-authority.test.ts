@@ -62,7 +62,7 @@ describe('the SSH certificate authority at start', () => {
     return dataSource.transaction((tx) => repository.moveSerialForward(tx, milliseconds));
   }
 
-  it('generates a missing key once, for its owner alone, and leaves nothing else behind', async () => {
+  it('generates a missing key once, readable only for its owner, and leaves no other file', async () => {
     const first = await start();
     expect(statSync(keyPath).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder, 'data')).mode & 0o777).toBe(0o700);
@@ -76,7 +76,7 @@ describe('the SSH certificate authority at start', () => {
     expect(first.publicKeyLine()).toMatch(/^ssh-ed25519 \S+ ssh-ca@svc\.example\.com$/);
   });
 
-  it('refuses to start without its key file, and makes no new one', async () => {
+  it('refuses to start without its key file, and generates no new one', async () => {
     const { fingerprint } = await start();
     rmSync(keyPath);
     await expect(start()).rejects.toThrow(
@@ -104,14 +104,14 @@ describe('the SSH certificate authority at start', () => {
     );
   });
 
-  it('adopts a key that lay there before the database', async () => {
+  it('adopts a key file that is older than the database', async () => {
     const own = join(folder, 'own_key');
     writeFileSync(own, writePrivateKey(generateKeyPairSync('ed25519').privateKey, ''));
     const { fingerprint } = await start(own);
     expect(await value('SELECT fingerprint FROM ssh_authority')).toEqual({ value: fingerprint });
   });
 
-  it('says what is wrong with a key file, and nothing of what is in it', async () => {
+  it('explains an invalid key file, and shows none of its content', async () => {
     const broken = join(folder, 'broken');
     writeFileSync(broken, 'not-a-key-but-a-secret');
     const failure = await start(broken).catch(String);
@@ -125,7 +125,7 @@ describe('the SSH certificate authority at start', () => {
     expect(new Set(started.map(({ fingerprint }) => fingerprint)).size).toBe(1);
   });
 
-  it('is one of two starters that do not share a disk; the other does not start', async () => {
+  it('is one of two starters that do not share a disk, and the other one fails', async () => {
     const results = await Promise.allSettled([
       start(join(folder, 'a', 'key')),
       start(join(folder, 'b', 'key')),
@@ -134,7 +134,7 @@ describe('the SSH certificate authority at start', () => {
     expect(['a', 'b'].filter((disk) => existsSync(join(folder, disk)))).toHaveLength(1);
   });
 
-  it('writes a key file never over another: of twenty writers at once all read the first', async () => {
+  it('never overwrites a key file: of twenty writers at once all read the first', async () => {
     const texts = await Promise.all(
       Array.from({ length: 20 }, (_, index) => createKeyFile(keyPath, `key ${index}`)),
     );
@@ -143,7 +143,7 @@ describe('the SSH certificate authority at start', () => {
   });
 
   describe('serials', () => {
-    it('begin at the milliseconds of the clock', async () => {
+    it('begin at the current milliseconds of the clock', async () => {
       const before = BigInt(Date.now());
       await start();
       const serial = await next();
@@ -151,14 +151,14 @@ describe('the SSH certificate authority at start', () => {
       expect(serial).toBeLessThanOrEqual(BigInt(Date.now()) + 1n);
     });
 
-    it('move forward with a start, over whatever a restored backup forgot', async () => {
+    it('move forward at a start, beyond serials that a restored backup lost', async () => {
       await move(1_000_000);
       expect(await next()).toBe(1_000_001n);
       await move(2_000_000);
       expect(await next()).toBe(2_000_001n);
     });
 
-    it('never move back with a clock that does', async () => {
+    it('never move back with the clock', async () => {
       await move(2_000_000);
       await next();
       await move(1_000_000);
@@ -177,7 +177,7 @@ describe('the SSH certificate authority at start', () => {
       expect(await drawn).toBe(2_000_001n);
     });
 
-    it('never come twice while replicas start', async () => {
+    it('are never issued twice while replicas start', async () => {
       const now = Date.now();
       await move(now);
       const serials: bigint[] = [];

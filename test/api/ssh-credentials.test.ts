@@ -17,7 +17,7 @@ describe('POST /v1/credentials/ssh', () => {
   const ask = (body: unknown) =>
     client.post('/v1/credentials/ssh', body, { address: newAddress() });
 
-  it('issues a certificate that ends with the session, on record before it leaves', async () => {
+  it('issues a certificate that ends with the session, and audits it before the response', async () => {
     const answer = await ask({ public_key: newPublicKeyLine() });
     expect(answer.status).toBe(200);
     expect(answer.headers.get('cache-control')).toBe('no-cache, no-store, must-revalidate');
@@ -46,7 +46,7 @@ describe('POST /v1/credentials/ssh', () => {
     });
   });
 
-  it('works with the token in the header alone, without an Origin', async () => {
+  it('works with only the token in the header, without an Origin', async () => {
     const authorization = `Bearer ${client.cookie('svc_session')}`;
     const tool = app.client();
     const answer = await tool.post(
@@ -57,7 +57,7 @@ describe('POST /v1/credentials/ssh', () => {
     expect(answer.status).toBe(200);
   });
 
-  it('a cookie alone writes only from our own page', async () => {
+  it('accepts a cookie alone only from the service’s own page', async () => {
     const answer = await client.post(
       '/v1/credentials/ssh',
       { public_key: newPublicKeyLine() },
@@ -141,14 +141,14 @@ describe('POST /v1/credentials/ssh', () => {
     }
   });
 
-  it('a shorter life is given when asked for', async () => {
+  it('a shorter life is granted on request', async () => {
     const { valid_before } = (await ask({ public_key: newPublicKeyLine(), ttl_seconds: 60 })).json;
     const left = Date.parse(valid_before) - Date.now();
     expect(left).toBeGreaterThan(50_000);
     expect(left).toBeLessThanOrEqual(60_000);
   });
 
-  it('nothing is issued under a domain the organization does not own', async () => {
+  it('no certificate is issued under a domain that the organization does not own', async () => {
     const { client: moved } = await app.enrolled('moved@ssh.example');
     await app.dataSource.query(
       "UPDATE users SET email = 'moved@foreign.example' WHERE email = 'moved@ssh.example'",
@@ -158,7 +158,7 @@ describe('POST /v1/credentials/ssh', () => {
     expect(await count(app.dataSource, "ssh_certificates WHERE key_id LIKE 'moved@%'")).toBe(0);
   });
 
-  it('a person without an organization may hold one for the verified address', async () => {
+  it('a user without an organization may get one for the verified address', async () => {
     const { client: loner } = await app.enrolled('loner@gmail.com');
     const answer = await loner.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     expect(answer.json.principals).toEqual(['loner@gmail.com']);
@@ -172,7 +172,7 @@ describe('GET /v1/credentials/ssh/ca', () => {
   });
   afterAll(() => app.close());
 
-  it('is a line fit for TrustedUserCAKeys, and JSON when asked for', async () => {
+  it('is a line for TrustedUserCAKeys, and JSON on request', async () => {
     const client = app.client();
     const text = await client.get('/v1/credentials/ssh/ca');
     expect(text.headers.get('content-type')).toBe('text/plain; charset=utf-8');
@@ -192,7 +192,7 @@ describe('/v1/keys', () => {
   });
   afterAll(() => app.close());
 
-  it("lists one's own keys and renames them, audited", async () => {
+  it('"lists the user\'s keys and renames them, audited"', async () => {
     const { client } = await app.enrolled('keys@acme.example');
     const [key] = (await client.get('/v1/keys')).json.keys;
     expect(key).toEqual({
@@ -210,7 +210,7 @@ describe('/v1/keys', () => {
     expect(await count(app.dataSource, "audit_events WHERE type = 'key_renamed'")).toBe(1);
   });
 
-  it("another person's key is not there: 404, and so is an id that is none", async () => {
+  it('"another user\'s key is 404, and so is a malformed id"', async () => {
     const { client: owner } = await app.enrolled('owner@acme.example');
     const { client: other } = await app.enrolled('other@acme.example');
     const [key] = (await owner.get('/v1/keys')).json.keys;

@@ -19,7 +19,7 @@ const ENDS = {
 const REFUSED = { status: 'rejected', reason: { code: 'unauthenticated' } };
 const STILL_WAITING = 'still waiting';
 
-describe('issuing an SSH certificate against a de-provisioning', () => {
+describe('issuing an SSH certificate during a de-provisioning', () => {
   let world: SshIssuance;
   let session: IssuingSession;
 
@@ -87,7 +87,7 @@ describe('issuing an SSH certificate against a de-provisioning', () => {
     expect(attempt).toMatchObject([REFUSED]);
   });
 
-  it('makes a de-provisioning that comes second wait, which then finds the certificate', async () => {
+  it('makes a later de-provisioning wait, which then finds the certificate', async () => {
     const { second } = await world.dataSource.transaction(async (tx) => {
       const outcome = await new SshCertificatesRepository().recordIssue(tx, {
         ...session,
@@ -110,7 +110,7 @@ describe('issuing an SSH certificate against a de-provisioning', () => {
   });
 
   it.each(Object.entries(ENDS))(
-    '%s amid a storm of requests leaves no certificate unrevoked',
+    '%s during a storm of requests leaves no certificate unrevoked',
     async (_, end) => {
       const service = await world.service('email');
       const issued: string[] = [];

@@ -22,8 +22,8 @@ describe('issuing an SSH certificate', () => {
     return Math.floor(Number(row?.['expires_at']) / 1000) * 1000;
   }
 
-  describe('what is issued', () => {
-    it('is recorded as the certificate says it, with the event that tells of it', async () => {
+  describe('the issued certificate', () => {
+    it('is recorded with the same fields, and with its audit event', async () => {
       const issued = await world.issue(session);
       const [event] = await world.rows('audit_events');
       const [user] = await world.rows('users');
@@ -79,14 +79,14 @@ describe('issuing an SSH certificate', () => {
       expect(issued.validBefore.getTime()).toBe(await sessionEnd());
     });
 
-    it('ends earlier when asked', async () => {
+    it('ends earlier on request', async () => {
       const issued = await world.issue(session, { ttlSeconds: 300 });
       const seconds = (issued.validBefore.getTime() - issued.validAfter.getTime()) / 1000;
       expect(seconds).toBe(360);
     });
 
     it.each([9 * 3600, Number.MAX_SAFE_INTEGER])(
-      'never outlives the session, asked for %d seconds',
+      'never outlives the session, when %d seconds are requested',
       async (ttl) => {
         const issued = await world.issue(session, { ttlSeconds: ttl });
         expect(issued.validBefore.getTime()).toBe(await sessionEnd());
@@ -115,7 +115,7 @@ describe('issuing an SSH certificate', () => {
   });
 
   describe('principals', () => {
-    it('are those asked for, once each, when they are the user’s', async () => {
+    it('are the requested ones, once each, when they belong to the user', async () => {
       const asked = ['alice', 'alice'];
       expect((await world.issue(session, { principals: asked }, BOTH)).principals).toEqual([
         'alice',
@@ -127,13 +127,13 @@ describe('issuing an SSH certificate', () => {
       expect(principals).toEqual(['alice@example.com', 'alice']);
     });
 
-    it('are the address alone as soon as there is a second organization', async () => {
+    it('are only the address when there is a second organization', async () => {
       await world.newOrganization('example.org');
       const { principals } = await world.issue(session, {}, BOTH);
       expect(principals).toEqual(['alice@example.com']);
     });
 
-    it('are the address alone for a person without an organization', async () => {
+    it('are only the address for a user without an organization', async () => {
       session = await world.signIn('alice@mail.example', null);
       const { principals } = await world.issue(session, {}, BOTH);
       expect(principals).toEqual(['alice@mail.example']);
@@ -151,7 +151,7 @@ describe('issuing an SSH certificate', () => {
       expect(await world.rows('ssh_certificates')).toEqual([]);
     });
 
-    it('refuses a named account in a deployment of two organizations, rather than leaving it out', async () => {
+    it('are refused, not omitted, when they name an account in a deployment of two organizations', async () => {
       await world.newOrganization('example.org');
       const asked = { principals: ['alice@example.com', 'alice'] };
       await expect(world.issue(session, asked, BOTH)).rejects.toMatchObject({
@@ -159,7 +159,7 @@ describe('issuing an SSH certificate', () => {
       });
     });
 
-    it('are never none: an e-mail that makes no account name gets no certificate', async () => {
+    it('are never empty: an e-mail without an account name gets no certificate', async () => {
       session = await world.signIn('root@nobodys.example', null);
       await expect(world.issue(session, {}, ['username'])).rejects.toMatchObject({
         code: 'principal_not_allowed',
@@ -171,7 +171,7 @@ describe('issuing an SSH certificate', () => {
     });
   });
 
-  describe('who gets none', () => {
+  describe('a request that gets no certificate', () => {
     it.each([
       ['a session that was deleted', 'DELETE FROM sessions', 'unauthenticated'],
       ['a session that expired', 'UPDATE sessions SET expires_at = now()', 'unauthenticated'],
@@ -202,13 +202,13 @@ describe('issuing an SSH certificate', () => {
       expect(await world.rows('audit_events')).toEqual([]);
     });
 
-    it('one who names the session of another user', async () => {
+    it('names the session of another user', async () => {
       const bob = await world.signIn('bob@example.com', null);
       session = { ...session, sessionId: bob.sessionId };
       await expect(world.issue(session)).rejects.toMatchObject({ code: 'unauthenticated' });
     });
 
-    it('a person of an unowned domain, though one without an organization does', async () => {
+    it('comes from a user of an unowned domain, though a user without an organization gets one', async () => {
       session = await world.signIn('carol@elsewhere.example', null);
       expect((await world.issue(session)).principals).toEqual(['carol@elsewhere.example']);
       const [organization] = await world.rows('organizations');
@@ -219,7 +219,7 @@ describe('issuing an SSH certificate', () => {
       await expect(world.issue(session)).rejects.toMatchObject({ code: 'issuance_refused' });
     });
 
-    it('a key that is none', async () => {
+    it('contains a malformed key', async () => {
       await expect(world.issue(session, { publicKey: 'garbage' })).rejects.toMatchObject({
         code: 'invalid_public_key',
       });

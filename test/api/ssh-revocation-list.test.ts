@@ -67,7 +67,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
       [serial],
     );
 
-  it('is a list for sshd, for everybody, whatever the client accepts but JSON', async () => {
+  it('is a list for sshd, for every client, unless the client accepts JSON', async () => {
     await certificates(1_000);
     for (const accept of [
       '*/*',
@@ -86,7 +86,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     }
   });
 
-  it('is of the authority whose certificates are issued, and names it', async () => {
+  it('names the authority whose certificates are issued', async () => {
     await certificates(1_000);
     const [, key = ''] = (await app.client().get('/v1/credentials/ssh/ca')).text.split(' ');
     const { body } = await get();
@@ -107,14 +107,14 @@ describe('GET /v1/credentials/ssh/krl', () => {
     return { value: values[0] as T, milliseconds: Math.min(...times) };
   }
 
-  it('is there while nothing is revoked, and never empty: sshd would let everybody in', async () => {
+  it('exists while no certificate is revoked, and is never empty: sshd would accept every certificate', async () => {
     await certificates(1_000, { revoked: false });
     const { status, body } = await get();
     expect([status, body.length]).toEqual([200, 44 + 'ssh-ca@localhost'.length]);
     expect(await json()).toMatchObject({ revoked_serials: [], total: 0 });
   });
 
-  it('is JSON when asked for: the serials in order, as decimal strings', async () => {
+  it('is JSON on request: the serials in order, as decimal strings', async () => {
     await certificates(9_000);
     await certificates(1_763_683_200_001);
     await certificates(10_000);
@@ -130,7 +130,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(Date.parse(list.generated_at)).toBe(dateOf((await get()).body));
   });
 
-  it('has what was revoked before it was asked for, on every replica', async () => {
+  it('contains every earlier revocation, on every replica', async () => {
     await certificates(1_000, { revoked: false });
     expect((await json()).total).toBe(0);
     await revoke(1_000);
@@ -138,7 +138,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect((await json()).revoked_serials).toEqual(['1000']);
   });
 
-  it('has what was revoked first and committed last, and what was rolled back never', async () => {
+  it('contains revocations that commit late, and none that was rolled back', async () => {
     for (const serial of [1_000, 2_000, 3_000]) await certificates(serial, { revoked: false });
     const [early, late, undone] = [0, 1, 2].map(() => app.dataSource.createQueryRunner());
     const onBoth = async () => {
@@ -173,7 +173,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     }
   });
 
-  it('is told from another one of as many serials, when one drops out as one is revoked', async () => {
+  it('differs from another list of as many serials, when one drops out as one is revoked', async () => {
     await certificates(1_000);
     await certificates(2_000, { revoked: false });
     const { headers } = await get();
@@ -190,7 +190,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
   });
 
   it.each([2_047, 2_048, 2_049, 4_096, 5_000])(
-    'has each of %i serials, whichever of them expires first',
+    'contains each of %i serials, in any order of expiry',
     async (count) => {
       await certificates(1_000, { count });
       await app.dataSource.query(
@@ -205,12 +205,15 @@ describe('GET /v1/credentials/ssh/krl', () => {
     ['is valid', 10, ['1000']],
     ['expired 59 minutes ago', -59, ['1000']],
     ['expired 61 minutes ago', -61, []],
-  ])('a revoked certificate that %s', async (_, endIn, serials) => {
-    await certificates(1_000, { endIn });
-    expect((await json()).revoked_serials).toEqual(serials);
-  });
+  ])(
+    'has a revoked certificate until an hour after its expiry: one that %s',
+    async (_, endIn, serials) => {
+      await certificates(1_000, { endIn });
+      expect((await json()).revoked_serials).toEqual(serials);
+    },
+  );
 
-  it('a certificate that drops out leaves a new list behind', async () => {
+  it('changes when a certificate drops out', async () => {
     await certificates(1_000, { endIn: -59 });
     const first = (await get()).body;
     await app.dataSource.query(
@@ -221,7 +224,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(numberOf(second)).toBeGreaterThan(numberOf(first));
   });
 
-  it('stays the same to the byte while nothing changes, on every replica', async () => {
+  it('stays identical in every byte while nothing changes, on every replica', async () => {
     await certificates(1_000, { count: 50 });
     const first = await get();
     await certificates(5_000, { revoked: false });
@@ -234,7 +237,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
   });
 
   it.each(['*/*', JSON_TYPE])(
-    'has a strong ETag, the SHA-256 of %s, and is 304',
+    'has a strong ETag, the SHA-256 of %s, and answers 304',
     async (accept) => {
       await certificates(1_000);
       const { headers, body } = await get(accept);
@@ -257,7 +260,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     },
   );
 
-  it('has a number that only grows: the clock’s milliseconds, and beyond a clock that went back', async () => {
+  it('has a number that only grows: milliseconds of the clock, and more when the clock goes back', async () => {
     const before = BigInt(Date.now());
     await certificates(1_000);
     const first = numberOf((await get()).body);
@@ -275,7 +278,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(restored).toBeGreaterThanOrEqual(first);
   });
 
-  it('is published once for twenty who ask at once, and never an older set under a later number', async () => {
+  it('is published once for twenty requests at once, and never an older set under a later number', async () => {
     for (let round = 0; round < 5; round += 1) {
       await certificates(1_000 + round);
       const answers = await Promise.all(
@@ -285,7 +288,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     }
   });
 
-  it('never goes back while certificates are revoked under it', async () => {
+  it('never goes back while certificates are revoked during publication', async () => {
     const seen = new Map<bigint, string>();
     const done = new AbortController();
     const poll = async (of: TestApp) => {
@@ -312,7 +315,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect((await json()).total).toBe(40);
   });
 
-  it('is read in one statement while nothing changed, which brings no serials', async () => {
+  it('is read in one statement while nothing changed, which reads no serials', async () => {
     await certificates(1_000, { count: 5_000 });
     await get();
     const statements = spyOnStatements(app);
@@ -323,7 +326,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     statements.stop();
   });
 
-  it('is read once for all who asked before the statement began', async () => {
+  it('is read once for all requests before the statement began', async () => {
     await certificates(1_000);
     await get();
     const statements = spyOnStatements(app);
@@ -334,7 +337,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     statements.stop();
   });
 
-  it('of 100,000 certificates is made in less than a second, at any order of their serials', async () => {
+  it('of 100,000 certificates is built in less than a second, in any order of serials', async () => {
     await certificates(1_763_683_200_000, { count: 100_000 });
     const inARow = await soonest(() => get());
     expect(inARow.value.body).toHaveLength(129 + 'ssh-ca@localhost'.length);
@@ -346,7 +349,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(scattered.milliseconds).toBeLessThan(1_000);
   });
 
-  it('is read from an index alone, in its order: nothing sorts 100,000 serials', async () => {
+  it('is read from an index alone, in its order, without sorting 100,000 serials', async () => {
     await certificates(1_763_683_200_000, { count: 50_000, revoked: false });
     await certificates(1_763_683_250_000, { count: 100_000 });
     await app.dataSource.query('VACUUM ANALYZE ssh_certificates');
@@ -360,7 +363,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(text.match(/Sort Key: [^"]*/g)).toEqual(['Sort Key: first.first']); // of the rows it travels in
   });
 
-  it('has a certificate from the moment its person is gone', async () => {
+  it('contains a certificate as soon as its user is deleted', async () => {
     const { client } = await app.enrolled('ada@krl.example');
     const { serial } = (
       await client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() })
@@ -387,7 +390,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect((await client.get(`${KRL}/${serial}`)).json.revoked).toBe(true);
   });
 
-  it('has the headers of the general tier, and no other method', async () => {
+  it('has the headers of the general tier, and allows no other method', async () => {
     const client = app.client();
     const answer = await client.get(KRL);
     expect(answer.headers.get('x-ratelimit-limit')).toBe('20');
@@ -400,7 +403,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(post.headers.get('allow')).toContain('GET');
   });
 
-  it('asked too often is 429 as a problem document, and no list', async () => {
+  it('is 429 as a problem document when it is requested too often, without a list', async () => {
     const client = app.client();
     const answers = await Promise.all(Array.from({ length: 30 }, () => client.get(KRL)));
     const refused = answers.find(({ status }) => status === 429);
@@ -408,7 +411,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(refused?.json.code).toBe('rate_limited');
   });
 
-  describe('of one serial', () => {
+  describe('the status of one serial', () => {
     let client: Client;
     beforeEach(() => {
       client = app.client();
@@ -418,7 +421,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
       ['revoked', 1_000, { revoked: true }, true],
       ['not revoked', 1_000, { revoked: false }, false],
       ['revoked, and expired long ago', 1_000, { revoked: true, endIn: -480 }, true],
-    ])('that is %s', async (_, serial, options, revoked) => {
+    ])('is %s', async (_, serial, options, revoked) => {
       await certificates(serial, options);
       const before = Date.now();
       const answer = await client.get(`${KRL}/${serial}`);
@@ -460,7 +463,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
       '%20',
       '1%3b',
       '１',
-    ])('%s is 400: it is no serial', async (serial) => {
+    ])('%s is 400 as a malformed serial', async (serial) => {
       const answer = await client.get(`${KRL}/${serial}`);
       expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
       expect(answer.headers.get('content-type')).toContain('application/problem+json');
@@ -468,7 +471,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     });
   });
 
-  it('keeps one row, whoever asks', async () => {
+  it('keeps one row for every caller', async () => {
     expect(await rows(app.dataSource, 'SELECT only_row FROM ssh_revocation_list')).toHaveLength(1);
   });
 });

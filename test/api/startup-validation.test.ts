@@ -218,7 +218,7 @@ describe('the start', () => {
     },
   );
 
-  it('is tried with a wrong value of every variable that can have one', () => {
+  it('is tested with a wrong value of every variable that can have one', () => {
     const refused = Object.entries(ENVIRONMENT.shape)
       .filter(([, shape]) => WRONG_FOR_MANY.some((value) => !shape.safeParse(value).success))
       .map(([name]) => name);
@@ -228,7 +228,7 @@ describe('the start', () => {
     expect(refused.filter((name) => !tried.has(name) && !below.includes(name))).toEqual([]);
   });
 
-  it.concurrent('with settings this version cannot keep names them all at once', async () => {
+  it.concurrent('with unsupported settings names them all at once', async () => {
     const environment = Object.fromEntries(UNSUPPORTED.map((name) => [name, PLANTED]));
     const { status, output } = await outcome(environment);
     const lines = UNSUPPORTED.map((name) => `${name}: is not supported by this version`);
@@ -262,7 +262,7 @@ describe('the start', () => {
     });
   });
 
-  it('finds a provider that is not what it is said to be, or not there', async () => {
+  it('reports a provider of another type, and an unreachable one', async () => {
     const away = await freePort();
     const [unreachable, mismatch, common] = await Promise.all([
       outcome({ SVC_IDP_DEMO_ISSUER: `http://127.0.0.1:${away}` }),
@@ -277,7 +277,7 @@ describe('the start', () => {
     expect(unreachable.output).not.toContain(String(away));
   });
 
-  it('goes on with warnings, and in certification test mode without a provider', async () => {
+  it('continues with warnings, and in certification test mode without a provider', async () => {
     const server = start({
       SVC_BASE_URL: 'https://login.example.com', // looks like production: told all the same
       SVC_MTLS_PORT: '8443',

@@ -57,7 +57,7 @@ describe('node dist/main.js', () => {
     ...providerEnvironment(idp.issuer),
   });
 
-  it('with an empty environment exits 1 and names every missing variable in one go', async () => {
+  it('with an empty environment exits 1 and names every missing variable at once', async () => {
     expect(await outcome(start({}))).toEqual({
       status: 1,
       lines: [
@@ -89,7 +89,7 @@ describe('node dist/main.js', () => {
     expect(lines.join('\n')).not.toContain(value);
   });
 
-  it('an older Node is told so in one line', async () => {
+  it('on an older Node fails with one line', async () => {
     const pretend =
       "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'20.20.2'})";
     expect(await outcome(start({}, [`--import=${pretend}`]))).toEqual({
@@ -111,7 +111,7 @@ describe('node dist/main.js', () => {
     await writeFile(join(folder, '.env'), '');
   });
 
-  it('serves on the embedded database, whose death it survives, and stops on SIGTERM with status 0', async () => {
+  it('serves on the embedded database, survives its end, and stops on SIGTERM with status 0', async () => {
     const server = start(working());
     await server.printed(/is served on port/);
     const client = new Client(`http://localhost:${port}`);
@@ -132,7 +132,7 @@ describe('node dist/main.js', () => {
     expect((await client.get('/v1/credentials/ssh/ca')).text).toBe(caKey);
   });
 
-  it('is found again with its data after a kill -9', async () => {
+  it('starts again with its data after a kill -9', async () => {
     const environment = { ...working(), SVC_DATA_DIR: join(folder, 'killed') };
     const server = start(environment);
     await server.printed(/is served on port/);
@@ -145,7 +145,7 @@ describe('node dist/main.js', () => {
     expect((await client.get('/v1/credentials/ssh/ca')).text).toBe(caKey);
   });
 
-  it('secrets never reach the log', async () => {
+  it('never logs secrets', async () => {
     const server = start({ ...working(), RUST_LOG: 'trace', SVC_LOG_FORMAT: 'json' });
     await server.printed(/is served on port/);
     const client = new Client(`http://localhost:${port}`);

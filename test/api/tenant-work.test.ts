@@ -50,7 +50,7 @@ describe('while the searches of a tenant are slow', () => {
   });
   afterEach(() => groups.release());
 
-  it('10.2 one tenant has its own share of the costly work, and the others go on', async () => {
+  it('10.2 one tenant has its own share of the costly work, and the others continue', async () => {
     const searches = times(40, () => costly(theirs));
     await expect.poll(stuck).toBe(1);
     const { client } = await app.enrolled('cleo@quiet.example');
@@ -64,7 +64,7 @@ describe('while the searches of a tenant are slow', () => {
     expect(statuses).toEqual(statuses.map(() => 200));
   });
 
-  it('10.2 all tenants together leave the connections of authentication alone', async () => {
+  it('10.2 all tenants together do not use the connections of authentication', async () => {
     const { client } = await app.enrolled('ada@quiet.example');
     const many = await times(4, () => addTenant(app));
     const searches = Promise.all(many.map((tenant) => costly(tenant)));
@@ -77,7 +77,7 @@ describe('while the searches of a tenant are slow', () => {
     expect(statuses.every((status) => status === 400 || status === 503)).toBe(true);
   });
 
-  it('10.2 a statement of 3 seconds is tooMany, and who waits too long for the own share is told', async () => {
+  it('10.2 a statement of 3 seconds is tooMany, and so is a long wait for the tenant’s own share', async () => {
     const answers = await times(8, () => costly(theirs));
     const refused = answers.filter(({ status }) => status !== 400);
     expect(answers.length - refused.length).toBeGreaterThan(1);
@@ -89,7 +89,7 @@ describe('while the searches of a tenant are slow', () => {
     }
   });
 
-  it('10.9 a statement that an operator cancels is 503, and no fault of the request', async () => {
+  it('10.9 a statement that an operator cancels is 503, and not a fault of the request', async () => {
     const search = costly(theirs);
     await expect.poll(stuck).toBe(1);
     await rows(
@@ -104,7 +104,7 @@ describe('while the searches of a tenant are slow', () => {
 });
 
 describe('while the changes of a tenant wait for each other', () => {
-  it('10.2 they take their share of the connections, and no more', async () => {
+  it('10.2 they use their share of the connections, and no more', async () => {
     const { client } = await app.enrolled('ben@quiet.example');
     const group = await made(theirs, 'Groups', { displayName: 'contended' });
     const user = await made(theirs, 'Users', { userName: `b@${theirs.domain}` });

@@ -40,7 +40,7 @@ async function loadedBy(environment: Record<string, string>): Promise<Set<string
 }
 
 describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
-  it('nothing of OpenTelemetry is loaded but its API, which does nothing by itself', async () => {
+  it('only the API of OpenTelemetry is loaded, which does nothing by itself', async () => {
     expect([...(await loadedBy({}))]).toEqual(['api']);
     const traced = await loadedBy({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
     expect([...traced]).toContain('sdk-node');
@@ -52,7 +52,7 @@ describe('an exporter that cannot be built', () => {
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'planted value'],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'unix:/planted/value'],
     ['OTEL_EXPORTER_OTLP_PROTOCOL', 'planted value'],
-  ])('is fatal, and told with everything else that is wrong: %s=%s', async (name, value) => {
+  ])('is fatal, and reported with every other problem: %s=%s', async (name, value) => {
     const server = startServerProcess('main.js', {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
       [name]: value,
@@ -66,7 +66,7 @@ describe('an exporter that cannot be built', () => {
   });
 });
 
-describe('a request that is traced', () => {
+describe('a traced request', () => {
   const INTERACTION = '01890000-0000-7000-8000-0000000000aa';
   const TRACE = '0af7651916cd43dd8448eb211c80319c';
   let collector: SpanCollector;
@@ -96,7 +96,7 @@ describe('a request that is traced', () => {
 
   const named = (name: string) => spans.filter((span) => span.name === name);
 
-  it('is named by the template of its route, and by its method alone where none took it', () => {
+  it('is named by the template of its route, and by its method alone without a route', () => {
     expect(named('GET /v1/keys')[0]?.attributes).toMatchObject({
       'http.request.method': 'GET',
       'http.route': '/v1/keys',
@@ -110,7 +110,7 @@ describe('a request that is traced', () => {
     expect(JSON.stringify(spans)).not.toContain('not-an-id');
   });
 
-  it('goes on in the trace of its client, with the queries below it', () => {
+  it('continues the trace of its client, with the queries below it', () => {
     const [request] = named('GET /v1/keys');
     expect(request?.traceId).toBe(TRACE);
     expect(request?.parentId).toBe('b7ad6b7169203331');
@@ -120,7 +120,7 @@ describe('a request that is traced', () => {
     expect(query?.attributes['db.query.text']).toContain('FROM sessions');
   });
 
-  it('reaches the provider under the same trace, without the query it calls with', () => {
+  it('reaches the provider under the same trace, without the query string', () => {
     const [callback] = named('GET /oauth/callback');
     const calls = spans.filter(
       ({ name, traceId }) => name === 'POST' && traceId === callback?.traceId,
@@ -151,7 +151,7 @@ describe('a request that is traced', () => {
   });
 });
 
-describe('a collector that is of no use', () => {
+describe('a collector that fails', () => {
   /** Serves a request, then stops; the exit status, and what it logged of tracing. */
   async function serveAndStop(port: number) {
     const server = await startProductionServer({
@@ -166,7 +166,7 @@ describe('a collector that is of no use', () => {
     return { status, told: told.map(({ level, msg }) => `${level} ${msg}`) };
   }
 
-  it('since it never answers: the service serves, and stops', async () => {
+  it('by never answering: the service serves, and stops', async () => {
     let connections = 0;
     const silent = createTcpServer(() => (connections += 1));
     const port = await listening(silent);
@@ -175,7 +175,7 @@ describe('a collector that is of no use', () => {
     silent.close();
   });
 
-  it('since it refuses: the log says so', async () => {
+  it('by refusing: the log says so', async () => {
     const refusing = createServer((_request, response) => void response.writeHead(400).end());
     const port = await listening(refusing);
     expect(await serveAndStop(port)).toEqual({

@@ -67,7 +67,7 @@ describe('sign-ins at an upstream provider', () => {
       )
     )[0];
 
-  it('10.22 the error and the description of the provider are in the log, clean and short, and never on the page', async () => {
+  it('10.22 with an error log the provider’s error and description, clean and short, and never show them', async () => {
     await comesBackWith('invalid_client\n', `AADSTS7000215: no\r\n{"forged":1}${'x'.repeat(1000)}`);
     const lines = app.log.filter((line) => line.includes('AADSTS7000215'));
     const parsed = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -94,7 +94,7 @@ describe('sign-ins at an upstream provider', () => {
       /iss/,
     ],
     ['an ID token signed by another', { signature: 'foreign key' as const }, /signature/],
-  ])('10.22 %s is in the log with the reason', async (_, misbehaviour, reason) => {
+  ])('10.22 with %s log the reason', async (_, misbehaviour, reason) => {
     fake.misbehaviour = misbehaviour;
     const before = app.log.length;
     const page = await app.client().follow('/login?provider=fake');
@@ -105,7 +105,7 @@ describe('sign-ins at an upstream provider', () => {
     expect(JSON.stringify(line)).toMatch(reason);
   });
 
-  it('10.24 a sign-in of a user is an audit row of theirs, in the organization', async () => {
+  it('10.24 of a user are audited for the user, in the organization', async () => {
     await app.enrolled('ada@rows.example');
     const user = await userOf('ada@rows.example');
     await app.client().signIn('ada@rows.example');
@@ -121,7 +121,7 @@ describe('sign-ins at an upstream provider', () => {
     ]);
   });
 
-  it('10.24 a sign-in of a person without an account is an audit row of the organization of their domain', async () => {
+  it('10.24 without an account are audited in the organization of the domain', async () => {
     await app.enrolled('founder@rows2.example');
     await app.client().signIn('new@rows2.example');
     const org = await userOf('founder@rows2.example');
@@ -130,7 +130,7 @@ describe('sign-ins at an upstream provider', () => {
     ]);
   });
 
-  it('10.24 a refused sign-in is an audit row with the reason: of a deactivated user, and at the provider', async () => {
+  it('10.24 that are refused are audited with the reason: of a deactivated user, and at the provider', async () => {
     await app.enrolled('ada@rows3.example');
     const user = await userOf('ada@rows3.example');
     await app.dataSource.query('UPDATE users SET active = false WHERE id = $1', [user?.id]);
@@ -152,13 +152,13 @@ describe('sign-ins at an upstream provider', () => {
     ]);
   });
 
-  it('10.24 a callback without a state of ours writes no audit row', async () => {
+  it('10.24 with a forged state are not audited', async () => {
     const before = await count(app.dataSource, 'audit_events');
     expect((await app.client().get('/oauth/callback?state=x&code=y')).status).toBe(400);
     expect(await count(app.dataSource, 'audit_events')).toBe(before);
   });
 
-  describe('in a browser with a verified session', () => {
+  describe('a sign-in in a browser with a verified session', () => {
     const CROSS_SITE = { headers: { 'sec-fetch-site': 'cross-site' } };
     /** Follows a sign-in that a page began, to the first answer that is no redirect. */
     async function signIn(client: Client, email: string, options: object) {
@@ -167,7 +167,7 @@ describe('sign-ins at an upstream provider', () => {
       return client.follow(away.headers.get('location') ?? '');
     }
 
-    it('10.5 leaves it alone when the same person signs in, from a page of ours or of another site', async () => {
+    it('10.5 keeps the session when the same user signs in, from the service’s page or another site', async () => {
       const { client, key } = await app.enrolled('ada@kept.example');
       const token = client.cookie('svc_session');
       const before = await count(app.dataSource, 'sessions');
@@ -181,7 +181,7 @@ describe('sign-ins at an upstream provider', () => {
       expect((await client.logIn(key)).status).toBe(200);
     });
 
-    it('10.5 leaves it alone when another site begins a sign-in of another person, who is refused', async () => {
+    it('10.5 keeps the session when another site begins a sign-in of another user, who is refused', async () => {
       const { client } = await app.enrolled('ada@switch.example');
       const token = client.cookie('svc_session');
       for (const other of ['bob@switch.example', 'eve@elsewhere-switch.example']) {
@@ -197,7 +197,7 @@ describe('sign-ins at an upstream provider', () => {
       ).toEqual(['upstream_login_refused', 'upstream_login_refused']);
     });
 
-    it('10.5 gives way to another person who signs in from our own page, or from the address bar', async () => {
+    it('10.5 replaces the session when another user signs in from the service’s page, or from the address bar', async () => {
       for (const site of ['same-origin', 'none']) {
         const { client } = await app.enrolled(`ada-${site}@own.example`);
         const token = client.cookie('svc_session') ?? '';
@@ -211,7 +211,7 @@ describe('sign-ins at an upstream provider', () => {
       }
     });
 
-    it('10.5 ends with the e-mail that the sign-in changes, and a bootstrap session follows', async () => {
+    it('10.5 ends the session when the sign-in changes the e-mail, and a bootstrap session follows', async () => {
       const { client } = await app.enrolled('maiden@changed.example');
       const token = client.cookie('svc_session');
       says.set('maiden@changed.example', { email: 'married@changed.example' });
