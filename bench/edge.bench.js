@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gcra } from '../dist/platform/gcra/gcra.js';
 import { TIERS } from '../dist/platform/rate-limit/buckets/tiers.js';
-import { cpuSecondsOf, load, percentile, stayAwake, table } from './measure.js';
+import { cpuColumns } from './cpu-time.js';
+import { measureTurn, percentile, table } from './measure.js';
 import { RawClient } from './raw-client.js';
 import { startBareNest, startBenchServer } from './server.js';
 
@@ -12,9 +13,19 @@ const SECONDS = 5;
 const WARM_UP_SECONDS = 2;
 const ROUNDS = 2;
 
+/** The routes: one that is open, and one that is limited and needs a session. */
+export const EDGE_SCENARIOS = [
+  { what: 'GET /health', open: ({ baseUrl }) => clientsOf(`${baseUrl}/health`) },
+  {
+    what: 'GET /v1/keys',
+    open: ({ baseUrl, tokens }) =>
+      clientsOf(`${baseUrl}/v1/keys`, (n) => ({ authorization: `Bearer ${tokens[n]}` })),
+  },
+];
+
 /**
- * What everything around a handler costs: `/health`, and a route that is limited and needs a session, beside a bare Nest in the
- * same run. All takes turns, twice, and the better turn of each counts, since the machine has other things to do.
+ * Measures everything around a handler, beside a bare Nest. All contenders take turns, and the better turn of each counts,
+ * since the machine runs other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -23,15 +34,25 @@ export async function run() {
   });
   const bare = await startBareNest();
   try {
-    const bearer = (client) => ({ authorization: `Bearer ${server.tokens[client]}` });
     const contenders = [
-      { what: 'bare Nest, GET /hello', pid: bare.pid, url: `${bare.baseUrl}/hello` },
-      { what: 'GET /health', pid: server.pid, url: `${server.baseUrl}/health` },
-      { what: 'GET /v1/keys', pid: server.pid, url: `${server.baseUrl}/v1/keys`, headers: bearer },
+      {
+        what: 'bare Nest, GET /hello',
+        pid: bare.pid,
+        open: () => clientsOf(`${bare.baseUrl}/hello`),
+      },
+      ...EDGE_SCENARIOS.map(({ what, open }) => ({
+        what,
+        pid: server.pid,
+        open: () => open(server),
+      })),
     ];
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const contender of contenders) {
-        const measured = await measure(contender);
+        const measured = await measureTurn(contender.pid, contender, {
+          seconds: SECONDS,
+          warmUpSeconds: WARM_UP_SECONDS,
+        });
+        measured.rate = measured.latencies.length / (measured.server + measured.postgres);
         if (measured.rate > (contender.best?.rate ?? 0)) contender.best = measured;
       }
     }
@@ -40,15 +61,17 @@ export async function run() {
       what,
       'per CPU-second': best.rate.toFixed(0),
       'of bare Nest': (best.rate / peer.rate).toFixed(2),
-      'per second': best.perSecond.toFixed(0),
-      'p50 ms': best.p50.toFixed(1),
-      'p99 ms': best.p99.toFixed(1),
+      ...cpuColumns(best, best.latencies.length),
+      'per second': (best.latencies.length / SECONDS).toFixed(0),
+      'p50 ms': percentile(best.latencies, 0.5).toFixed(1),
+      'p99 ms': percentile(best.latencies, 0.99).toFixed(1),
     }));
     process.stdout.write(
       `${table(rows)}\n\n` +
         `one decision of the limiter: ${decisionNanoseconds().toFixed(0)} ns\n` +
         `${CLIENTS} clients, the better of ${ROUNDS} turns of ${SECONDS} s; limits, metrics and the request log on; each request ` +
-        `from an address of its own; the load never sleeps\naim: 0.6 of bare Nest on /health\n`,
+        `from an address of its own; the load never sleeps\n` +
+        `per CPU-second: of the server and of all PostgreSQL processes together\naim: 0.6 of bare Nest on /health\n`,
     );
   } finally {
     await bare.stop();
@@ -57,25 +80,11 @@ export async function run() {
   }
 }
 
-async function measure({ pid, url, headers = () => ({}) }) {
-  const clients = Array.from(
-    { length: CLIENTS },
-    (_, client) => new RawClient(url, { method: 'GET', headers: headers(client) }),
-  );
-  const ask = (client) => clients[client].send();
-  const sleep = stayAwake();
-  await load(CLIENTS, WARM_UP_SECONDS, ask);
-  const cpu = cpuSecondsOf(pid);
-  const latencies = await load(CLIENTS, SECONDS, ask);
-  const used = cpuSecondsOf(pid) - cpu;
-  sleep();
-  for (const client of clients) client.close();
-  return {
-    rate: latencies.length / used,
-    perSecond: latencies.length / SECONDS,
-    p50: percentile(latencies, 0.5),
-    p99: percentile(latencies, 0.99),
-  };
+function clientsOf(url, headers = () => ({})) {
+  return Array.from({ length: CLIENTS }, (_, n) => {
+    const client = new RawClient(url, { method: 'GET', headers: headers(n) });
+    return { act: () => client.send(), close: () => client.close() };
+  });
 }
 
 /** The mean over many buckets in turn, some of which refuse. */

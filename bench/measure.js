@@ -1,13 +1,4 @@
-import { readFileSync } from 'node:fs';
-
-const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK), the same on every Linux
-
-/** CPU seconds a process has used, all its threads, user and system (proc(5), /proc/[pid]/stat). */
-export function cpuSecondsOf(pid) {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
-}
+import { startCpuTime } from './cpu-time.js';
 
 /** The value below which a share of the sorted samples lies. */
 export function percentile(samples, share) {
@@ -36,6 +27,28 @@ export async function load(clients, seconds, act) {
 }
 
 /**
+ * Measures one turn: connects clients, lets them warm up, and counts the CPU time while all of them act.
+ *
+ * @param pid the process of the server
+ * @param work `open` connects the clients, `[{ act, close }]`; `sleeps` lets this process sleep between answers
+ * @returns `{ acts, latencies, server, postgres }`: all acts with those of the warm-up, and CPU seconds
+ */
+export async function measureTurn(pid, { open, sleeps = false }, { seconds, warmUpSeconds = 0 }) {
+  const clients = await open();
+  const act = (client) => clients[client].act();
+  const sleep = sleeps ? () => undefined : stayAwake();
+  try {
+    const warmUp = await load(clients.length, warmUpSeconds, act);
+    const cpuTime = startCpuTime(pid);
+    const latencies = await load(clients.length, seconds, act);
+    return { acts: warmUp.length + latencies.length, latencies, ...cpuTime() };
+  } finally {
+    sleep();
+    for (const client of clients) client.close();
+  }
+}
+
+/**
  * Keeps this process from sleeping while it waits for answers, until the function it returns is called: a client that sleeps
  * has the server pay for waking it, and the more the slower the server is.
  */
@@ -51,7 +64,7 @@ export function stayAwake() {
 /** A table with its columns lined up; numbers to the right. */
 export function table(rows) {
   const columns = Object.keys(rows[0]);
-  const cells = [columns, ...rows.map((row) => columns.map((column) => String(row[column])))];
+  const cells = [columns, ...rows.map((row) => columns.map((column) => String(row[column] ?? '')))];
   const widths = columns.map((_, i) => Math.max(...cells.map((line) => line[i].length)));
   return cells
     .map((line) =>

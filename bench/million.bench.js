@@ -1,14 +1,14 @@
-import { generateKeyPairSync } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writePrivateKey } from '../dist/domain/ssh-certificates/openssh-private-key.js';
 import { HttpClient } from './http-client.js';
+import { cpuColumns, startCpuTime } from './cpu-time.js';
 import { percentile, table } from './measure.js';
 import { DOMAIN, LEAVERS, leaverId, MillionData, sizesOf } from './million-data.js';
 import { ScimClient } from './scim-client.js';
 import { groupId, userId } from './scim-data.js';
 import { startBenchServer } from './server.js';
+import { makeCaKey } from './ssh.bench.js';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
@@ -27,9 +27,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
  */
 export async function run(large = String(LARGE)) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
-  const { privateKey } = generateKeyPairSync('ed25519');
-  const caFile = join(folder, 'ca');
-  await writeFile(caFile, writePrivateKey(privateKey, 'bench'), { mode: 0o600 });
+  const caFile = await makeCaKey(folder);
   const server = await startBenchServer(folder, { SVC_SSH_CA_KEY_PATH: caFile });
   try {
     const data = new MillionData(server.database);
@@ -46,7 +44,7 @@ export async function run(large = String(LARGE)) {
     write(`\n${table(compared(...results, Number(large)))}\n\n`);
     write(
       `one client alone, ${TIMES} requests of a path, each for another user; fsync, limits and audit on\n` +
-        'first p50: rows that no request has read yet, from the disk; p50: the same users again, from memory\n' +
+        'first p50: rows that no request has read yet, from the disk; p50: the same users again, from memory; CPU time: that of the latter\n' +
         `aim for p50: none more than ${MOST} times slower, but what is said to read everything\n`,
     );
   } finally {
@@ -57,7 +55,7 @@ export async function run(large = String(LARGE)) {
 
 function compared(small, large, users) {
   return small.map(({ what, readsAll, times }, n) => {
-    const { first, times: last } = large[n];
+    const { first, times: last, cpu } = large[n];
     const [before, after] = [times, last].map((all) => percentile(all, 0.5));
     const ratio = after / before;
     const within = ratio <= MOST ? 'yes' : 'NO';
@@ -67,6 +65,7 @@ function compared(small, large, users) {
       [`${counted(users)}: first p50`]: percentile(first, 0.5).toFixed(1),
       'p50 ms': after.toFixed(1),
       'p99 ms': percentile(last, 0.99).toFixed(1),
+      ...cpuColumns(cpu, TIMES),
       ratio: ratio.toFixed(2),
       [`within ${MOST}`]: readsAll ? 'reads everything' : within,
     };
@@ -81,7 +80,7 @@ async function measureAll(server, tokens, users, round) {
   const results = [];
   for (const path of pathsOf({ scim, admin, person, server, users, round })) {
     if (process.stderr.isTTY) process.stderr.write(`${path.what}\n`);
-    results.push({ ...path, ...(await timesOf(path)) });
+    results.push({ ...path, ...(await timesOf(server.pid, path)) });
   }
   for (const client of [scim, admin, person]) client.close();
   return results;
@@ -91,21 +90,24 @@ async function measureAll(server, tokens, users, round) {
  * The milliseconds of each request, in two passes over the same users: what the second measures does not hang on how fast a
  * disk is. A path that fails has none, and costs no other path its figures.
  */
-async function timesOf({ what, act }) {
+async function timesOf(pid, { what, act }) {
   const passes = [[], []];
+  let cpuTime;
   try {
     for (const [pass, times] of passes.entries()) {
       chance.restart();
+      cpuTime = startCpuTime(pid);
       for (let turn = 0; turn < TIMES; turn += 1) {
         const start = performance.now();
         await act(pass * TIMES + turn);
         times.push(performance.now() - start);
       }
     }
-    return { first: passes[0], times: passes[1] };
+    return { first: passes[0], times: passes[1], cpu: cpuTime() };
   } catch (error) {
     write(`${what} failed: ${error.message}\n`);
-    return { first: [Number.NaN], times: [Number.NaN] };
+    const none = [Number.NaN];
+    return { first: none, times: none, cpu: { server: Number.NaN, postgres: Number.NaN } };
   }
 }
 

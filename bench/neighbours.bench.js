@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { cpuColumns, startCpuTime, sumOfCpu } from './cpu-time.js';
 import { load, percentile, table } from './measure.js';
 import { RawClient } from './raw-client.js';
 import { groupId, ScimData, USERS, userId } from './scim-data.js';
@@ -89,7 +90,7 @@ export async function run(only = '') {
     write(
       `${WORST} requests of one tenant at once; ${NEIGHBOURS} clients of another one ask for their keys, in ${ROUNDS} turns of ` +
         `${SECONDS} s beside the load, with quiet ones before and behind each; fsync, limits and audit on; server, PostgreSQL and both loads on ` +
-        `this machine\naim: p99 within ${MOST} times of quiet\n`,
+        `this machine; CPU time is that of an answer under the load, the neighbour's answers included\naim: p99 within ${MOST} times of quiet\n`,
     );
   } finally {
     worst.disconnect();
@@ -104,16 +105,21 @@ async function measured(server, worst, { what, requests, headers }) {
   const quiet = await neighbour(server, SECONDS);
   const loaded = [];
   const answers = {};
+  const cpu = [];
+  let beside = 0; // answers to the neighbour while the load warms up
   for (let round = 0; round < ROUNDS; round += 1) {
+    const cpuTime = startCpuTime(server.pid);
     worst.send({ start: { baseUrl: server.baseUrl, clients: WORST, requests: all } });
-    await neighbour(server, WARM_UP_SECONDS);
+    beside += (await neighbour(server, WARM_UP_SECONDS)).length;
     loaded.push(...(await neighbour(server, SECONDS)));
+    cpu.push(cpuTime());
     worst.send({ stop: true });
     const [{ statuses }] = await once(worst, 'message');
     for (const [status, n] of Object.entries(statuses))
       answers[status] = (answers[status] ?? 0) + n;
     quiet.push(...(await neighbour(server, SECONDS)));
   }
+  const toLoad = Object.values(answers).reduce((sum, n) => sum + n, 0);
   const [quietP99, loadedP99] = [quiet, loaded].map((times) => percentile(times, 0.99));
   return {
     what,
@@ -123,6 +129,7 @@ async function measured(server, worst, { what, requests, headers }) {
     'p99 ms ': loadedP99.toFixed(1),
     'p50 ratio': (percentile(loaded, 0.5) / percentile(quiet, 0.5)).toFixed(2),
     'p99 ratio': (loadedP99 / quietP99).toFixed(2),
+    ...cpuColumns(sumOfCpu(cpu), toLoad + beside + loaded.length),
     'answers to the load': Object.entries(answers)
       .map(([status, n]) => `${n} × ${status}`)
       .join(', '),

@@ -1,7 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cpuSecondsOf, load, percentile, stayAwake, table } from './measure.js';
+import { cpuColumns, sumOfCpu } from './cpu-time.js';
+import { measureTurn, percentile, table } from './measure.js';
 import {
   OAuthPerson,
   basicAuthentication,
@@ -16,7 +17,7 @@ const WARM_UP_SECONDS = 2;
 const ROUNDS = 3;
 const RESOURCE = 'https://api.bench.example';
 
-/** What is measured: each makes its acts, one a client, anew for every turn. */
+/** The scenarios: `open` connects a client for each person, for one turn. */
 const SCENARIOS = [
   { what: 'client_credentials, ES256 JWT', aim: 0.8, open: clientCredentials },
   { what: 'introspection', aim: 0.7, open: introspection },
@@ -24,29 +25,33 @@ const SCENARIOS = [
   { what: 'FAPI 2.0 cycle: PAR, authorize, token', aim: 0.7, open: fapiCycles },
 ];
 
+/** The same for a comparison of two trees; `prepare` registers the applications with one of them. */
+export const OAUTH_SCENARIOS = SCENARIOS.map(({ what, open }) => ({ what, open }));
+
+/** Registers the applications of every person. @returns the people, as the scenarios take them */
+export async function prepareOAuth({ baseUrl, tokens }) {
+  const applications = await Promise.all(
+    tokens.map((token) => registerApplications(baseUrl, token)),
+  );
+  return peopleOf(baseUrl, applications, tokens);
+}
+
 /**
- * OAuth as clients use it, all of it durable, beside the bare `oidc-provider` with its store in memory, in the same run. The
- * two take turns; the median turn of each counts, since the machine has other things to do.
+ * Measures OAuth as clients use it, all of it durable, beside the bare `oidc-provider` with its store in memory. The two take
+ * turns, and the median turn of each counts, since the machine runs other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const server = await startBenchServer(folder);
   let bare;
   try {
-    const everybodys = await Promise.all(
-      server.tokens.map((token) => registerApplications(server.baseUrl, token)),
-    );
+    const people = await prepareOAuth(server);
+    const registered = people.map(({ applications }) => applications);
     const clientsFile = join(folder, 'clients.json');
-    await writeFile(clientsFile, JSON.stringify(everybodys.flatMap(libraryClients)));
+    await writeFile(clientsFile, JSON.stringify(registered.flatMap(libraryClients)));
     bare = await startBareOidcProvider(clientsFile);
-    const people = ({ baseUrl, tokens = [] }) =>
-      everybodys.map((applications, person) => ({
-        baseUrl,
-        applications,
-        cookies: tokens[person] === undefined ? {} : { svc_session: tokens[person] },
-      }));
-    const ours = { pid: server.pid, people: people(server) };
-    const rival = { pid: bare.pid, people: people(bare) };
+    const ours = { pid: server.pid, people };
+    const rival = { pid: bare.pid, people: peopleOf(bare.baseUrl, registered, []) };
 
     let issued = 0;
     const rows = [];
@@ -66,11 +71,11 @@ export async function run() {
     }
     process.stdout.write(
       `${table(rows)}\n\n` +
-        `${everybodys.length} clients, the median of ${ROUNDS} turns of ${SECONDS} s each; fsync, limits, audit and the request log on; ` +
+        `${people.length} clients, the median of ${ROUNDS} turns of ${SECONDS} s each; fsync, limits, audit and the request log on; ` +
         `each request from an address of its own; the load never sleeps\n` +
         `${recorded} client_credentials tokens and ${audited} audit rows on record\n` +
-        `counted is the CPU time of the server process alone, on either side: not that of PostgreSQL, which the bare one has ` +
-        `no need of, nor that of the clients, which sign\n`,
+        `per CPU-second: of the server and of all PostgreSQL processes together; the bare one has no PostgreSQL, and "of bare" ` +
+        `compares the server processes alone; the clients, which sign, are not counted\n`,
     );
   } finally {
     await bare?.stop();
@@ -79,37 +84,42 @@ export async function run() {
   }
 }
 
-/** One turn: how many acts a second of the server's CPU time is good for. The first one warms up. */
-async function measure({ pid, people }, open, round) {
-  const clients = await open(people);
-  const act = (client) => clients[client].act();
-  const sleep = stayAwake();
-  const warmUp = await load(clients.length, round === 0 ? WARM_UP_SECONDS : 0, act);
-  const cpu = cpuSecondsOf(pid);
-  const latencies = await load(clients.length, SECONDS, act);
-  const used = cpuSecondsOf(pid) - cpu;
-  sleep();
-  for (const client of clients) client.close();
-  return { acts: warmUp.length + latencies.length, rate: latencies.length / used, latencies };
+/** Measures one turn. The first one warms up. */
+function measure({ pid, people }, open, round) {
+  const warmUpSeconds = round === 0 ? WARM_UP_SECONDS : 0;
+  return measureTurn(pid, { open: () => open(people) }, { seconds: SECONDS, warmUpSeconds });
 }
 
 function row(what, aim, { ours, rival }) {
-  const median = (turns) =>
+  const median = (turns, secondsOf) =>
     percentile(
-      turns.map(({ rate }) => rate),
+      turns.map((turn) => turn.latencies.length / secondsOf(turn)),
       0.5,
     );
+  const ofServer = ({ server }) => server;
+  const together = ({ server, postgres }) => server + postgres;
   const latencies = ours.flatMap((turn) => turn.latencies);
   return {
     what,
-    'per CPU-second': median(ours).toFixed(0),
-    'bare oidc-provider': median(rival).toFixed(0),
-    'of bare': (median(ours) / median(rival)).toFixed(2),
+    'per CPU-second': median(ours, together).toFixed(0),
+    'of the server alone': median(ours, ofServer).toFixed(0),
+    ...cpuColumns(sumOfCpu(ours), latencies.length),
+    'bare oidc-provider': median(rival, ofServer).toFixed(0),
+    'of bare': (median(ours, ofServer) / median(rival, ofServer)).toFixed(2),
     aim: aim ?? '',
     'per second': (latencies.length / (ROUNDS * SECONDS)).toFixed(0),
     'p50 ms': percentile(latencies, 0.5).toFixed(1),
     'p99 ms': percentile(latencies, 0.99).toFixed(1),
   };
+}
+
+/** The people of a server, with the cookie of their session where they have one. */
+function peopleOf(baseUrl, registered, tokens) {
+  return registered.map((applications, person) => ({
+    baseUrl,
+    applications,
+    cookies: tokens[person] === undefined ? {} : { svc_session: tokens[person] },
+  }));
 }
 
 function clientCredentials(people) {

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cpuSecondsOf, load, percentile, stayAwake, table } from './measure.js';
+import { cpuColumns, startCpuTime, sumOfCpu } from './cpu-time.js';
+import { load, measureTurn, percentile, table } from './measure.js';
 import { ScimClient } from './scim-client.js';
 import {
   benchUser,
@@ -50,6 +51,12 @@ const SHARED = [
     act: (client) => client.expect(200, 'GET', `/Users?startIndex=${1 + someone()}&count=200`),
   },
 ];
+
+/** The same for a comparison of two trees: `target` is the address of a SCIM service, and its token. */
+export const SCIM_SCENARIOS = SHARED.map((scenario) => ({
+  what: `SCIM ${scenario.what}`,
+  open: (target) => clientsOf(target, scenario),
+}));
 
 /** What ours alone is asked. */
 const OURS = [
@@ -148,9 +155,10 @@ export async function run() {
     write(
       `${CLIENTS} clients (${LISTING_CLIENTS} that list), the better of ${ROUNDS} turns of ${SECONDS} s each; p50 and p99 are those of a client who is alone, for ` +
         `${ALONE_SECONDS} s; fsync, limits, audit and the request log on; each request from an address of its own; the load never sleeps\n` +
-        `counted is the CPU time of the server process alone, on either side: not that of PostgreSQL, which scimmy-routers has no ` +
-        `need of. It keeps users in memory and forgets them, and has no audit, limits, versions, If-Match, cursors or bounds on ` +
-        `filters; a change of one member loads and writes the whole group: it is asked nothing of the rest\n\n`,
+        `per CPU-second: of the server and of all PostgreSQL processes together; scimmy-routers has no PostgreSQL, and "of it" ` +
+        `compares the server processes alone. It keeps users in memory and forgets them, and has no audit, limits, versions, ` +
+        `If-Match, cursors or bounds on filters; a change of one member loads and writes the whole group: it is asked nothing of ` +
+        `the rest\n\n`,
     );
     write(`${table(await others(ours, data, server.baseUrl))}\n\n`);
     write(`${table(await hostile(ours))}\n\n`);
@@ -166,20 +174,24 @@ export async function run() {
 async function compare(scenario, ours, rival) {
   const { what, aim, aimMs, act } = scenario;
   progress(what);
-  const rates = { ours: [], rival: [] };
+  const turns = { ours: [], rival: [] };
   for (let round = 0; round < ROUNDS; round += 1) {
-    rates.ours.push(await rateOf(ours, scenario, round));
-    if (rival) rates.rival.push(await rateOf(rival, scenario, round));
+    turns.ours.push(await measure(ours, scenario, round));
+    if (rival) turns.rival.push(await measure(rival, scenario, round));
   }
   const latencies = await alone(ours, act);
   const theirs = rival && (await alone(rival, act));
-  const rate = Math.max(...rates.ours);
+  const best = turns.ours.toSorted((a, b) => rateOf(b) - rateOf(a))[0];
+  const ofServer = best.latencies.length / best.server;
+  const peer = Math.max(...turns.rival.map(rateOf));
   return {
     what,
-    'per CPU-second': rate.toFixed(0),
+    'per CPU-second': rateOf(best).toFixed(0),
+    'of the server alone': ofServer.toFixed(0),
+    ...cpuColumns(best, best.latencies.length),
     aim: aim ?? '',
-    'scimmy-routers': rival ? Math.max(...rates.rival).toFixed(0) : '',
-    'of it': rival ? (rate / Math.max(...rates.rival)).toFixed(2) : '',
+    'scimmy-routers': rival ? peer.toFixed(0) : '',
+    'of it': rival ? (ofServer / peer).toFixed(2) : '',
     'p50 ms': percentile(latencies, 0.5).toFixed(1),
     'p99 ms': percentile(latencies, 0.99).toFixed(1),
     'aim ms': aimMs ?? '',
@@ -187,22 +199,24 @@ async function compare(scenario, ours, rival) {
   };
 }
 
-/** One turn: how many acts a second of the server's CPU time is good for. Something warms up before the first. */
-async function rateOf({ pid, url, token }, { act, clients = CLIENTS }, round) {
-  if (round === 0) await withClients(url, token, clients, WARM_UP_SECONDS, act);
-  const cpu = cpuSecondsOf(pid);
-  const latencies = await withClients(url, token, clients, SECONDS, act);
-  return latencies.length / (cpuSecondsOf(pid) - cpu);
+/** Acts per second of CPU time of the server and of all PostgreSQL processes together. */
+function rateOf({ latencies, server, postgres }) {
+  return latencies.length / (server + postgres);
 }
 
-/** The load of clients who connect now: a connection that waited for the others' last answers may have been closed. */
-async function withClients(url, token, count, seconds, act) {
-  const clients = Array.from({ length: count }, () => new ScimClient(url, token));
-  const sleep = stayAwake();
-  const latencies = await load(count, seconds, (client) => act(clients[client]));
-  sleep();
-  for (const client of clients) client.close();
-  return latencies;
+/** Measures one turn. The first one warms up. */
+function measure(target, scenario, round) {
+  const work = { open: () => clientsOf(target, scenario) };
+  const warmUpSeconds = round === 0 ? WARM_UP_SECONDS : 0;
+  return measureTurn(target.pid, work, { seconds: SECONDS, warmUpSeconds });
+}
+
+/** New connections for each turn: the server closes a connection that is idle between two turns. */
+function clientsOf({ url, token }, { act, clients = CLIENTS }) {
+  return Array.from({ length: clients }, () => {
+    const client = new ScimClient(url, token);
+    return { act: () => act(client), close: () => client.close() };
+  });
 }
 
 async function alone({ url, token }, act) {
@@ -218,16 +232,17 @@ async function others(ours, data, baseUrl) {
   const measured = async (what, times, act, aim = '') => {
     progress(what);
     const latencies = [];
-    const cpu = cpuSecondsOf(ours.pid);
+    const cpuTime = startCpuTime(ours.pid);
     for (let turn = 0; turn < times; turn += 1) {
       const start = performance.now();
       await act(turn);
       latencies.push(performance.now() - start);
     }
-    const used = cpuSecondsOf(ours.pid) - cpu;
+    const used = cpuTime();
     return {
       what,
-      'per CPU-second': (times / used).toFixed(0),
+      'per CPU-second': (times / (used.server + used.postgres)).toFixed(0),
+      ...cpuColumns(used, times),
       'p50 ms': percentile(latencies, 0.5).toFixed(1),
       'p99 ms': percentile(latencies, 0.99).toFixed(1),
       aim,
@@ -272,7 +287,7 @@ async function others(ours, data, baseUrl) {
 
 /** One member comes and goes, in turns in either group, so that both have the machine as it is. */
 async function oneMember({ pid }, client) {
-  const groups = [TEN, EVERYBODY].map((id) => ({ id, cpu: 0, add: [], remove: [] }));
+  const groups = [TEN, EVERYBODY].map((id) => ({ id, cpu: [], add: [], remove: [] }));
   const changes = 400;
   const timed = async (latencies, request) => {
     const start = performance.now();
@@ -288,18 +303,23 @@ async function oneMember({ pid }, client) {
     for (const group of groups) {
       const isWarmUp = batch < 0;
       const kept = isWarmUp ? { add: [], remove: [] } : group;
-      const cpu = cpuSecondsOf(pid);
+      const cpuTime = startCpuTime(pid);
       for (let turn = 0; turn < changes / 8; turn += 1) {
         await timed(kept.add, patchOf('Groups', group.id, add));
         await timed(kept.remove, patchOf('Groups', group.id, remove));
       }
-      if (!isWarmUp) group.cpu += cpuSecondsOf(pid) - cpu;
+      if (!isWarmUp) group.cpu.push(cpuTime());
     }
   }
   const [ten, everybody] = groups;
+  const perCpuSecond = ({ cpu }) => {
+    const { server, postgres } = sumOfCpu(cpu);
+    return (2 * changes) / (server + postgres);
+  };
   const rowOf = (group, what, aim = '') => ({
     what: `one member ${what}`,
-    'per CPU-second': ((2 * changes) / group.cpu).toFixed(0),
+    'per CPU-second': perCpuSecond(group).toFixed(0),
+    ...cpuColumns(sumOfCpu(group.cpu), 2 * changes),
     'p50 ms': percentile(group[what.startsWith('added') ? 'add' : 'remove'], 0.5).toFixed(1),
     'p99 ms': percentile(group[what.startsWith('added') ? 'add' : 'remove'], 0.99).toFixed(1),
     aim,
@@ -348,13 +368,13 @@ async function hostile({ url, token, pid }) {
     const { status } = await client.send(...request);
     if (status >= 500) throw new Error(`${what}: ${status}`);
     const latencies = [];
-    const cpu = cpuSecondsOf(pid);
+    const cpuTime = startCpuTime(pid);
     for (let turn = 0; turn < HOSTILE_TIMES; turn += 1) {
       const start = performance.now();
       await client.expect(status, ...request);
       latencies.push(performance.now() - start);
     }
-    const used = cpuSecondsOf(pid) - cpu;
+    const used = cpuTime();
     const p50 = percentile(latencies, 0.5);
     plain ??= p50;
     rows.push({
@@ -362,7 +382,7 @@ async function hostile({ url, token, pid }) {
       answer: status,
       'p50 ms': p50.toFixed(1),
       'p99 ms': percentile(latencies, 0.99).toFixed(1),
-      'CPU ms each': ((used * 1000) / HOSTILE_TIMES).toFixed(1),
+      ...cpuColumns(used, HOSTILE_TIMES),
       'of a list': (p50 / plain).toFixed(2),
     });
   }

@@ -1,6 +1,8 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
+
+const THIS_TREE = dirname(import.meta.dirname);
 
 /**
  * Starts the server to be measured in a process of its own (bench/server-process.js), on the embedded PostgreSQL with its
@@ -8,9 +10,10 @@ import { fileURLToPath } from 'node:url';
  *
  * @param folder where it keeps its data
  * @param environment variables over its own
+ * @param tree the checkout whose `dist` and `bench/server-process.js` run: this one, unless named
  */
-export async function startBenchServer(folder, environment = {}) {
-  const { child, ...server } = await startProcess('server-process.js', [folder], environment);
+export async function startBenchServer(folder, environment = {}, tree = THIS_TREE) {
+  const { child, ...server } = await startProcess('server-process.js', [folder], environment, tree);
   return {
     ...server,
     /** How many rows a `FROM …` has. */
@@ -45,8 +48,9 @@ export function startBareOidcProvider(clientsFile) {
   return startProcess('bare-oidc-process.js', [clientsFile], {});
 }
 
-async function startProcess(script, args, environment) {
-  const child = fork(fileURLToPath(new URL(script, import.meta.url)), args, {
+async function startProcess(script, args, environment, tree = THIS_TREE) {
+  const child = fork(join(tree, 'bench', script), args, {
+    cwd: tree,
     env: { PATH: process.env.PATH, ...environment },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });

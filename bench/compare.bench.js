@@ -1,0 +1,182 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { startCpuTime } from './cpu-time.js';
+import { EDGE_SCENARIOS } from './edge.bench.js';
+import { measureTurn, percentile, table } from './measure.js';
+import { OAUTH_SCENARIOS, prepareOAuth } from './oauth.bench.js';
+import { geometricMean, ratioOf } from './ratio.js';
+import { SCIM_SCENARIOS } from './scim.bench.js';
+import { ScimData } from './scim-data.js';
+import { startBenchServer } from './server.js';
+import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
+
+/** How much slower a work may be: an interval that lies wholly above is a loss. */
+const SLOWER = 1.03;
+const WARM_UP_SECONDS = 0.3;
+
+/** The works, each with a preparation of one server: the scenarios open their clients on its result. */
+const WORKS = {
+  ssh: { scenarios: SSH_SCENARIOS, prepare: (server) => server },
+  oauth: { scenarios: OAUTH_SCENARIOS, prepare: prepareOAuth },
+  scim: { scenarios: SCIM_SCENARIOS, prepare: prepareScim },
+  edge: { scenarios: EDGE_SCENARIOS, prepare: (server) => server },
+};
+
+/**
+ * Compares this tree with another checkout, whose `dist` is built: both servers run at once, each with a PostgreSQL of its
+ * own, and take turns in pairs. The one that is not measured is idle.
+ *
+ * @param args `BASE_DIR [WORK…] [--pairs=12] [--seconds=2]`
+ */
+export async function run(...args) {
+  const { baseDir, works, pairs, seconds } = optionsOf(args);
+  const folders = [];
+  const servers = [];
+  try {
+    for (const tree of [resolve(baseDir), undefined]) {
+      const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+      folders.push(folder);
+      const environment = {
+        SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
+        SVC_METRICS_BEARER_TOKEN: 'the token of a scraper',
+      };
+      servers.push(await startBenchServer(folder, environment, tree));
+    }
+    const scenarios = await prepareAll(works, servers);
+    for (let pair = -1; pair < pairs; pair += 1) {
+      for (const [n, scenario] of scenarios.entries()) {
+        const turns = await measurePair(servers, scenario, {
+          seconds: pair < 0 ? Math.min(seconds, 1) : seconds, // the first pair warms both up
+          isReversed: (pair + n) % 2 !== 0,
+        });
+        if (pair >= 0) scenario.pairs.push(turns);
+      }
+      process.stderr.write(pair < 0 ? 'warmed up\n' : `pair ${pair + 1} of ${pairs}\n`);
+    }
+    report(scenarios, { pairs, seconds, baseDir });
+  } finally {
+    for (const server of servers) await server.stop();
+    for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function optionsOf(args) {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      pairs: { type: 'string', default: '12' },
+      seconds: { type: 'string', default: '2' },
+    },
+  });
+  const [baseDir, ...works] = positionals;
+  const [pairs, seconds] = [values.pairs, values.seconds].map(Number);
+  const isKnown = works.every((work) => work in WORKS);
+  if (baseDir === undefined || !isKnown || !(pairs >= 2) || !(seconds > 0)) {
+    process.stderr.write(
+      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--pairs=12] [--seconds=2]\n`,
+    );
+    process.exit(2);
+  }
+  return { baseDir, works: works.length === 0 ? Object.keys(WORKS) : works, pairs, seconds };
+}
+
+/** Prepares both servers for every work, and lists the scenarios of all works. */
+async function prepareAll(works, servers) {
+  const scenarios = [];
+  for (const work of works) {
+    const { scenarios: ofWork, prepare } = WORKS[work];
+    const targets = [];
+    for (const server of servers) targets.push(await prepare(server));
+    scenarios.push(...ofWork.map((scenario) => ({ ...scenario, targets, pairs: [] })));
+  }
+  return scenarios;
+}
+
+async function prepareScim({ baseUrl, database }) {
+  process.stderr.write('loading the SCIM users\n');
+  return { url: `${baseUrl}/scim/v2`, token: await new ScimData(database).fill() };
+}
+
+/** Measures a turn of either server, one right after the other. @returns the turns `[before, after]` */
+async function measurePair(servers, { open, sleeps, targets }, { seconds, isReversed }) {
+  const turns = [];
+  for (const n of isReversed ? [1, 0] : [0, 1]) {
+    await untilQuiet(servers);
+    const work = { open: () => open(targets[n]), sleeps };
+    const limits = { seconds, warmUpSeconds: WARM_UP_SECONDS };
+    turns[n] = await measureTurn(servers[n].pid, work, limits);
+  }
+  return turns;
+}
+
+/** Waits until neither server works any more, and 3 seconds at most: a PostgreSQL writes after its last answer. */
+async function untilQuiet(servers) {
+  for (let attempt = 0; attempt < 30; attempt += 1) {
+    const cpuTimes = servers.map(({ pid }) => startCpuTime(pid));
+    await delay(100);
+    const used = cpuTimes.reduce((sum, cpuTime) => {
+      const { server, postgres } = cpuTime();
+      return sum + server + postgres;
+    }, 0);
+    if (used < 0.005) return;
+  }
+}
+
+function report(scenarios, { pairs, seconds, baseDir }) {
+  const rows = scenarios.map(rowOf);
+  process.stdout.write(
+    `${table(rows)}\n\n` +
+      `${pairs} alternating pairs of ${seconds} s each; before: ${baseDir}; fsync, limits, audit and the request log on\n` +
+      `µs: CPU time of one operation, of the server (S) and of all PostgreSQL processes (P) together; ratios are after/before,\n` +
+      `geometric means over the pairs; slower: the 95 % interval of the CPU ratio lies wholly above ${SLOWER}\n`,
+  );
+  const slower = rows.filter((row) => row.slower === 'YES').map(({ what }) => what);
+  process.stdout.write(slower.length === 0 ? 'nothing slower\n' : `SLOWER: ${slower.join('; ')}\n`);
+  if (slower.length > 0) process.exitCode = 1;
+}
+
+function rowOf({ what, pairs }) {
+  const ratioBy = (figure) => ratioOf(pairs.map((pair) => pair.map(figure)));
+  const { ratio, low, high } = ratioBy((turn) => perOperation(turn, turn.server + turn.postgres));
+  const latency = (share) => ratioBy(({ latencies }) => percentile(latencies, share)).ratio;
+  return {
+    what,
+    'before µs (S + P)': microseconds(pairs.map(([before]) => before)),
+    'after µs (S + P)': microseconds(pairs.map(([, after]) => after)),
+    'CPU ratio': ratio.toFixed(3),
+    '95 % interval': `${low.toFixed(3)}–${high.toFixed(3)}`,
+    'p50 ms': times(pairs, 0.5),
+    'p50 ratio': latency(0.5).toFixed(2),
+    'p99 ms': times(pairs, 0.99),
+    'p99 ratio': latency(0.99).toFixed(2),
+    slower: low > SLOWER ? 'YES' : 'no',
+  };
+}
+
+function perOperation({ latencies }, seconds) {
+  return (seconds * 1e6) / latencies.length;
+}
+
+/** The CPU time of one operation: together, and the parts of the server and of PostgreSQL. */
+function microseconds(turns) {
+  const mean = (secondsOf) =>
+    geometricMean(turns.map((turn) => perOperation(turn, secondsOf(turn)))).toFixed(0);
+  const together = mean(({ server, postgres }) => server + postgres);
+  return `${together} (${mean(({ server }) => server)} + ${mean(({ postgres }) => postgres)})`;
+}
+
+/** A percentile of the latencies, before → after: the median of the turns. */
+function times(pairs, share) {
+  return [0, 1]
+    .map((n) =>
+      percentile(
+        pairs.map((pair) => percentile(pair[n].latencies, share)),
+        0.5,
+      ).toFixed(1),
+    )
+    .join(' → ');
+}

@@ -1,0 +1,96 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+
+const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK), the same on every Linux
+
+/**
+ * Reads the CPU seconds that a server and its descendants have used (proc(5)). A descendant is a process of the embedded
+ * PostgreSQL: the watchdog's shell, the postmaster, and the postmaster's children.
+ *
+ * @returns `{ server, postgres }`; for a peer without processes of its own, `postgres` is 0
+ */
+export function cpuSecondsOf(pid) {
+  const children = new Map();
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    const stat = statOf(entry);
+    if (stat === undefined) continue; // the process ended meanwhile; its parent has its time
+    children.set(stat.parent, [...(children.get(stat.parent) ?? []), entry]);
+  }
+  const secondsBelow = (parent) =>
+    (children.get(parent) ?? []).reduce(
+      (sum, child) => sum + ownSeconds(child) + reapedSeconds(child) + secondsBelow(child),
+      0,
+    );
+  return { server: ownSeconds(String(pid)), postgres: secondsBelow(String(pid)) };
+}
+
+/** Starts a measurement. The function it returns gives the CPU seconds used since, as {@link cpuSecondsOf} does. */
+export function startCpuTime(pid) {
+  const before = cpuSecondsOf(pid);
+  return () => {
+    const after = cpuSecondsOf(pid);
+    return { server: after.server - before.server, postgres: after.postgres - before.postgres };
+  };
+}
+
+/** The CPU time of one operation as columns of a table, in microseconds. */
+export function cpuColumns({ server, postgres }, operations) {
+  const microseconds = (seconds) => ((seconds * 1e6) / operations).toFixed(0);
+  return {
+    'server µs': microseconds(server),
+    'PostgreSQL µs': microseconds(postgres),
+    'together µs': microseconds(server + postgres),
+  };
+}
+
+/** Adds up the CPU time of several turns. */
+export function sumOfCpu(turns) {
+  return turns.reduce(
+    (sum, { server, postgres }) => ({
+      server: sum.server + server,
+      postgres: sum.postgres + postgres,
+    }),
+    { server: 0, postgres: 0 },
+  );
+}
+
+/** The CPU time of all live threads of a process: the scheduler counts it in nanoseconds. */
+function ownSeconds(pid) {
+  if (!existsSync('/proc/self/schedstat')) return statOf(pid)?.own ?? 0;
+  let nanoseconds = 0;
+  for (const thread of filesIn(`/proc/${pid}/task`)) {
+    const schedstat = textOf(`/proc/${pid}/task/${thread}/schedstat`);
+    if (schedstat !== undefined) nanoseconds += Number(schedstat.split(' ')[0]);
+  }
+  return nanoseconds / 1e9;
+}
+
+/** The CPU time of the children that have ended and were waited for. */
+function reapedSeconds(pid) {
+  return statOf(pid)?.reaped ?? 0;
+}
+
+function statOf(pid) {
+  const stat = textOf(`/proc/${pid}/stat`);
+  if (stat === undefined) return undefined;
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const seconds = (...at) =>
+    at.reduce((sum, field) => sum + Number(fields[field]), 0) / TICKS_PER_SECOND;
+  return { parent: fields[1], own: seconds(11, 12), reaped: seconds(13, 14) };
+}
+
+function filesIn(folder) {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return []; // the process has just ended
+  }
+}
+
+function textOf(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined; // the process or the thread has just ended
+  }
+}

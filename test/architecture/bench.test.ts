@@ -1,0 +1,24 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+
+/** Lists the sources that a benchmark imports from `dist` and that do not exist. */
+function withoutSource(text: string): string[] {
+  return [...text.matchAll(/from '\.\.\/dist\/([^']+)\.js'/g)]
+    .map(([, path]) => `src/${path}.ts`)
+    .filter((path) => !existsSync(path));
+}
+
+describe('the benchmarks', () => {
+  it('import only what the build makes', () => {
+    const files = readdirSync('bench').filter((file) => file.endsWith('.js'));
+    const gone = files.flatMap((file) =>
+      withoutSource(readFileSync(`bench/${file}`, 'utf8')).map((path) => `${file} -> ${path}`),
+    );
+    expect(gone).toEqual([]);
+  });
+
+  it('are seen when they import a file that was moved', () => {
+    const planted = "import { gone } from '../dist/platform/gone.js';";
+    expect(withoutSource(planted)).toEqual(['src/platform/gone.ts']);
+  });
+});
