@@ -33,6 +33,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/domain': [
     'audit',
+    'access-revocation',
     'organizations',
     'scim-tokens',
     'token-signing',

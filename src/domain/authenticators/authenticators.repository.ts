@@ -1,5 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import type {
+  LockedUser,
+  Revocable,
+  RevocationScope,
+  RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
 import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { VerifiedRegistration } from './webauthn-ceremonies.service.js';
@@ -41,7 +47,11 @@ interface Row {
 
 /** Enrolled security keys. */
 @Injectable()
-export class AuthenticatorsRepository {
+export class AuthenticatorsRepository implements Revocable {
+  readonly revocationOrder = 40;
+  /** The row of a deleted user takes the keys along, by the foreign key. */
+  readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
+
   /**
    * Adds a user's first key, or nothing when there is one. The caller holds the user's row lock, so that of two
    * enrollments the second sees the first's key. Enrollment with user verification is its first use.
@@ -124,11 +134,11 @@ export class AuthenticatorsRepository {
     return left.length === 1 ? 'stuck' : 'gone';
   }
 
-  /** Removes every key of a user; returns how many there were. */
-  async removeAll(tx: EntityManager, userId: string): Promise<number> {
+  /** Removes every key of a user. */
+  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const removed = await sql<{ id: string }>(tx)`
-      DELETE FROM authenticators WHERE user_id = ${userId} RETURNING id`;
-    return removed.length;
+      DELETE FROM authenticators WHERE user_id = ${id} RETURNING id`;
+    return { keys: removed.length };
   }
 
   /** Names a key of a user; undefined when the user has no such key. */

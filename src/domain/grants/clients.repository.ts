@@ -1,5 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import type {
+  LockedUser,
+  Revocable,
+  RevocationScope,
+  RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
 import { newUuid } from '#platform/clock/random.js';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
 
@@ -38,7 +44,11 @@ interface Row {
 
 /** OAuth clients and their secrets. */
 @Injectable()
-export class ClientsRepository {
+export class ClientsRepository implements Revocable {
+  readonly revocationOrder = 30;
+  /** The row of a deleted user takes the applications along, by the foreign key. */
+  readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['account-deactivated']);
+
   /** The clients of some ids that may act now: none whose owner is deactivated, and none that has expired unused. */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
@@ -122,11 +132,12 @@ export class ClientsRepository {
     return good?.n ?? 0;
   }
 
-  /** Ends the tokens of their own that a person's applications hold: with their owner they may act for nobody. */
-  async endTokensOfOwner(tx: EntityManager, ownerId: string): Promise<void> {
+  /** Ends the tokens that the applications of a deactivated user hold for themselves. */
+  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     await sql(tx)`
       DELETE FROM oauth_artifacts a USING oauth_clients c
-      WHERE c.owner_id = ${ownerId} AND a.client_id = c.id AND a.model = 'ClientCredentials'`;
+      WHERE c.owner_id = ${id} AND a.client_id = c.id AND a.model = 'ClientCredentials'`;
+    return {};
   }
 }
 

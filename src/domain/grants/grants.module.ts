@@ -1,4 +1,6 @@
 import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { ApplicationsRepository } from './applications.repository.js';
 import { ArtifactsRepository } from './artifacts.repository.js';
 import { IssuedTokensRepository } from './issued-tokens.repository.js';
@@ -19,6 +21,7 @@ import { SelfRegistrationsRepository } from './self-registrations.repository.js'
  *                        grant <- grant of a token exchange
  */
 @Module({
+  imports: [AccessRevocationModule],
   providers: [
     ApplicationsRepository,
     ArtifactsRepository,
@@ -45,4 +48,8 @@ import { SelfRegistrationsRepository } from './self-registrations.repository.js'
     SelfRegistrationsRepository,
   ],
 })
-export class GrantsModule {}
+export class GrantsModule {
+  constructor(revocation: AccessRevocation, clients: ClientsRepository) {
+    revocation.register(clients);
+  }
+}

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
-import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
-import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
@@ -32,8 +31,7 @@ export class ScimUserChanges {
   constructor(
     private readonly work: TenantWork,
     private readonly users: ScimUsersRepository,
-    private readonly sessions: SessionsRepository,
-    private readonly certificates: SshCertificatesRepository,
+    private readonly revocation: AccessRevocation,
     private readonly tombstones: TombstonesRepository,
     private readonly deprovision: Deprovision,
   ) {}
@@ -121,8 +119,8 @@ export class ScimUserChanges {
     const changed = await this.users.update(tx, actor, current, next, turns ? false : details);
     if (!changed) throw new Error('a locked user is of another version');
     if (next.email !== current.email) {
-      await this.sessions.deleteOfUser(tx, id);
-      await this.certificates.revokeOfUser(tx, id, 'e-mail changed', 'scim');
+      const cause = { reason: 'e-mail changed', revokedBy: 'scim' };
+      await this.revocation.end(tx, current, 'email-changed', cause);
     }
     if (!turns) return changed;
     const audit = auditOf(actor, 'update', id, details);

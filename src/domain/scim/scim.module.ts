@@ -1,8 +1,7 @@
 import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
-import { SessionsModule } from '#domain/sessions/sessions.module.js';
-import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
 import { ScimGroupChanges } from './scim-group-changes.service.js';
 import { ScimGroupsRepository } from './scim-groups.repository.js';
@@ -15,7 +14,7 @@ import { ScimUsersRepository } from './scim-users.repository.js';
  * schemas, filters and PATCH, is pure functions beside; HTTP is the feature's.
  */
 @Module({
-  imports: [AuditModule, OrganizationsModule, SessionsModule, SshCertificatesModule, UsersModule],
+  imports: [AccessRevocationModule, AuditModule, OrganizationsModule, UsersModule],
   providers: [
     ScimGroupChanges,
     ScimGroupsRepository,

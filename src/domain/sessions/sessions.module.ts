@@ -1,4 +1,6 @@
 import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { GrantsModule } from '#domain/grants/grants.module.js';
 import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
@@ -21,7 +23,14 @@ import { Sessions } from './sessions.service.js';
  * A third level, synthetic, stands for nobody's key: it drives OAuth in certification test mode, and opens nothing here.
  */
 @Module({
-  imports: [AuditModule, CryptoModule, GrantsModule, ScimTokensModule, SingleUseModule],
+  imports: [
+    AccessRevocationModule,
+    AuditModule,
+    CryptoModule,
+    GrantsModule,
+    ScimTokensModule,
+    SingleUseModule,
+  ],
   providers: [
     AccessTokenRule,
     DpopProofs,
@@ -33,4 +42,8 @@ import { Sessions } from './sessions.service.js';
   ],
   exports: [AccessPolicy, OwnSessionsRepository, Sessions, SessionsRepository, SingleUseModule],
 })
-export class SessionsModule {}
+export class SessionsModule {
+  constructor(revocation: AccessRevocation, sessions: SessionsRepository) {
+    revocation.register(sessions);
+  }
+}

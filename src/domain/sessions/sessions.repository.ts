@@ -1,5 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import {
+  EVERY_SCOPE,
+  type LockedUser,
+  type Revocable,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
@@ -43,7 +49,10 @@ interface Row {
 
 /** Session rows. A session exists exactly as long as its row. */
 @Injectable()
-export class SessionsRepository {
+export class SessionsRepository implements Revocable {
+  readonly revocationOrder = 10;
+  readonly revocationScopes = EVERY_SCOPE;
+
   /** Adds a session that ends `hours` from now. */
   async insert(
     tx: EntityManager,
@@ -117,17 +126,15 @@ export class SessionsRepository {
   }
 
   /**
-   * Ends every session of a user, and with it every grant, code and token that hangs on one; then what else the OAuth library
-   * keeps of them (an interaction, its own browser session). In that order, as whoever ends a grant takes it before what hangs
-   * on it: one statement would take the codes and tokens first, and the two would wait for one another in a circle.
-   *
-   * @param tx a transaction
+   * Ends every session of a user with the grants, codes and tokens on it, then the other records that the OAuth library keeps of
+   * the user (an interaction, a browser session). Two statements: every path that ends a grant locks the grant before its codes
+   * and tokens, and one statement would lock the codes and tokens first.
    */
-  async deleteOfUser(tx: EntityManager, userId: string): Promise<number> {
+  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const ended = await sql<{ id: string }>(tx)`
-      DELETE FROM sessions WHERE user_id = ${userId} RETURNING id`;
-    await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ${userId}`;
-    return ended.length;
+      DELETE FROM sessions WHERE user_id = ${id} RETURNING id`;
+    await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ${id}`;
+    return { sessions: ended.length };
   }
 
   /** Ends every session that no key stands behind, and all that hangs on one. */

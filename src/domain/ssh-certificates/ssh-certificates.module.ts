@@ -1,5 +1,7 @@
 import { Module } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { IssueCertificate } from './issue-certificate.service.js';
@@ -15,6 +17,7 @@ import { SshRevocationsRepository } from './ssh-revocations.repository.js';
  * Opening the authority is part of starting: a wrong or missing key ends the start.
  */
 @Module({
+  imports: [AccessRevocationModule],
   providers: [
     SshAuthorityRepository,
     SshCertificatesRepository,
@@ -30,4 +33,8 @@ import { SshRevocationsRepository } from './ssh-revocations.repository.js';
   ],
   exports: [CertificateAuthority, IssueCertificate, Revocations, SshCertificatesRepository],
 })
-export class SshCertificatesModule {}
+export class SshCertificatesModule {
+  constructor(revocation: AccessRevocation, certificates: SshCertificatesRepository) {
+    revocation.register(certificates);
+  }
+}

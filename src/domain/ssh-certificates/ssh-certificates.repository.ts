@@ -1,5 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import {
+  EVERY_SCOPE,
+  type LockedUser,
+  type Revocable,
+  type RevocationCause,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { sql } from '#platform/database/statements/sql.js';
 
@@ -49,7 +56,10 @@ const BATCH = 5000;
 
 /** Every certificate issued: the rows outlive the user, whose certificates stay revocable. */
 @Injectable()
-export class SshCertificatesRepository {
+export class SshCertificatesRepository implements Revocable {
+  readonly revocationOrder = 20;
+  readonly revocationScopes = EVERY_SCOPE;
+
   /**
    * Records an issuance and its audit event, or says why not: one statement, so also one transaction when it stands
    * alone. It takes the user row FOR SHARE, then the session row: the order in which de-provisioning takes them, so
@@ -107,8 +117,7 @@ export class SshCertificatesRepository {
   async revokeOfOutsiders(
     tx: EntityManager,
     domain: string,
-    reason: string,
-    revokedBy: string,
+    { reason, revokedBy }: RevocationCause,
   ): Promise<number> {
     const revoked = await sql<{ serial: string }>(tx)`
       UPDATE ssh_certificates c
@@ -125,13 +134,12 @@ export class SshCertificatesRepository {
    * serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the row of the user:
    * nothing is issued meanwhile.
    */
-  async revokeOfUser(
+  async revoke(
     tx: EntityManager,
-    userId: string,
-    reason: string,
-    revokedBy: string,
-  ): Promise<number> {
-    let total = 0;
+    { id }: LockedUser,
+    { reason, revokedBy }: RevocationCause,
+  ): Promise<RevokedCounts> {
+    let certificates = 0;
     let after = '-1';
     for (;;) {
       // Certificates that others revoke meanwhile do not count towards the limit: a short batch is the last one.
@@ -140,12 +148,12 @@ export class SshCertificatesRepository {
         SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
         WHERE serial IN (
           SELECT serial FROM ssh_certificates
-          WHERE user_id = ${userId} AND revoked_at IS NULL AND serial > ${after}::bigint
+          WHERE user_id = ${id} AND revoked_at IS NULL AND serial > ${after}::bigint
           ORDER BY serial LIMIT ${BATCH} FOR UPDATE
         )
         RETURNING serial`;
-      total += batch.length;
-      if (batch.length < BATCH) return total;
+      certificates += batch.length;
+      if (batch.length < BATCH) return { certificates };
       after = String(batch.reduce((most, { serial }) => Math.max(most, Number(serial)), 0));
     }
   }

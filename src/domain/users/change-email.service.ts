@@ -1,11 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
-import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
-import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { UsersRepository, type User } from './users.repository.js';
@@ -26,8 +25,7 @@ export class ChangeEmail {
   constructor(
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
-    private readonly sessions: SessionsRepository,
-    private readonly certificates: SshCertificatesRepository,
+    private readonly revocation: AccessRevocation,
     private readonly tombstones: TombstonesRepository,
     private readonly audit: AuditLog,
   ) {}
@@ -49,8 +47,8 @@ export class ChangeEmail {
     if (!(await this.organizations.ownsDomain(tx, user.orgId, domainOfEmail(email)))) return;
     if (await this.tombstones.forbidsAddress(tx, user.orgId, email, userId)) return;
     if (!(await this.#change(tx, userId, email))) return;
-    await this.sessions.deleteOfUser(tx, userId);
-    await this.certificates.revokeOfUser(tx, userId, 'e-mail changed', 'upstream');
+    const cause = { reason: 'e-mail changed', revokedBy: 'upstream' };
+    await this.revocation.end(tx, user, 'email-changed', cause);
     await this.audit.record(tx, {
       type: 'email_changed',
       actorId: userId,

@@ -1,12 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import type { RevocationScope, RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
-import { ClientsRepository } from '#domain/grants/clients.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
-import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { UsersRepository, type User } from './users.repository.js';
 
@@ -29,14 +27,6 @@ export interface Deprovisioning {
   readonly audit: DeprovisionAudit;
 }
 
-/** What was ended. */
-export interface Ended {
-  readonly sessions: number;
-  readonly certificates: number;
-  /** Where the keys were taken, too. */
-  readonly keys?: number;
-}
-
 /**
  * The end of somebody's access, whole or not at all, in the caller's transaction. The row of the user is locked before
  * anything else: every issuance takes it FOR SHARE, so one that comes first is found and ended here, and one that comes
@@ -54,10 +44,7 @@ export class Deprovision {
   constructor(
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
-    private readonly keys: AuthenticatorsRepository,
-    private readonly sessions: SessionsRepository,
-    private readonly certificates: SshCertificatesRepository,
-    private readonly clients: ClientsRepository,
+    private readonly revocation: AccessRevocation,
     private readonly audit: AuditLog,
   ) {}
 
@@ -66,10 +53,10 @@ export class Deprovision {
    *
    * @throws DomainError not_found when there is no such user any more
    */
-  async remove(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
+  async remove(tx: EntityManager, deprovisioning: Deprovisioning): Promise<RevokedCounts> {
     const user = await this.#lock(tx, deprovisioning.userId);
     await this.#watchAdmin(tx, user);
-    const ended = await this.#endAccess(tx, deprovisioning);
+    const ended = await this.#end(tx, user, 'account-deleted', deprovisioning);
     await this.users.remove(tx, user.id);
     await this.#record(tx, user, deprovisioning.audit, ended);
     return ended;
@@ -81,11 +68,10 @@ export class Deprovision {
    *
    * @throws DomainError not_found when there is no such user any more
    */
-  async deactivate(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
+  async deactivate(tx: EntityManager, deprovisioning: Deprovisioning): Promise<RevokedCounts> {
     const user = await this.#lock(tx, deprovisioning.userId);
     await this.#watchAdmin(tx, user);
-    const ended = await this.#endAccess(tx, deprovisioning);
-    await this.clients.endTokensOfOwner(tx, user.id);
+    const ended = await this.#end(tx, user, 'account-deactivated', deprovisioning);
     await this.users.setActive(tx, user.id, false);
     await this.#record(tx, user, deprovisioning.audit, ended);
     return ended;
@@ -97,10 +83,12 @@ export class Deprovision {
    *
    * @throws DomainError not_found when there is no such user any more
    */
-  async revokeCredentials(tx: EntityManager, deprovisioning: Deprovisioning): Promise<Ended> {
+  async revokeCredentials(
+    tx: EntityManager,
+    deprovisioning: Deprovisioning,
+  ): Promise<RevokedCounts> {
     const user = await this.#lock(tx, deprovisioning.userId);
-    const access = await this.#endAccess(tx, deprovisioning);
-    const ended = { ...access, keys: await this.keys.removeAll(tx, user.id) };
+    const ended = await this.#end(tx, user, 'credentials-revoked', deprovisioning);
     await this.#record(tx, user, deprovisioning.audit, ended);
     return ended;
   }
@@ -133,20 +121,20 @@ export class Deprovision {
     this.#security.warn({ userId, orgId }, 'an organization is left without an active admin');
   }
 
-  async #endAccess(
+  #end(
     tx: EntityManager,
-    { userId, reason, revokedBy }: Deprovisioning,
-  ): Promise<Ended> {
-    const sessions = await this.sessions.deleteOfUser(tx, userId);
-    const certificates = await this.certificates.revokeOfUser(tx, userId, reason, revokedBy);
-    return { sessions, certificates };
+    user: User,
+    scope: RevocationScope,
+    { reason, revokedBy }: Deprovisioning,
+  ): Promise<RevokedCounts> {
+    return this.revocation.end(tx, user, scope, { reason, revokedBy });
   }
 
   async #record(
     tx: EntityManager,
     user: User,
     { details, ...audit }: DeprovisionAudit,
-    ended: Partial<Ended> = {},
+    ended: RevokedCounts = {},
   ): Promise<void> {
     const about = { subjectId: user.id, orgId: user.orgId };
     await this.audit.record(tx, { ...audit, ...about, details: { ...details, ...ended } });

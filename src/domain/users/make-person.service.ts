@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
@@ -7,7 +8,6 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import type { BootstrapSession, PendingSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
-import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClaimAdmin } from './claim-admin.service.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
@@ -29,7 +29,7 @@ export class MakePerson {
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
     private readonly claimAdmin: ClaimAdmin,
-    private readonly certificates: SshCertificatesRepository,
+    private readonly revocation: AccessRevocation,
     private readonly tombstones: TombstonesRepository,
     private readonly audit: AuditLog,
   ) {}
@@ -139,7 +139,8 @@ export class MakePerson {
     const existing = await this.organizations.findByDomain(tx, domain, identity);
     if (!existing) {
       const id = await this.organizations.create(tx, domain, identity);
-      await this.certificates.revokeOfOutsiders(tx, domain, 'domain claimed', 'organization');
+      const cause = { reason: 'domain claimed', revokedBy: 'organization' };
+      await this.revocation.endOfOutsiders(tx, domain, cause);
       return { id, founded: true };
     }
     // Judged again: the organization may have been made, or SCIM begun, since this person signed in.

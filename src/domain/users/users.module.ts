@@ -1,10 +1,9 @@
 import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
-import { GrantsModule } from '#domain/grants/grants.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
-import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
 import { ActingAdmin } from './acting-admin.service.js';
 import { Assertions } from './assertions.service.js';
 import { ChangeEmail } from './change-email.service.js';
@@ -31,12 +30,11 @@ import { UsersRepository } from './users.repository.js';
  */
 @Module({
   imports: [
+    AccessRevocationModule,
     AuditModule,
     AuthenticatorsModule,
-    GrantsModule,
     OrganizationsModule,
     SessionsModule,
-    SshCertificatesModule,
   ],
   providers: [
     ActingAdmin,

@@ -1,0 +1,59 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import type {
+  LockedUser,
+  Revocable,
+  RevocationCause,
+  RevocationScope,
+  RevokedCounts,
+} from './revocable.js';
+
+/**
+ * Ends the access of users, in the caller's transaction: whole or not at all. The row of the user is locked before anything
+ * else; then each registered kind ends, in its order.
+ *
+ *     lock the user -> sessions with their grants, codes and tokens -> certificates -> tokens of applications -> keys
+ */
+@Injectable()
+export class AccessRevocation {
+  #revocables: readonly Revocable[] = [];
+
+  /** Adds a kind of access. The module of the kind calls it at start-up. */
+  register(revocable: Revocable): void {
+    const order = revocable.revocationOrder;
+    if (this.#revocables.some(({ revocationOrder }) => revocationOrder === order)) {
+      throw new Error(`Two kinds of access have the revocation order ${order}.`);
+    }
+    this.#revocables = [...this.#revocables, revocable].toSorted(
+      (a, b) => a.revocationOrder - b.revocationOrder,
+    );
+  }
+
+  /**
+   * Revokes everything of a user that an event ends.
+   *
+   * @param tx a transaction that has locked the row of the user
+   * @returns the counts for the audit event
+   */
+  async end(
+    tx: EntityManager,
+    user: LockedUser,
+    scope: RevocationScope,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const ending = this.#revocables.filter(({ revocationScopes }) => revocationScopes.has(scope));
+    if (ending.length === 0) throw new Error(`No kind of access is registered for ${scope}.`);
+    let counts: RevokedCounts = {};
+    for (const revocable of ending) {
+      counts = { ...counts, ...(await revocable.revoke(tx, user, cause)) };
+    }
+    return counts;
+  }
+
+  /** Revokes what users without an organization hold under a domain, once an organization owns the domain. */
+  async endOfOutsiders(tx: EntityManager, domain: string, cause: RevocationCause): Promise<void> {
+    for (const revocable of this.#revocables) {
+      await revocable.revokeOfOutsiders?.(tx, domain, cause);
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import type { EntityManager } from 'typeorm';
+
+/** The events that end access of one user. */
+export type RevocationScope =
+  'account-deleted' | 'account-deactivated' | 'credentials-revoked' | 'email-changed';
+
+/** A user whose row the transaction has locked. */
+export interface LockedUser {
+  readonly id: string;
+}
+
+/** The reason of a revocation, as the revocation records keep it. */
+export interface RevocationCause {
+  readonly reason: string;
+  /** `scim`, `upstream`, `organization`, or the id of an admin. */
+  readonly revokedBy: string;
+}
+
+/** The number of revoked items, each under the name that the audit event gives it. */
+export type RevokedCounts = Readonly<Record<string, number>>;
+
+/** A kind of access that a user loses with an account, or with a part of an account. */
+export interface Revocable {
+  /** The place of the kind in the order of locks: a lower number ends first. No two kinds share a number. */
+  readonly revocationOrder: number;
+  /** The events that end the kind. A kind that ends by a foreign key does not list the event. */
+  readonly revocationScopes: ReadonlySet<RevocationScope>;
+  /** Revokes every item of the user. The caller holds the lock on the row of the user. */
+  revoke(tx: EntityManager, user: LockedUser, cause: RevocationCause): Promise<RevokedCounts>;
+  /** Revokes the items of users without an organization whose e-mail address is in a domain. */
+  revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
+}
+
+/** All events: for a kind that ends whenever access ends. */
+export const EVERY_SCOPE: ReadonlySet<RevocationScope> = new Set([
+  'account-deleted',
+  'account-deactivated',
+  'credentials-revoked',
+  'email-changed',
+]);

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { sourceFiles, type SourceFile } from './import-graph.js';
+
+const files = sourceFiles('src');
+const REVOCATION = 'src/domain/access-revocation/access-revocation.service.ts';
+
+/** The classes that implement `Revocable`. */
+const classes = files.flatMap(({ text }) =>
+  [...text.matchAll(/\bclass (\w+) implements [^{]*\bRevocable\b/g)].map(([, name = '']) => name),
+);
+
+/** Calls of `revoke` on a field, a parameter or a looked-up provider of a class that can be revoked, as `file: call`. */
+function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[]): string[] {
+  const names = classNames.join('|');
+  return of.flatMap(({ path, text }) => {
+    if (path === REVOCATION) return [];
+    const held = [...text.matchAll(new RegExp(`(\\w+): (?:${names}|Revocable)\\b`, 'g'))];
+    const holders = [...new Set(held.map(([, name]) => name)), `\\((?:${names})[^)]*\\)`];
+    const call = new RegExp(`(?:${holders.join('|')})\\??\\.revoke\\w*(?:\\?\\.)?\\(`, 'g');
+    return [...text.matchAll(call)].map(([found]) => `${path}: ${found}`);
+  });
+}
+
+/** Statements that end sessions, certificates or keys of a user, outside the repositories of these tables. */
+function foreignStatements(of: readonly SourceFile[]): string[] {
+  const owners: readonly (readonly [RegExp, string])[] = [
+    [/DELETE FROM sessions\s+WHERE user_id/, 'src/domain/sessions/'],
+    [/UPDATE ssh_certificates\b[^`]*\brevoked_at = /, 'src/domain/ssh-certificates/'],
+    [/DELETE FROM authenticators\b/, 'src/domain/authenticators/'],
+  ];
+  return of
+    .filter(({ path, text }) =>
+      owners.some(([statement, owner]) => statement.test(text) && !path.startsWith(owner)),
+    )
+    .map(({ path }) => path);
+}
+
+const planted = (text: string): SourceFile => ({
+  path: 'src/domain/users/planted.service.ts',
+  text,
+  imports: [],
+});
+
+describe('access revocation', () => {
+  it('is the only caller of what revokes sessions, certificates, keys and application tokens', () => {
+    expect(classes.toSorted()).toEqual([
+      'AuthenticatorsRepository',
+      'ClientsRepository',
+      'SessionsRepository',
+      'SshCertificatesRepository',
+    ]);
+    expect(callsOfRevoke(files, classes)).toEqual([]);
+    const field =
+      'private readonly rows: SessionsRepository,\n) {} async f() { await this.rows.revoke(';
+    expect(callsOfRevoke([planted(field)], classes)).toHaveLength(1);
+    const outsiders = 'c: SshCertificatesRepository) => c.revokeOfOutsiders(tx, domain, cause)';
+    expect(callsOfRevoke([planted(outsiders)], classes)).toHaveLength(1);
+    const lookedUp = 'app.get(AuthenticatorsRepository).revoke(tx, user)';
+    expect(callsOfRevoke([planted(lookedUp)], classes)).toHaveLength(1);
+  });
+
+  it('every kind registers itself in the module of its folder', () => {
+    for (const name of classes) {
+      const owner = files.find(({ text }) => text.includes(`class ${name} implements`));
+      const folder = owner?.path.slice(0, owner.path.lastIndexOf('/') + 1) ?? '';
+      const modules = files.filter(
+        ({ path }) => path.startsWith(folder) && path.endsWith('.module.ts'),
+      );
+      const registration = new RegExp(`(\\w+): ${name}\\b[^]*\\.register\\(\\1\\)`);
+      expect(
+        modules.some(({ text }) => registration.test(text)),
+        name,
+      ).toBe(true);
+    }
+  });
+
+  it('only the owner of a table ends the sessions, certificates or keys of a user', () => {
+    expect(foreignStatements(files)).toEqual([]);
+    const statement = 'sql(tx)`DELETE FROM sessions WHERE user_id = ${id}`';
+    expect(foreignStatements([planted(statement)])).toHaveLength(1);
+  });
+});
