@@ -9,7 +9,7 @@ import { BatchedQueries } from '../../src/domain/grants/batched-queries.service.
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
 import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
 import { Applications } from '../../src/features/oidc/applications/applications.service.js';
-import { transactAnew } from '../../src/platform/database/statements/transact-anew.js';
+import { withTransactionRetry } from '../../src/platform/database/statements/transaction-retry.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
@@ -194,7 +194,7 @@ describe('de-provisioning', () => {
       .catch((error: { code: string }) => error.code);
     await untilWaiting(app.dataSource, 1); // has the application, and waits for the first grant
     // Has the second grant, and waits for the application.
-    const ended = transactAnew(app.dataSource, (tx) => service.remove(tx, removal()));
+    const ended = withTransactionRetry(app.dataSource, (tx) => service.remove(tx, removal()));
     await untilWaiting(app.dataSource, 2);
     await delay(1500); // the one that waits from here on is the one that PostgreSQL ends, as a rule
     await holder.release();

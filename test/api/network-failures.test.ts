@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
-import type { Verdict } from '#platform/gcra/gcra.js';
+import type { Decision } from '#platform/gcra/gcra.js';
 import { siteOf } from '#platform/rate-limit/networks.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
@@ -97,7 +97,7 @@ describe('the failed attempts of an IPv6 /48', () => {
 
   /** Parks requests where they ask for their own limits, which let them through in the end. */
   function park(count: number) {
-    const answer = Promise.withResolvers<Verdict>();
+    const answer = Promise.withResolvers<Decision>();
     const taken = vi.spyOn(buckets, 'take').mockImplementation(() => answer.promise);
     return {
       areThere: vi.waitFor(() => {

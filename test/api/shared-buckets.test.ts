@@ -5,7 +5,7 @@ import { takeOrBook, type Booking, type Bucket } from '#platform/gcra/bookings.j
 import { DatabaseBuckets } from '#platform/rate-limit/buckets/database-buckets.js';
 import { Networks, SITE_RATE, siteOf } from '#platform/rate-limit/networks.js';
 import { RateLimitsRepository } from '#platform/rate-limit/buckets/rate-limits.repository.js';
-import { hitOf } from '#platform/rate-limit/client-bucket.js';
+import { hitOf } from '#platform/rate-limit/hit.js';
 import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';

@@ -1,48 +1,51 @@
-import { GRACE, longestDebt, type Rate, type Verdict } from './gcra.js';
+import { GRACE, longestDebt, type Rate, type Decision } from './gcra.js';
 
-/** How many intervals after its slot a booking lapses that was not used. */
+/** An unused booking lapses so many intervals after its slot. */
 export const LAPSE_INTERVALS = 2;
 
-/** The moment that a refused client was told to come back, which is its own until it lapses. */
+/** A slot that is reserved for a refused client: the moment at which the response told it to return. It lapses if unused. */
 export interface Booking {
-  /** Which credential booked it, as a hash. */
+  /** The hash of the credential that booked. */
   readonly holder: string;
-  /** The moment that was told, in milliseconds. */
+  /** The time of the slot in milliseconds. */
   readonly slot: number;
 }
 
-/** A bucket with bookings: what was let through, and what was promised. */
+/** A bucket with bookings. */
 export interface Bucket {
-  /** GCRA's theoretical arrival time, which requests that are let through move, and nothing else. */
+  /** GCRA's theoretical arrival time. Only requests that are let through move it. */
   readonly tat: number;
   readonly bookings: readonly Booking[];
 }
 
-/** The facts that a decision is made of. */
-export interface Facts extends Bucket {
+/** The facts for a decision. */
+export interface BookingFacts extends Bucket {
   readonly rate: Rate;
-  /** Which credential asks, as a hash; clients without one are one holder. */
+  /** The hash of the request's credential. Requests without a credential share one holder. */
   readonly holder: string;
-  /** How many bookings there may be: the burst at most. */
+  /** The greatest number of bookings; at most the burst. */
   readonly places: number;
 }
 
-/** A verdict, and the bucket after it. */
-export interface Taken extends Verdict, Bucket {}
+/** A decision and the bucket after it. */
+export interface BookedDecision extends Decision, Bucket {}
 
 /**
- * GCRA with bookings. A refused request books the moment at which it conforms although each booking before it is used. A
- * booking never lets more through, since its holder must conform as well. It only keeps others out: a request without a due
- * booking must conform, and leave room for all bookings of others.
+ * Decides by GCRA with bookings. A refused request books the moment at which it will conform even if each earlier booking is
+ * used. A booking never lets more requests through, since its holder must conform too. It only reserves room: a request
+ * without a due booking must conform and leave room for the bookings of other clients.
  *
- * So no booking is moved once it is told. With `due = max(slot, now)` this holds for the i-th booking by its slot, before
- * and after each decision: `max(tat, due) + i × interval ≤ due + burst × interval`.
+ * Therefore no booking moves after the client learned of it. With `due = max(slot, now)` this holds for the i-th booking by
+ * its slot, before and after each decision: `max(tat, due) + i × interval ≤ due + burst × interval`.
  *
- * @param now of the clock of `tat` and the slots
+ * @param now in milliseconds of the clock of `tat` and the slots
  */
-export function takeOrBook({ tat, bookings, rate, holder, places }: Facts, now: number): Taken {
+export function takeOrBook(
+  { tat, bookings, rate, holder, places }: BookingFacts,
+  now: number,
+): BookedDecision {
   const { burst, interval } = rate;
-  const latest = now + longestDebt(rate); // beyond is what a clock that was set back left behind
+  const latest = now + longestDebt(rate); // a later value stems from a clock that was set back
   const start = Math.min(Math.max(tat, now), latest);
   const live = bookings.filter(
     ({ slot }) => slot > now - LAPSE_INTERVALS * interval && slot <= latest,
@@ -51,7 +54,7 @@ export function takeOrBook({ tat, bookings, rate, holder, places }: Facts, now: 
   const others = live.filter((booking) => booking.holder !== holder);
   const slot = start + (others.length + 1 - burst) * interval;
   const isDue = own !== undefined && own.slot <= now + GRACE;
-  // The grace is not lent out where a booking would have to wait for it.
+  // No grace where a booking would have to wait for it.
   const leavesRoom = slot <= now + (others.length === 0 ? GRACE : 0);
   const allowed = start + interval <= latest && (isDue || leavesRoom);
   const after = allowed
@@ -60,19 +63,19 @@ export function takeOrBook({ tat, bookings, rate, holder, places }: Facts, now: 
         tat: start,
         bookings: own || others.length >= places ? live : [...live, { holder, slot }],
       };
-  return { ...verdictOf(allowed, after, { holder, rate }, now), ...after };
+  return { ...decisionAfter(allowed, after, { holder, rate }, now), ...after };
 }
 
 /**
- * The verdict that a decision means for its client, from the bucket after it. A client that has no booking is told the end
- * of the queue: a lower bound, since others may come before it.
+ * Returns the decision for the client, from the bucket after it. A client without a booking gets the end of the queue as its
+ * wait: a lower bound, since other clients may come before it.
  */
-export function verdictOf(
+export function decisionAfter(
   allowed: boolean,
   { tat, bookings }: Bucket,
-  { holder, rate: { burst, interval } }: Pick<Facts, 'holder' | 'rate'>,
+  { holder, rate: { burst, interval } }: Pick<BookingFacts, 'holder' | 'rate'>,
   now: number,
-): Verdict {
+): Decision {
   const own = bookings.find((booking) => booking.holder === holder);
   const room = burst * interval - Math.max(tat - now, 0) - bookings.length * interval;
   const slot = own?.slot ?? now + interval - room;

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ClientAddressResolver } from '#platform/http/request/client-address.js';
 import type { HeaderLine } from '#platform/http/contract/response-headers.js';
-import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
-import { hitOf } from './client-bucket.js';
-import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
+import type { Buckets } from './buckets/buckets.js';
+import { hitOf } from './hit.js';
+import { TIERS, type TierName } from './buckets/tiers.js';
 
 const LIMIT = 'x-ratelimit-limit';
 const REMAINING = 'x-ratelimit-remaining';
 
-/** The limit that a route was held to, and what it leaves. */
+/** The limit of a request, and the remaining requests. */
 interface StatedLimit {
   readonly tier: TierName;
   readonly remaining: number;
@@ -17,14 +17,14 @@ interface StatedLimit {
 const STATED = Symbol('limit of the route');
 type Limited = ServerResponse & { [STATED]?: StatedLimit };
 
-/** Notes the limit that a request was held to. */
+/** Notes the limit that applied to a request. */
 export function noteLimit(response: ServerResponse, limit: StatedLimit): void {
   (response as Limited)[STATED] = limit;
 }
 
 /**
- * The headers about limits on every response. One that was held to no limit states the General tier's bucket, as far as this
- * process knows it: nothing is taken from it, and the database is not asked.
+ * Sets the headers about limits on every response. A response without a limit states the General tier's bucket, from what this
+ * process knows: nothing is counted, and no statement is sent.
  */
 export class LimitHeaders {
   constructor(
@@ -32,7 +32,7 @@ export class LimitHeaders {
     private readonly addressOf: ClientAddressResolver,
   ) {}
 
-  /** Sets them when the head is written. A 429 has both names of its wait, wherever it comes from. */
+  /** Sets the headers when the head is written. Each 429 states its wait in both headers. */
   readonly set = (request: IncomingMessage, response: Limited, status: number): void => {
     const { tier, remaining } = response[STATED] ?? this.#general(this.addressOf(request));
     response.setHeader(LIMIT, String(TIERS[tier].burst));
@@ -43,7 +43,7 @@ export class LimitHeaders {
     response.setHeader('x-ratelimit-after', after);
   };
 
-  /** The headers of an answer to what never became a request. @param address of the connection */
+  /** Returns the headers of a response to bytes that are not a request. @param address of the connection */
   lines(address: string | undefined): readonly HeaderLine[] {
     const { tier, remaining } = this.#general(address);
     return [

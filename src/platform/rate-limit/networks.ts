@@ -1,32 +1,31 @@
 import { isIPv6 } from 'node:net';
-import { normalizeIp } from '@nestjs/throttler';
-import { NO_CREDENTIAL, type Buckets, type Hit } from '#platform/rate-limit/buckets/buckets.js';
+import { normalizeIp } from './buckets/throttler.js';
+import { NO_CREDENTIAL, type Buckets, type Hit } from './buckets/buckets.js';
 import type { Rate } from '#platform/gcra/gcra.js';
-import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
+import { TIERS } from './buckets/tiers.js';
 
 /** A site has an IPv6 /48, which is 65,536 client networks (RFC 6177 §2). */
 const SITE_PREFIX = 48;
 
-/** How many clients of a site may fail as often as each may ask. */
+/** A site may fail as often as so many single clients. */
 const FACTOR = 64;
 
-/** How often the requests of a site may fail. */
+/** The rate of failed requests of a site. */
 export const SITE_RATE: Rate = {
   burst: FACTOR * TIERS.authentication.burst,
   interval: TIERS.authentication.interval / FACTOR,
 };
 
 /**
- * The failed attempts of each IPv6 /48, in a bucket of their own. An attempt is counted when it has failed, so that those
- * that succeed cost nothing. Attempts that are under way reserve their place in this process: of many at once no more can
- * fail than the bucket holds.
+ * Counts the failed attempts of each IPv6 /48 in a bucket. An attempt is counted when it failed; a successful one costs nothing.
+ * Attempts under way reserve a place in this process, so that of many concurrent attempts no more fail than the bucket allows.
  */
 export class Networks {
   readonly #underWay = new Map<string, number>();
 
   constructor(private readonly buckets: Buckets) {}
 
-  /** Milliseconds until the network of an address may try again; 0 at once, and always for IPv4. */
+  /** Returns the milliseconds until the network of an address may try again; always 0 for IPv4. */
   wait(address: string): number {
     if (!isIPv6(address)) return 0;
     const hit = siteOf(address);
@@ -36,7 +35,7 @@ export class Networks {
     return retryAfter + (underWay + 1 - Math.max(1, remaining)) * SITE_RATE.interval;
   }
 
-  /** Reserves the place of an attempt. @returns takes its outcome, once */
+  /** Reserves the place of an attempt. @returns a function for its outcome, to be called once */
   begin(address: string): (hasFailed: boolean) => void {
     if (!isIPv6(address)) return () => undefined;
     const hit = siteOf(address);
@@ -51,7 +50,7 @@ export class Networks {
   }
 }
 
-/** An attempt of an address, in the bucket of its site. */
+/** Returns the hit of a failed attempt, in the bucket of the address's site. */
 export function siteOf(address: string): Hit {
   return {
     bucket: `failures ${normalizeIp(address, SITE_PREFIX)}`,

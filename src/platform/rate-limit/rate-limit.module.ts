@@ -1,18 +1,18 @@
 import { Logger, Module } from '@nestjs/common';
-import { ThrottlerModule, type ThrottlerModuleOptions } from '@nestjs/throttler';
+import { ThrottlerModule, type ThrottlerModuleOptions } from './buckets/throttler.js';
 import { EntityManager } from 'typeorm';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { DatabaseBuckets } from '#platform/rate-limit/buckets/database-buckets.js';
-import { LocalBuckets } from '#platform/rate-limit/buckets/local-buckets.js';
-import { RateLimitsRepository } from '#platform/rate-limit/buckets/rate-limits.repository.js';
-import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
+import { DatabaseBuckets } from './buckets/database-buckets.js';
+import { LocalBuckets } from './buckets/local-buckets.js';
+import { RateLimitsRepository } from './buckets/rate-limits.repository.js';
+import { TIERS } from './buckets/tiers.js';
 
 @Module({ providers: [RateLimitsRepository], exports: [RateLimitsRepository] })
 class BucketsModule {}
 
 /**
- * The rate limits, on `@nestjs/throttler`: its options and its storage, for the TierGuard. With a database of the operator's
- * there may be replicas, and they share their buckets in it; the embedded one has this process alone.
+ * Provides the rate limits for TierGuard, on `@nestjs/throttler`: its options and its storage. Replicas share their buckets in
+ * the operator's database; the embedded database serves one process, whose buckets are in its memory.
  *
  * Certification test mode turns all limits off.
  */

@@ -5,7 +5,7 @@ import {
   InjectThrottlerStorage,
   ThrottlerGuard,
   type ThrottlerModuleOptions,
-} from '@nestjs/throttler';
+} from './buckets/throttler.js';
 import type { Request, Response } from 'express';
 import { answeredErrorOf } from '#platform/http/errors/answered-error.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -13,14 +13,13 @@ import { clientAddressOf } from '#platform/http/request/client-origin.js';
 import { FallbackController } from '#platform/http/fallback/fallback.controller.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
-import { Buckets, type Hit } from '#platform/rate-limit/buckets/buckets.js';
-import { hitOf } from './client-bucket.js';
-import { holderOf } from './credential.js';
+import { Buckets, type Hit } from './buckets/buckets.js';
+import { hitOf, holderOf } from './hit.js';
 import { isFailedAttempt } from './failed-attempt.js';
-import type { Verdict } from '#platform/gcra/gcra.js';
+import type { Decision } from '#platform/gcra/gcra.js';
 import { noteLimit } from './limit-headers.js';
 import { Networks } from './networks.js';
-import { tierOf, type TierName } from '#platform/rate-limit/buckets/tiers.js';
+import { tierOf, type TierName } from './buckets/tiers.js';
 
 /**
  * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;
@@ -84,7 +83,7 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   /** The refusal where the network of a client failed too often: until its own bucket has room, too. */
-  #refusalOfNetwork(address: string, hit: Hit): Verdict | undefined {
+  #refusalOfNetwork(address: string, hit: Hit): Decision | undefined {
     const wait = this.#networks.wait(address);
     if (wait === 0) return undefined;
     const own = this.buckets.peek(hit);

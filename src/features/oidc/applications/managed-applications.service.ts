@@ -10,7 +10,7 @@ import {
 } from '#domain/grants/applications.repository.js';
 import { ActingAdmin } from '#domain/users/acting-admin.service.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
-import { transactAnew } from '#platform/database/statements/transact-anew.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** How many applications a page shows. */
@@ -64,7 +64,7 @@ export class ManagedApplications {
     id: string,
     act: (tx: EntityManager, application: Application) => Promise<Result>,
   ): Promise<Result> {
-    return transactAnew(this.dataSource, async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       const still = { ...manager, isAdmin: await this.#holdAdmin(tx, manager) };
       return act(tx, orNotFound(isClientId(id) && (await this.applications.lock(tx, still, id))));
     });

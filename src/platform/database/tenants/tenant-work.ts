@@ -2,7 +2,7 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isTimedOut } from '#platform/database/statements/faults.js';
 import { TenantShares } from './tenant-shares.js';
-import { transactAnew } from '#platform/database/statements/transact-anew.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** How long a piece of work waits for its share, in milliseconds. */
 const PATIENCE = 10_000;
@@ -103,9 +103,9 @@ export class TenantWork {
     }
   }
 
-  /** The same in a transaction, which is run again when it loses a race ({@link transactAnew}). */
+  /** The same in a transaction, which is run again when it loses a race ({@link withTransactionRetry}). */
   transact<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
-    return this.bounded(tenant, () => transactAnew(this.main, work));
+    return this.bounded(tenant, () => withTransactionRetry(this.main, work));
   }
 }
 

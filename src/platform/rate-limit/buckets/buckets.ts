@@ -1,35 +1,34 @@
-import type { ThrottlerStorage } from '@nestjs/throttler';
-import type { Rate, Verdict } from '#platform/gcra/gcra.js';
-import { hitRecord, type HitRecord } from '#platform/gcra/hit-record.js';
+import type { Rate, Decision } from '#platform/gcra/gcra.js';
+import { hitRecord, type HitRecord, type ThrottlerStorage } from './throttler.js';
 
-/** One request, as the limiter sees it. */
+/** A request to be counted. */
 export interface Hit {
   /** The tier and the client's address. */
   readonly bucket: string;
   readonly tier: string;
   readonly rate: Rate;
-  /** Tells which credential came along, as a hash; clients without one are one holder. */
+  /** Returns the hash of the request's credential. Requests without a credential share one holder. */
   readonly holder: () => string;
 }
 
 /** The holder of bookings of requests without a credential. */
 export const NO_CREDENTIAL = '';
 
-/** The buckets of the rate limits: in this process's memory, or shared in the database. */
+/** The buckets of the rate limits, in this process's memory or shared in the database. */
 export abstract class Buckets implements ThrottlerStorage {
-  /** Decides about a request; one that is refused books a place. */
-  abstract take(hit: Hit): Promise<Verdict>;
+  /** Decides whether a request is let through. A refused request books a place in the queue. */
+  abstract take(hit: Hit): Promise<Decision>;
 
   /**
-   * The verdict that a request would meet at this moment, as far as this process knows. It takes and books nothing, and never
-   * asks the database. `remaining` counts that request too.
+   * Returns the decision for a request at this moment, from what this process knows. It counts and books nothing, and sends no
+   * statement. `remaining` includes that request.
    */
-  abstract peek(hit: Hit): Verdict;
+  abstract peek(hit: Hit): Decision;
 
-  /** Counts a request that was let through without asking this bucket, up to its burst. */
+  /** Counts a request that was let through without a decision of this bucket. The debt never exceeds the burst. */
   abstract charge(hit: Hit): void;
 
-  /** Decides about a request without a credential, in the terms of `@nestjs/throttler`. */
+  /** Decides about a request without a credential, for `@nestjs/throttler`. */
   async increment(
     key: string,
     ttl: number,

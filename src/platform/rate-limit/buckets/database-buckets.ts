@@ -2,34 +2,33 @@ import type { Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
-import { verdictOf, type Bucket } from '#platform/gcra/bookings.js';
+import { decisionAfter, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, type Hit } from './buckets.js';
-import type { Verdict } from '#platform/gcra/gcra.js';
+import type { Decision } from '#platform/gcra/gcra.js';
 import { LocalBuckets } from './local-buckets.js';
 import type { RateLimitsRepository } from './rate-limits.repository.js';
-import { Refusals } from './refusals.js';
-import { TurnsByKey } from './turns-by-key.js';
-import { within } from './within.js';
+import { DenialCache } from './denial-cache.js';
+import { KeyedSemaphore } from './keyed-semaphore.js';
 
-/** How long the database may take for a decision, and how often one that is away is asked again, in milliseconds. */
+/** The longest time for a decision of the database, and the interval between retries while it is away, in milliseconds. */
 const PATIENCE = 2000;
 const ASK_AGAIN_AFTER = 1000;
 
-/** How often, in milliseconds, and how many at once: buckets out of debt are deleted. */
+/** Buckets out of debt are deleted at this interval in milliseconds, and at most so many by one statement. */
 const CLEAR_EVERY = 60_000;
 const CLEAR_AT_ONCE = 10_000;
 
 /**
- * The buckets that all replicas share, in the database, with their bookings: each replica lets the holder of a booking in.
+ * The buckets that all replicas share, with their bookings, in the database.
  *
- * A refusal is remembered here until it is over, and of one bucket no more requests ask at a time than its burst, so that a
- * flood costs the database nothing. While the database cannot decide, this process's own buckets do, from what it said last:
- * a limit is never off.
+ * A denial is cached until it is over, and the number of concurrent statements for one bucket is at most its burst, so that a
+ * flood costs the database nothing. While the database is away, this process's own buckets decide from its last answers: a
+ * limit is never off.
  */
 export class DatabaseBuckets extends Buckets {
   readonly #local = new LocalBuckets();
-  readonly #refusals = new Refusals();
-  readonly #turns = new TurnsByKey();
+  readonly #denialCache = new DenialCache();
+  readonly #turns = new KeyedSemaphore();
   #awayUntil: number | undefined;
   #clearAt = 0;
 
@@ -42,23 +41,23 @@ export class DatabaseBuckets extends Buckets {
     super();
   }
 
-  override async take(hit: Hit): Promise<Verdict> {
+  override async take(hit: Hit): Promise<Decision> {
     const { bucket, rate } = hit;
     const holder = hit.holder();
-    const refused = () => this.#refusals.of(bucket, holder, rate, this.clock.monotonic());
+    const denied = () => this.#denialCache.find(bucket, holder, rate, this.clock.monotonic());
     return (
-      refused() ??
+      denied() ??
       (await this.#turns.run(
         bucket,
         rate.burst,
         async () =>
-          // What those before were told may have settled it.
-          refused() ?? (await this.#decide(hit, holder)) ?? this.#local.take(hit),
+          // An earlier request of the same bucket may have been denied meanwhile.
+          denied() ?? (await this.#decide(hit, holder)) ?? this.#local.take(hit),
       ))
     );
   }
 
-  override peek(hit: Hit): Verdict {
+  override peek(hit: Hit): Decision {
     return this.#local.peek(hit);
   }
 
@@ -72,8 +71,8 @@ export class DatabaseBuckets extends Buckets {
     void shareCharge();
   }
 
-  /** @returns undefined where the database could not decide */
-  async #decide(hit: Hit, holder: string): Promise<Verdict | undefined> {
+  /** @returns undefined when the database could not decide */
+  async #decide(hit: Hit, holder: string): Promise<Decision | undefined> {
     const { bucket, rate } = hit;
     const asked = this.clock.monotonic();
     const decided = await this.#ask(() => this.repository.take(this.manager, bucket, holder, rate));
@@ -81,11 +80,11 @@ export class DatabaseBuckets extends Buckets {
     const { admitted, debt, bookings } = decided;
     const answered = this.clock.monotonic();
     this.#local.learn(hit, fromNow({ tat: debt, bookings }, answered));
-    if (!admitted) this.#refusals.remember(bucket, { debt, bookings }, asked, answered);
-    return verdictOf(admitted, { tat: debt, bookings }, { holder, rate }, 0);
+    if (!admitted) this.#denialCache.remember(bucket, { debt, bookings }, asked, answered);
+    return decisionAfter(admitted, { tat: debt, bookings }, { holder, rate }, 0);
   }
 
-  /** While the database is away, one request in a while finds out whether it is back. */
+  /** While the database is away, one request at each interval checks whether it is back. */
   #mayAsk(now: number): boolean {
     if (this.#awayUntil === undefined) return true;
     if (now < this.#awayUntil) return false;
@@ -93,12 +92,12 @@ export class DatabaseBuckets extends Buckets {
     return true;
   }
 
-  /** @returns undefined where the database could not answer */
+  /** @returns undefined when the database could not answer */
   async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
     const now = this.clock.monotonic();
     if (!this.#mayAsk(now)) return undefined;
     try {
-      const answer = await within(PATIENCE, question());
+      const answer = await withTimeout(PATIENCE, question());
       if (this.#awayUntil !== undefined) {
         this.#awayUntil = undefined;
         this.logger.log('The database decides about rate limits again');
@@ -116,7 +115,7 @@ export class DatabaseBuckets extends Buckets {
     }
   }
 
-  /** Deletes, now and then and behind the scenes, what is out of debt. */
+  /** Starts the deletion of buckets out of debt, once in an interval. No request waits for it. */
   #clear(now: number): void {
     if (now < this.#clearAt) return;
     this.#clearAt = now + CLEAR_EVERY;
@@ -133,10 +132,27 @@ export class DatabaseBuckets extends Buckets {
   }
 }
 
-/** A bucket of the database's, whose times are relative, on this process's clock. */
+/** Converts a bucket of the database, whose times are relative, to this process's clock. */
 function fromNow({ tat, bookings }: Bucket, now: number): Bucket {
   return {
     tat: now + tat,
     bookings: bookings.map(({ holder, slot }) => ({ holder, slot: now + slot })),
   };
+}
+
+/**
+ * Waits for an answer, at most so many milliseconds. A later answer is ignored.
+ *
+ * @throws Error when no answer came in time
+ */
+async function withTimeout<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    reject(new Error(`no answer within ${milliseconds} ms`));
+  }, milliseconds);
+  try {
+    return await Promise.race([answer, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

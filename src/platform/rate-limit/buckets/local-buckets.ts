@@ -1,20 +1,20 @@
 import { hash } from 'node:crypto';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
-import { takeOrBook, verdictOf, type Booking, type Bucket } from '#platform/gcra/bookings.js';
+import { takeOrBook, decisionAfter, type Booking, type Bucket } from '#platform/gcra/bookings.js';
 import { Buckets, NO_CREDENTIAL, type Hit } from './buckets.js';
-import { gcra, longestDebt, type Verdict } from '#platform/gcra/gcra.js';
-import { NumberTable } from '#platform/gcra/number-table.js';
-import { ShortMemory } from '#platform/gcra/short-memory.js';
+import { gcra, longestDebt, type Decision } from '#platform/gcra/gcra.js';
+import { Float64Map } from '#platform/gcra/float64-map.js';
+import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
 
-/** How many buckets there may be when a client opens one of its own: 32 bytes each at most, in two generations. */
+/** The number of buckets up to which a client gets a bucket of its own: at most 32 bytes each, in two generations. */
 const MOST_BUCKETS = 1_000_000;
 
-/** How many buckets a tier has for those who come when there is no room. */
-const CROWDS = 4096;
+/** The number of shared overflow buckets of a tier, for clients that come when all own buckets are in use. */
+const OVERFLOW_BUCKETS = 4096;
 
-/** How many buckets may have bookings. In others a refused client is told the end of the queue. */
+/** The greatest number of buckets with bookings. In other buckets a refused client gets the end of the queue as its wait. */
 const MOST_BOOKED = 100_000;
 
 const NO_BOOKINGS: readonly Booking[] = [];
@@ -22,19 +22,22 @@ const NO_BOOKINGS: readonly Booking[] = [];
 /**
  * The buckets of one process, in its memory.
  *
- * A bucket is forgotten only when it is out of debt: nobody gets rid of a debt by hiding in a crowd. When there is no room,
- * because a million clients came within half a minute to a minute, newcomers share buckets with each other at random. That
- * refuses too many rather than too few, and whoever has a bucket keeps it.
+ * A bucket is dropped only when it is out of debt, so that no client loses a debt by a flood of other clients. When a million
+ * clients came within a minute, new clients share overflow buckets at random. That refuses too many requests rather than too
+ * few, and a client that has a bucket keeps it.
  */
 export class LocalBuckets extends Buckets {
   /** The theoretical arrival times of buckets, by 48 bits of the hash of their keys. */
-  readonly #tats = new ShortMemory(LONGEST_STATE, () => new NumberTable());
-  /** The bookings of those that have any. */
-  readonly #bookings = new ShortMemory(LONGEST_STATE, () => new Map<number, readonly Booking[]>());
-  /** Keeps from being worked out who shares a bucket with whom. */
+  readonly #tats = new GenerationalMap(LONGEST_STATE, () => new Float64Map());
+  /** The bookings of the buckets that have any. */
+  readonly #bookings = new GenerationalMap(
+    LONGEST_STATE,
+    () => new Map<number, readonly Booking[]>(),
+  );
+  /** A salt, so that a client cannot compute which clients share an overflow bucket. */
   readonly #salt = systemRandom.bytes(16).toString('hex');
 
-  /** @param most how many clients have a bucket of their own */
+  /** @param most the number of buckets up to which a client gets its own */
   constructor(
     private readonly most = MOST_BUCKETS,
     private readonly clock: Clock = systemClock,
@@ -42,12 +45,12 @@ export class LocalBuckets extends Buckets {
     super();
   }
 
-  override take(hit: Hit): Promise<Verdict> {
+  override take(hit: Hit): Promise<Decision> {
     const now = Math.floor(this.clock.monotonic());
     return Promise.resolve(this.#decide(hit, this.#idOf(hit, now), now));
   }
 
-  override peek(hit: Hit): Verdict {
+  override peek(hit: Hit): Decision {
     const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
     const tat = this.#tats.get(id, now);
@@ -56,7 +59,7 @@ export class LocalBuckets extends Buckets {
     const bookings = this.#bookingsOf(id, now);
     const holder = bookings.length === 0 ? NO_CREDENTIAL : hit.holder();
     const { allowed, retryAfter } = takeOrBook({ tat, bookings, rate, holder, places: 0 }, now);
-    const { remaining } = verdictOf(false, { tat, bookings }, { holder, rate }, now);
+    const { remaining } = decisionAfter(false, { tat, bookings }, { holder, rate }, now);
     return { allowed, remaining: Math.max(remaining, allowed ? 1 : 0), retryAfter };
   }
 
@@ -68,14 +71,14 @@ export class LocalBuckets extends Buckets {
     this.#tats.set(id, Math.min(start + hit.rate.interval, latest), now);
   }
 
-  /** Takes over the debt that the database knows of a bucket, where it is the larger one: it may not know the latest charges. */
+  /** Takes over the database's debt of a bucket when it is the larger one: the database may not have the latest charges yet. */
   owe(hit: Hit, tat: number): void {
     const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
     if (tat > (this.#tats.get(id, now) ?? now)) this.#tats.set(id, tat, now);
   }
 
-  /** Takes over what the database said of a bucket. @param bucket by this process's clock */
+  /** Takes over the database's state of a bucket, whose times are of this process's clock. */
   learn(hit: Hit, { tat, bookings }: Bucket): void {
     const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
@@ -85,7 +88,7 @@ export class LocalBuckets extends Buckets {
     }
   }
 
-  #decide({ rate, holder }: Hit, id: number, now: number): Verdict {
+  #decide({ rate, holder }: Hit, id: number, now: number): Decision {
     const tat = this.#tats.get(id, now) ?? now;
     const bookings = this.#bookingsOf(id, now);
     if (bookings.length === 0) {
@@ -109,10 +112,10 @@ export class LocalBuckets extends Buckets {
   #idOf({ bucket, tier }: Hit, now: number): number {
     const own = this.#digest(bucket);
     if (this.#tats.get(own, now) !== undefined || this.#tats.size < this.most) return own;
-    return this.#digest(`${tier} crowd ${own % CROWDS}`);
+    return this.#digest(`${tier} overflow ${own % OVERFLOW_BUCKETS}`);
   }
 
-  /** Above 0. Two of a million have the same once in 500 times; then they share a bucket. */
+  /** Returns 48 bits of a hash, above 0. Among a million clients two share a bucket with a probability of 1 in 500. */
   #digest(text: string): number {
     return 1 + Number.parseInt(hash('sha256', this.#salt + text).slice(0, 12), 16);
   }

@@ -5,29 +5,28 @@ import { LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
 
-/** Seconds after the end of a bucket's debt: by then each booking has lapsed. */
+/** Seconds after the end of a bucket's debt by which each booking has lapsed. */
 const LONGEST_LAPSE = Math.max(
   ...Object.values(TIERS).map(({ interval }) => (LAPSE_INTERVALS * interval) / 1000),
 );
 
-/** A decision of the database, and the bucket after it, in milliseconds from the moment of the decision. */
+/** A decision of the database and the bucket after it, in milliseconds from the moment of the decision. */
 export interface DecidedRow {
   readonly admitted: boolean;
   readonly debt: number;
-  /** Their slots are relative, too. */
+  /** Bookings with slots relative to the decision. */
   readonly bookings: readonly Booking[];
 }
 
-/** Buckets that all replicas share, judged by the one clock they share: the database's. */
+/** The buckets that all replicas share, decided by the database's clock. */
 @Injectable()
 export class RateLimitsRepository {
   /**
-   * Decides about one request, as `takeOrBook` does, in one statement: the row's lock puts those of one bucket in a row, and
-   * each sees what the one before it did. A request that had to wait for the lock is judged by the time it came, which is
-   * never later than now.
+   * Decides about one request, as `takeOrBook` does, in one statement. The row's lock serializes the requests of one bucket,
+   * and each sees the changes of the one before it. A request that waited for the lock is decided by the time at which it came.
    *
-   * A refused request writes its refusal, too, since only a row that is written is returned as it is now. It moves the
-   * bucket only where the server's clock was set back, and nobody could have come to owe so much.
+   * A refused request is written too, since PostgreSQL returns the current row only of a write. It moves the bucket only when
+   * the server's clock was set back and the debt is impossible.
    */
   async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
     const { burst } = rate;
@@ -77,7 +76,7 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Counts a request that was let through without asking, up to the burst: what is beyond is forgiven.
+   * Counts a request that was let through without a decision. The debt never exceeds the burst.
    *
    * @returns the debt after it, in milliseconds
    */
@@ -96,14 +95,13 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Deletes buckets that are out of debt, which are as good as new ones. No booking is for later than the debt, and each lapses
-   * soon after.
+   * Deletes buckets that are out of debt, which equal new ones. No booking is later than the debt, and each lapses soon after.
    *
-   * @param most how many at once
-   * @returns how many there were
+   * @param most the greatest number of rows
+   * @returns the number of deleted rows
    */
   async deleteExpired(tx: EntityManager, most: number): Promise<number> {
-    // Who is waited for by nobody: two replicas may clear up at once, and no client waits for either.
+    // SKIP LOCKED: two replicas may delete at once, and no request waits for either.
     const [row] = await sql<{ deleted: number }>(tx)`
       WITH expired AS (
         SELECT bucket FROM rate_limits

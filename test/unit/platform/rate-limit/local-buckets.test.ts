@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { hitOf } from '#platform/rate-limit/client-bucket.js';
+import { hitOf } from '#platform/rate-limit/hit.js';
 import { LocalBuckets } from '#platform/rate-limit/buckets/local-buckets.js';
 import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
 

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { GRACE } from '#platform/gcra/gcra.js';
-import { Refusals } from '#platform/rate-limit/buckets/refusals.js';
-import { TurnsByKey } from '#platform/rate-limit/buckets/turns-by-key.js';
+import { DenialCache } from '#platform/rate-limit/buckets/denial-cache.js';
+import { KeyedSemaphore } from '#platform/rate-limit/buckets/keyed-semaphore.js';
 
 const RATE = { burst: 3, interval: 2000 };
 
 describe('10.20 a denial of the database', () => {
   /** The database was asked at 1000 and answered at 1040. */
   function remembered(holders: readonly string[]) {
-    const refusals = new Refusals();
+    const refusals = new DenialCache();
     const bookings = holders.map((holder, n) => ({ holder, slot: (n + 1) * 2000 }));
     refusals.remember('bucket', { debt: 6000, bookings }, 1000, 1040);
-    return (holder: string, now: number) => refusals.of('bucket', holder, RATE, now)?.retryAfter;
+    return (holder: string, now: number) => refusals.find('bucket', holder, RATE, now)?.retryAfter;
   }
 
   it('holds for a booking until its slot is near, and announces a wait that is long enough', () => {
@@ -36,7 +36,7 @@ describe('10.20 a denial of the database', () => {
 
 describe('10.20 the limit of tasks for each key', () => {
   it('runs a limited number at a time for each key, in order of arrival', async () => {
-    const turns = new TurnsByKey();
+    const turns = new KeyedSemaphore();
     const begun: string[] = [];
     const ends: (() => void)[] = [];
     const run = (key: string, name: string) =>
@@ -56,7 +56,7 @@ describe('10.20 the limit of tasks for each key', () => {
   });
 
   it('continues after a task that failed', async () => {
-    const turns = new TurnsByKey();
+    const turns = new KeyedSemaphore();
     const failed = turns.run('a', 1, () => Promise.reject(new Error('no')));
     const next = turns.run('a', 1, () => Promise.resolve('yes'));
     await expect(failed).rejects.toThrow('no');

@@ -1,13 +1,14 @@
-/** Those that run for one key, and those that wait for them. */
+/** The work of one key: the number that runs, and the callers that wait. */
 interface Turns {
   running: number;
   readonly waiting: (() => void)[];
 }
 
-/** Lets so many run at a time for each key; the others wait in the order in which they came. */
-export class TurnsByKey {
+/** A semaphore for each key. Waiting callers are served in the order of their calls. */
+export class KeyedSemaphore {
   readonly #keys = new Map<string, Turns>();
 
+  /** Runs the work once fewer than `most` pieces of work of this key run. */
   async run<T>(key: string, most: number, work: () => Promise<T>): Promise<T> {
     const turns = this.#keys.get(key) ?? { running: 0, waiting: [] };
     this.#keys.set(key, turns);

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import { NumberTable } from '#platform/gcra/number-table.js';
+import { Float64Map } from '#platform/gcra/float64-map.js';
 
 it('behaves like a Map, with any collision and after any growth', () => {
-  const table = new NumberTable();
+  const table = new Float64Map();
   const map = new Map<number, number>();
   const put = (key: number, value: number) => {
     table.set(key, value);

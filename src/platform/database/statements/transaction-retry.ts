@@ -12,7 +12,7 @@ const LONGEST_WAIT = 50;
  *
  * @throws whatever `work` throws, and the fault of a race that was lost every time
  */
-export async function transactAnew<Result>(
+export async function withTransactionRetry<Result>(
   dataSource: DataSource,
   work: (tx: EntityManager) => Promise<Result>,
 ): Promise<Result> {

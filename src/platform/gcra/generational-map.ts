@@ -1,4 +1,4 @@
-/** What a memory keeps a generation in: a `Map`, or something leaner. */
+/** The storage of one generation: a `Map`, or a smaller structure. */
 interface Generation<Key, Value> {
   readonly size: number;
   get(key: Key): Value | undefined;
@@ -6,17 +6,17 @@ interface Generation<Key, Value> {
 }
 
 /**
- * A map that forgets what was not set for a while: nothing before `lifetime` is over, everything once it is over twice.
+ * A map whose entries expire: an entry is kept for at least `lifetime` after it was set, and for less than twice that time.
  *
- * Two generations take turns, and the elder is dropped as a whole: forgetting costs nothing, however much there is, and
- * needs no timer.
+ * It has two generations and drops the older one as a whole. So expiry needs no timer, and its cost does not depend on the
+ * number of entries.
  */
-export class ShortMemory<Key, Value> {
+export class GenerationalMap<Key, Value> {
   #young: Generation<Key, Value>;
   #old: Generation<Key, Value>;
   #turned = -Infinity;
 
-  /** @param lifetime in the unit of every `now` that follows; those never go backwards */
+  /** @param lifetime in the unit of `now` of the other methods, which never goes backwards */
   constructor(
     private readonly lifetime: number,
     private readonly newGeneration: () => Generation<Key, Value>,
@@ -26,8 +26,8 @@ export class ShortMemory<Key, Value> {
   }
 
   /**
-   * How many are remembered; what was set in both generations counts twice. If newcomers come only while this is below a
-   * limit, neither generation ever outgrows it: beyond, the young one takes over what is in the old one, and no more.
+   * The number of entries; an entry in both generations counts twice. If the caller adds new keys only while this is below a
+   * limit, neither generation exceeds the limit: the young one then only takes over keys of the old one.
    */
   get size(): number {
     return this.#young.size + this.#old.size;

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { ShortMemory } from '#platform/gcra/short-memory.js';
+import { GenerationalMap } from '#platform/gcra/generational-map.js';
 
 it('keeps a value for its whole lifetime, and for less than twice that', () => {
   for (let offset = 0; offset < 30; offset += 1) {
-    const memory = new ShortMemory(30, () => new Map<string, string>());
+    const memory = new GenerationalMap(30, () => new Map<string, string>());
     memory.set('first', 'sets the turns', 0);
     memory.set('key', 'value', offset);
     expect(memory.get('key', offset + 29)).toBe('value');
@@ -12,7 +12,7 @@ it('keeps a value for its whole lifetime, and for less than twice that', () => {
 });
 
 it('restarts the lifetime of a value that is set again', () => {
-  const memory = new ShortMemory(30, () => new Map<string, number>());
+  const memory = new GenerationalMap(30, () => new Map<string, number>());
   for (let now = 0; now < 1000; now += 7) {
     memory.set('key', now, now);
     expect(memory.get('key', now + 1)).toBe(now);
@@ -20,14 +20,14 @@ it('restarts the lifetime of a value that is set again', () => {
 });
 
 it('is empty at the next look after a long pause', () => {
-  const memory = new ShortMemory(30, () => new Map<string, number>());
+  const memory = new GenerationalMap(30, () => new Map<string, number>());
   for (let n = 0; n < 100; n += 1) memory.set(`key ${n}`, n, n % 40);
   expect(memory.get('key 99', 10_000)).toBeUndefined();
   expect(memory.size).toBe(0);
 });
 
 it('never grows beyond twice the limit that new entries respect', () => {
-  const memory = new ShortMemory(30, () => new Map<string, number>());
+  const memory = new GenerationalMap(30, () => new Map<string, number>());
   const limit = 100;
   const regulars: string[] = [];
   for (let now = 0; now < 3000; now += 30) {

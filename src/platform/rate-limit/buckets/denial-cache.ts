@@ -1,0 +1,69 @@
+import type { Booking } from '#platform/gcra/bookings.js';
+import { GRACE, type Rate, type Decision } from '#platform/gcra/gcra.js';
+import { GenerationalMap } from '#platform/gcra/generational-map.js';
+import { LONGEST_STATE } from './tiers.js';
+
+/** The greatest number of denials. Further denials are not cached: the database decides again. */
+const MOST = 100_000;
+
+/**
+ * Milliseconds for which a client without a booking is refused from this cache while all places are booked. A booking made
+ * meanwhile at another replica is not due earlier: no response states a wait of less than a second.
+ */
+const HOLD = 990;
+
+/** The bucket after the database's decision, in milliseconds from the moment of that decision. */
+export interface DeniedBucket {
+  readonly debt: number;
+  /** Bookings with slots relative to the decision. */
+  readonly bookings: readonly Booking[];
+}
+
+/** A denied bucket with the times of the question and of the answer. The decision lies between them. */
+interface Refusal extends DeniedBucket {
+  readonly asked: number;
+  readonly answered: number;
+}
+
+/**
+ * Denials of the database, kept until it could decide differently: for a client whose booking is not due yet, and for each
+ * client without a booking while all places are booked.
+ *
+ * The database decided between the question and its answer. The end of a denial is counted from the question, so that it ends
+ * here no later than in the database: a client that waited as long as any replica stated is not refused from this cache. The
+ * stated wait is counted from the answer, so that it is long enough.
+ */
+export class DenialCache {
+  readonly #known = new GenerationalMap(LONGEST_STATE, () => new Map<string, Refusal>());
+
+  /** Returns the denial of a holder while it certainly still holds. */
+  find(bucket: string, holder: string, rate: Rate, now: number): Decision | undefined {
+    const known = this.#known.get(bucket, now);
+    if (!known) return undefined;
+    const { asked, answered, debt, bookings } = known;
+    const own = bookings.find((booking) => booking.holder === holder);
+    if (own) {
+      return now < asked + own.slot - GRACE ? refusal(answered + own.slot - now) : undefined;
+    }
+    const { burst, interval } = rate;
+    if (bookings.length < burst) return undefined; // it may book
+    const first = Math.min(...bookings.map(({ slot }) => slot));
+    if (now >= asked + Math.max(first - GRACE, HOLD)) return undefined;
+    return refusal(answered + debt + (bookings.length + 1 - burst) * interval - now);
+  }
+
+  /**
+   * Keeps a denial of the database.
+   *
+   * @param asked when the database was asked
+   * @param answered when it had answered
+   */
+  remember(bucket: string, refused: DeniedBucket, asked: number, answered: number): void {
+    if (this.#known.size >= MOST && this.#known.get(bucket, answered) === undefined) return;
+    this.#known.set(bucket, { ...refused, asked, answered }, answered);
+  }
+}
+
+function refusal(retryAfter: number): Decision {
+  return { allowed: false, remaining: 0, retryAfter: Math.max(1, retryAfter) };
+}

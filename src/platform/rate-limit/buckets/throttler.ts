@@ -1,0 +1,31 @@
+import type { ThrottlerStorage } from '@nestjs/throttler';
+import type { Decision, Rate } from '#platform/gcra/gcra.js';
+
+/**
+ * This file alone imports `@nestjs/throttler`. The service uses its module (options and storage), its guard as the base class
+ * of TierGuard, and its normalization of addresses. It counts a request in every tier, with fixed windows; here one tier
+ * limits a route, by GCRA, so that TierGuard overrides `canActivate` and Buckets decide.
+ */
+export {
+  InjectThrottlerOptions,
+  InjectThrottlerStorage,
+  normalizeIp,
+  ThrottlerGuard,
+  ThrottlerModule,
+  type ThrottlerModuleOptions,
+  type ThrottlerStorage,
+} from '@nestjs/throttler';
+
+/** The result that a storage returns to `@nestjs/throttler`: times in whole seconds, rounded up. */
+export type HitRecord = Awaited<ReturnType<ThrottlerStorage['increment']>>;
+
+/** Converts a decision to the result that `@nestjs/throttler` reads. */
+export function hitRecord({ allowed, remaining, retryAfter }: Decision, rate: Rate): HitRecord {
+  const totalHits = rate.burst - remaining;
+  return {
+    totalHits,
+    timeToExpire: Math.ceil((totalHits * rate.interval) / 1000),
+    isBlocked: !allowed,
+    timeToBlockExpire: Math.ceil(retryAfter / 1000),
+  };
+}
