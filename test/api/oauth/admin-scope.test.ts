@@ -56,7 +56,7 @@ describe('svc:admin of a client', () => {
     return postForm(app, '/oauth/token', fields, headers);
   }
 
-  it('10.1 is left out of an authorization code’s token that no DPoP key is bound to', async () => {
+  it('10.1 is omitted from a token for an authorization code without a DPoP key', async () => {
     const { status, json } = await redeem({});
     expect([status, json.token_type, json.scope]).toEqual([
       200,
@@ -65,7 +65,7 @@ describe('svc:admin of a client', () => {
     ]);
   });
 
-  it('10.1 comes with a DPoP key to an authorization code’s token, for 15 minutes', async () => {
+  it('10.1 is granted with a DPoP key to a token for an authorization code, for 15 minutes', async () => {
     const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
     const { status, json } = await redeem({ dpop });
     expect([status, json]).toMatchObject([
@@ -74,7 +74,7 @@ describe('svc:admin of a client', () => {
     ]);
   });
 
-  it('10.1 ends with the upgrade in tokens that no key is bound to, and in no others', async () => {
+  it('10.1 is removed by the upgrade from tokens without a key, and from no others', async () => {
     const oauth = new OauthRows(app.dataSource);
     const person = await oauth.person({ admin: true });
     const tokens = {

@@ -86,7 +86,7 @@ async function isActive(token: string, id: string, secret: string): Promise<unkn
 }
 
 describe('each type of application, registered and used', () => {
-  it('web: signs a colleague in with a secret, without asking for consent', async () => {
+  it('web: signs a colleague in with a secret, without consent', async () => {
     const { client_id: id, client_secret: secret, ...rest } = await registered(ada, WEB);
     expect(rest).toMatchObject({
       name: 'Orders',
@@ -107,7 +107,7 @@ describe('each type of application, registered and used', () => {
     });
   });
 
-  it('web: authenticates by a signed assertion where it registered a key', async () => {
+  it('web: authenticates with a signed assertion when it registered a key', async () => {
     const keys = await newClientKeys();
     const { client_id: id, ...rest } = await registered(ada, {
       ...WEB,
@@ -120,7 +120,7 @@ describe('each type of application, registered and used', () => {
     expect((await postForm(app, '/oauth/token', fields)).status).toBe(200);
   });
 
-  it('spa: has no secret, and needs PKCE', async () => {
+  it('spa: has no secret, and must use PKCE', async () => {
     const { client_id: id, ...rest } = await registered(ada, { ...WEB, type: 'spa' });
     expect(rest).toMatchObject({ type: 'spa', auth_method: 'none' });
     expect(rest).not.toHaveProperty('client_secret');
@@ -136,7 +136,7 @@ describe('each type of application, registered and used', () => {
     expect((await postForm(app, '/oauth/token', { ...form, client_id: id })).status).toBe(200);
   });
 
-  it('native: is sent back to any port of its loopback address, or a scheme of its own', async () => {
+  it('native: accepts any port of its loopback address, or its own scheme', async () => {
     const { client_id: id, ...rest } = await registered(ada, {
       name: 'Terminal',
       type: 'native',
@@ -152,7 +152,7 @@ describe('each type of application, registered and used', () => {
     expect([noDevice.status, noDevice.json.error]).toEqual([400, 'unauthorized_client']);
   });
 
-  it('native: gets device codes where it asked for that grant', async () => {
+  it('native: gets device codes when it registered that grant', async () => {
     const { client_id: id } = await registered(ada, {
       name: 'Television',
       type: 'native',
@@ -162,7 +162,7 @@ describe('each type of application, registered and used', () => {
     expect([answer.status, answer.json.user_code]).toEqual([200, expect.any(String)]);
   });
 
-  it('service: gets tokens of its own, a JWT with its scopes for a resource', async () => {
+  it('service: gets its own tokens, and a JWT with its scopes for a resource', async () => {
     const { client_id: id, client_secret: secret, ...rest } = await registered(ada, SERVICE);
     expect(rest).toMatchObject({ type: 'service', grant_types: ['client_credentials'] });
     const jwt = await serviceToken(id, secret, { resource: RESOURCE, scope: 'orders:read' });
@@ -186,7 +186,7 @@ describe('each type of application, registered and used', () => {
     }
   });
 
-  it('10.words service: its tokens say hardware_verified false, and open no API of ours', async () => {
+  it('10.words service: its tokens contain hardware_verified false, and open no API of the service', async () => {
     const { client_id: id, client_secret: secret } = await registered(ada, SERVICE);
     const answers = [
       await serviceToken(id, secret),
@@ -215,7 +215,7 @@ describe('each type of application, registered and used', () => {
     }
   });
 
-  it('service: has no codes, and a web application no tokens of its own', async () => {
+  it('service: gets no codes, and a web application gets no client credentials tokens', async () => {
     const service = await registered(ada, SERVICE);
     const web = await registered(ada, WEB);
     const refused = await serviceToken(web.client_id, web.client_secret);
@@ -230,7 +230,7 @@ describe('each type of application, registered and used', () => {
     expect([page.status, page.headers.get('location')]).toEqual([400, null]);
   });
 
-  it('FAPI: pushed requests, a key in place of a secret, DPoP and ES256 without being asked for', async () => {
+  it('FAPI: pushed requests, a key instead of a secret, DPoP and ES256 by default', async () => {
     const keys = await newClientKeys();
     const { client_id: id, ...rest } = await registered(ada, {
       ...WEB,
@@ -279,7 +279,7 @@ describe('each type of application, registered and used', () => {
 });
 
 describe('a FAPI service with a certificate', () => {
-  it('gets tokens with it alone, bound to it without being asked for', async () => {
+  it('gets tokens only with it, bound to it by default', async () => {
     const authority = issueAuthority('Authority of the services', new Date());
     const secure = await startSecureApp({ SVC_MTLS_CLIENT_CA_CERTS: authority.pem });
     try {
@@ -331,8 +331,8 @@ describe('a FAPI service with a certificate', () => {
   });
 });
 
-describe('what is registered', () => {
-  it('is changed by what is said, at once, and null goes back to what it is unsaid', async () => {
+describe('a registration', () => {
+  it('is changed at once by the given fields, and null restores a default', async () => {
     const { client_id: id, client_secret: secret } = await registered(ada, {
       ...WEB,
       sender_constraint: 'dpop',
@@ -352,7 +352,7 @@ describe('what is registered', () => {
     expect((await postForm(app, '/oauth/token', form, basic(id, secret))).status).toBe(200);
   });
 
-  it('is what it was when a change is refused', async () => {
+  it('is unchanged when a change is refused', async () => {
     const { client_id: id } = await registered(ada, WEB);
     const before = (await api(ada, 'GET', `/${id}`)).json;
     for (const change of [
@@ -369,7 +369,7 @@ describe('what is registered', () => {
     expect((await api(ada, 'GET', `/${id}`)).json).toEqual(before);
   });
 
-  it('ends its secrets with the change to a key, and has none until one is added with the change back', async () => {
+  it('loses its secrets with the change to a key, and has none until one is added after the change back', async () => {
     const { jwk } = await newClientKeys();
     const { client_id: id, client_secret: secret } = await registered(ada, SERVICE);
     const change = (body: object) => api(ada, 'PATCH', `/${id}`, body);
@@ -387,7 +387,7 @@ describe('what is registered', () => {
     expect((await serviceToken(id, added.json.client_secret as string)).status).toBe(200);
   });
 
-  it('is gone when it is deleted, with every token', async () => {
+  it('is deleted with every token', async () => {
     const { client_id: id, client_secret: secret } = await registered(ada, SERVICE);
     const watcher = await registered(ada, SERVICE);
     const token = (await serviceToken(id, secret)).json.access_token as string;
@@ -401,10 +401,10 @@ describe('what is registered', () => {
   });
 });
 
-describe('secrets', () => {
+describe('client secrets', () => {
   const DAY = 86_400_000;
 
-  it('overlap: both are good, until the one before has expired', async () => {
+  it('overlap: both are valid until the older one has expired', async () => {
     const { client_id: id, client_secret: first } = await registered(ada, SERVICE);
     const answer = await api(ada, 'POST', `/${id}/secrets`);
     expect(answer.status).toBe(201);
@@ -429,7 +429,7 @@ describe('secrets', () => {
     expect((await serviceToken(id, second)).status).toBe(200);
   });
 
-  it('end at once where they are deleted, or rotated without an overlap', async () => {
+  it('end at once when they are deleted, or rotated without an overlap', async () => {
     const { client_id: id, client_secret: first } = await registered(ada, SERVICE);
     const rotated = await api(ada, 'POST', `/${id}/secrets`);
     const second = rotated.json.client_secret as string;
@@ -453,7 +453,7 @@ describe('secrets', () => {
     expect([none.status, none.json.error]).toEqual([401, 'invalid_client']);
   });
 
-  it('a rotation never makes a secret live longer', async () => {
+  it('are never extended by a rotation', async () => {
     const { client_id: id } = await registered(ada, SERVICE);
     await api(ada, 'POST', `/${id}/secrets`, { expires_previous_in_seconds: 60 });
     const answer = await api(ada, 'POST', `/${id}/secrets`, { expires_previous_in_seconds: 3600 });
@@ -464,7 +464,7 @@ describe('secrets', () => {
     expect(ends).toEqual([null, 60, 1]);
   });
 
-  it('are three at most, also when they are asked for all at once', async () => {
+  it('are three at most, also when all are added at once', async () => {
     const { client_id: id } = await registered(ada, SERVICE);
     const answers = await Promise.all(
       Array.from({ length: 6 }, () => api(ada, 'POST', `/${id}/secrets`)),
@@ -475,7 +475,7 @@ describe('secrets', () => {
     expect((await api(ada, 'GET', `/${id}/secrets`)).json.secrets).toHaveLength(3);
   });
 
-  it('are told once: no other answer, no row and no line of the log has them', async () => {
+  it('are shown once: no other response, no row and no log line contains them', async () => {
     const { client_id: id, client_secret: first } = await registered(ada, WEB);
     const second = (await api(ada, 'POST', `/${id}/secrets`)).json.client_secret as string;
     await newCode(ada, id).then(({ form }) =>
@@ -549,7 +549,7 @@ describe('revoke-tokens', () => {
   });
 });
 
-describe('whose applications they are', () => {
+describe('ownership of applications', () => {
   const acts = (id: string, secretId: string) =>
     [
       ['GET', `/${id}`],
@@ -567,7 +567,7 @@ describe('whose applications they are', () => {
   const newSecretId = async (browser: Client, id: string) =>
     (await api(browser, 'GET', `/${id}/secrets`)).json.secrets[0].id as string;
 
-  it('a colleague, another organization and its admin find nothing there', async () => {
+  it('hides them from a colleague, another organization and its admin', async () => {
     const mine = await registered(ada, SERVICE);
     const secretId = await newSecretId(ada, mine.client_id);
     for (const other of [bob, eve]) {
@@ -585,7 +585,7 @@ describe('whose applications they are', () => {
     expect((await serviceToken(mine.client_id, mine.client_secret)).status).toBe(200);
   });
 
-  it('an admin manages those of the organization', async () => {
+  it('lets an admin manage those of the organization', async () => {
     const bobs = await registered(bob, SERVICE);
     expect(await listed(ada)).toContain(bobs.client_id);
     expect(await listed(bob)).toEqual([bobs.client_id]);
@@ -597,7 +597,7 @@ describe('whose applications they are', () => {
     expect(await listed(bob)).toEqual([]);
   });
 
-  it('people without an organization have nothing in common', async () => {
+  it('is not shared by users without an organization', async () => {
     const people = new OauthRows(app.dataSource);
     const [nina, nils] = [
       await people.person({ organization: false, admin: true }),
@@ -620,13 +620,13 @@ describe('whose applications they are', () => {
     ['an id of nobody', NOBODYS],
     ['an id that is none', 'a%00b'],
     ['a path', '..%2fapplications'],
-  ])('%s is not there', async (_, id) => {
+  ])('hides %s', async (_, id) => {
     for (const [method, path, body] of acts(id, NOBODYS)) {
       expect([method, (await api(ada, method, path, body)).status]).toEqual([method, 404]);
     }
   });
 
-  it('svc-cli needs svc:applications, and svc:admin to act as an admin', async () => {
+  it('requires svc:applications of svc-cli, and svc:admin to act as an admin', async () => {
     const people = new OauthRows(app.dataSource);
     const admin = await people.person({ admin: true });
     const session = await people.session(admin);
@@ -654,7 +654,7 @@ describe('whose applications they are', () => {
     expect((await api(member, 'GET', `/${colleagues}`)).status).toBe(200);
   });
 
-  it('a session that no key verified, and a page of another origin, are refused', async () => {
+  it('requires a session verified by a key, and a page of the service’s origin', async () => {
     const people = new OauthRows(app.dataSource);
     const bootstrap = app.client();
     const { token } = await people.session(await people.person(), { level: 'bootstrap' });
@@ -665,7 +665,7 @@ describe('whose applications they are', () => {
     expect([forged.status, forged.json.code]).toEqual([403, 'invalid_origin']);
   });
 
-  it('those of somebody who is deactivated can do nothing, until they are active again', async () => {
+  it('stops the applications of a deactivated user until the user is active again', async () => {
     const email = 'max@applications.example';
     const { client: max } = await app.enrolled(email);
     const { client_id: id, client_secret: secret } = await registered(max, SERVICE);
@@ -684,7 +684,7 @@ describe('whose applications they are', () => {
     expect((await serviceToken(id, secret)).status).toBe(200);
   });
 
-  it('are 50 at most, also when the last ones are registered all at once', async () => {
+  it('is limited to 50 applications, also when the last ones are registered at once', async () => {
     const { client: zoe } = await app.enrolled('zoe@many.example');
     await app.dataSource.query(
       `INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
@@ -700,7 +700,7 @@ describe('whose applications they are', () => {
     expect(full?.json.detail).toContain('50 applications');
   });
 
-  it('come in pages', async () => {
+  it('is listed in pages', async () => {
     const people = new OauthRows(app.dataSource);
     const owner = await people.person({ admin: true });
     await app.dataSource.query(
@@ -717,7 +717,7 @@ describe('whose applications they are', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('a refused registration', () => {
   const KEY = { kty: 'EC', crv: 'P-256', x: 'a', y: 'b' };
   const native = (uri: string) => ({ name: 'n', type: 'native', redirect_uris: [uri] });
   const web = (uri: string) => ({ ...WEB, redirect_uris: [uri] });
@@ -811,7 +811,7 @@ describe('what is refused', () => {
     ],
     ['FAPI for spa', { ...WEB, type: 'spa', profile: 'fapi2' }, /FAPI profile requires/],
     ['http request_uris', { ...WEB, request_uris: ['http://a.example/r'] }, /request_uris/],
-  ])('%s, with the reason', async (_, body, reason) => {
+  ])('is %s, with the reason', async (_, body, reason) => {
     const before = await count(app.dataSource, 'oauth_clients');
     const answer = await api(ada, 'POST', '', body);
     expect([answer.status, answer.json?.code]).toEqual([400, 'invalid_request']);
@@ -821,7 +821,7 @@ describe('what is refused', () => {
     expect(await count(app.dataSource, 'oauth_clients')).toBe(before);
   });
 
-  it('a private key that was sent by mistake is in no log', () => {
+  it('never logs a private key that was sent by mistake', () => {
     expect(app.log.join('')).not.toContain('PRIVATE');
   });
 
@@ -830,7 +830,7 @@ describe('what is refused', () => {
     ['an overlap of 31 days', { expires_previous_in_seconds: 31 * 86_400 }],
     ['half a second', { expires_previous_in_seconds: 0.5 }],
     ['a secret of their choice', { client_secret: 'mine' }],
-  ])('a rotation with %s', async (_, body) => {
+  ])('is a rotation with %s', async (_, body) => {
     const { client_id: id } = await registered(bob, SERVICE);
     const answer = await api(bob, 'POST', `/${id}/secrets`, body);
     expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
@@ -838,7 +838,7 @@ describe('what is refused', () => {
 });
 
 describe('the audit log', () => {
-  it('has a row of every act, by whom and about whose application', async () => {
+  it('has a row of every change, with the acting user and the owner of the application', async () => {
     const { client_id: id } = await registered(bob, SERVICE);
     await api(ada, 'PATCH', `/${id}`, { name: 'Renamed', scopes: [] });
     const { id: secretId } = (await api(bob, 'POST', `/${id}/secrets`)).json as { id: string };

@@ -25,7 +25,7 @@ const OUR_APIS = [
   ['POST', '/api/v1/applications'],
 ] as const;
 
-describe('a client that registers itself, and a victim who agrees', () => {
+describe('a client that registers itself, and a victim who consents', () => {
   let app: TestApp;
   let victim: Client;
   let attacker: { client_id: string; client_secret: string };
@@ -84,7 +84,7 @@ describe('a client that registers itself, and a victim who agrees', () => {
     return answer.json.access_token as string;
   }
 
-  it('gets authorization codes alone, and nothing of ours', () => {
+  it('gets only authorization codes, and no access to the service', () => {
     expect(attacker).toMatchObject({ grant_types: ['authorization_code'], scope: 'openid email' });
     for (const name of ['svc_kind', 'svc_profile', 'svc_org', 'svc_resource_scopes']) {
       expect(attacker).not.toHaveProperty(name);
@@ -96,7 +96,7 @@ describe('a client that registers itself, and a victim who agrees', () => {
     'openid svc:admin',
     'openid svc:applications',
     'openid svc:anything',
-  ])('is refused or not given the scope %s', async (scope) => {
+  ])('is refused or not granted the scope %s', async (scope) => {
     const outcome = await stolenToken(scope).catch((error: Error) => error.message);
     // Before the victim has consented to the client it is told nothing: the error is a page of ours.
     if (outcome.includes('answered 400')) return;
@@ -110,7 +110,7 @@ describe('a client that registers itself, and a victim who agrees', () => {
     client_secret: attacker.client_secret,
   });
 
-  it('opens nothing with the token, in any scheme, nor in the cookie', async () => {
+  it('opens no API with the token, in any scheme, nor in the cookie', async () => {
     const dpop = await newDpopKey();
     const tokens = {
       opaque: await stolenToken('openid email'),
@@ -143,13 +143,13 @@ describe('a client that registers itself, and a victim who agrees', () => {
     expect(await count(app.dataSource, "audit_events WHERE type = 'oauth_secret_added'")).toBe(0);
   });
 
-  it('cannot name our own address as the resource of a token', async () => {
+  it('cannot name the service’s own address as the resource of a token', async () => {
     for (const resource of [app.baseUrl, `${app.baseUrl}/`, `${app.baseUrl}/v1/credentials`]) {
       expect(await stolenToken('openid', { resource })).toBe('invalid_target');
     }
   });
 
-  it('learns nothing of tokens that are not its own, and revokes none', async () => {
+  it('learns nothing about tokens of other clients, and revokes none', async () => {
     const other = await addApplication(
       app,
       { redirect_uris: [], grant_types: ['client_credentials'], response_types: [] },
@@ -167,7 +167,7 @@ describe('a client that registers itself, and a victim who agrees', () => {
     expect(own.json.active).toBe(true);
   });
 
-  it('cannot read its secret again, nor by a hash of it become the client', async () => {
+  it('cannot read its secret again, nor authenticate with a hash of it', async () => {
     const { registration_access_token: access } = attacker as unknown as Record<string, string>;
     const headers = { authorization: `Bearer ${access}` };
     const read = await app.client().get(`/oauth/register/${attacker.client_id}`, { headers });
@@ -187,7 +187,7 @@ describe('a client that registers itself, and a victim who agrees', () => {
     }
   });
 
-  it('makes a consent of its own interaction no consent of the victim’s browser', async () => {
+  it('cannot make the victim’s browser consent to an interaction of the attacker', async () => {
     // The attacker begins an authorization, and lures the victim, who is logged in, to its page.
     const thief = app.client();
     const query = new URLSearchParams({
@@ -207,7 +207,7 @@ describe('a client that registers itself, and a victim who agrees', () => {
     expect(back.headers.get('location') ?? '').not.toContain('code=');
   });
 
-  it('a consent is only taken from our own pages', async () => {
+  it('cannot send a consent from its own page', async () => {
     const browser = (await app.enrolled('careful@attacks.example')).client;
     const query = new URLSearchParams({
       client_id: attacker.client_id,
@@ -236,7 +236,7 @@ describe('a session that is only signed in upstream', () => {
   });
   afterAll(() => app.close());
 
-  it('gets no code: neither before a key is enrolled nor after, until it is used', async () => {
+  it('gets no code: neither before a key is enrolled nor after, until the key is used', async () => {
     const { key } = await app.enrolled('boot@attacks.example');
     const { clientId } = await addApplication(
       app,

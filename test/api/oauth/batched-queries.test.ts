@@ -54,7 +54,7 @@ describe('statements that requests share', () => {
     ),
   ];
 
-  it('every token of a batch has its row and its audit row, and a client that is none gets nothing', async () => {
+  it('every token of a batch has its row and its audit row, and an unknown client gets nothing', async () => {
     const [ada = '', bob = ''] = clients;
     const asked = [ada, bob, 'nobody', ada, bob, ada];
     const issued = await Promise.all(asked.map((client) => issue(client)));
@@ -74,7 +74,7 @@ describe('statements that requests share', () => {
     expect(await onRecord(bob)).toEqual([(before ?? 0) + 2, (before ?? 0) + 2]);
   });
 
-  it('waits for an owner who is being deactivated, issues them nothing, and holds up nobody else', async () => {
+  it('waits for an owner who is being deactivated, issues that owner nothing, and does not delay other users', async () => {
     const [ada = '', bob = ''] = clients;
     const before = await onRecord(ada);
     const states: string[] = [];
@@ -94,7 +94,7 @@ describe('statements that requests share', () => {
     await app.dataSource.query('UPDATE users SET active = true');
   });
 
-  it('finds each its own client, and an id that PostgreSQL cannot read is the fault of nobody else', async () => {
+  it('finds the client of each request, and a malformed id fails alone', async () => {
     const ids = [...clients, 'nobody', ...clients];
     const found = await Promise.all(ids.map((id) => statements.findClient(id)));
     expect(found.map((client) => client?.id)).toEqual([...clients, undefined, ...clients]);
@@ -104,7 +104,7 @@ describe('statements that requests share', () => {
     expect(settled).toMatchObject([{ status: 'rejected' }, { value: { id: clients[0] } }]);
   });
 
-  it('sees what was committed before it was asked, while earlier statements are under way', async () => {
+  it('sees earlier commits, while earlier statements are still running', async () => {
     const [, bob = ''] = clients;
     const earlier = Array.from({ length: 50 }, async (_, turn) => {
       await delay(turn % 10);
@@ -118,7 +118,7 @@ describe('statements that requests share', () => {
     await Promise.all(earlier);
   });
 
-  describe('that write for people', () => {
+  describe('batched statements that write for users', () => {
     interface Person {
       readonly id: string;
       readonly sessionId: string;
@@ -161,7 +161,7 @@ describe('statements that requests share', () => {
     const rowsOf = (grantId: Buffer | undefined, model: string) =>
       count(app.dataSource, 'oauth_artifacts WHERE grant_id = $1 AND model = $2', [grantId, model]);
 
-    it('each has the grant, the code and the token that it asked for, and an audit row with the token', async () => {
+    it('each has the requested grant, code and token, and an audit row with the token', async () => {
       const [ada, bob] = people;
       const grants = await Promise.all([ada, bob, ada].map((person) => grant(person)));
       expect(grants).not.toContain(undefined);
@@ -185,7 +185,7 @@ describe('statements that requests share', () => {
       }
     });
 
-    it("nothing is written under somebody else's grant or session, or one that is gone", async () => {
+    it('nothing is written under the grant or session of another user, or an ended one', async () => {
       const [ada, bob] = people;
       const mine = await grant(ada);
       expect(await grant({ ...ada, sessionId: bob.sessionId })).toBeUndefined();
@@ -200,7 +200,7 @@ describe('statements that requests share', () => {
       expect(settled[1]).toMatchObject({ reason: { code: '23503' } });
     });
 
-    it('a row that comes twice at once is written twice, and the last stays', async () => {
+    it('a duplicate row of one batch is written twice, and the last value stays', async () => {
       const [ada] = people;
       const row = artifact(ada, await grant(ada));
       const payloads = [1, 2, 3].map((turn) => ({ turn }));
@@ -211,7 +211,7 @@ describe('statements that requests share', () => {
       expect(await statements.findArtifact(row)).toMatchObject({ payload: { turn: 4 } });
     });
 
-    it('a row is consumed once, by whoever asked first, and what is none never', async () => {
+    it('a row is consumed once, by the first request, and an unknown row never', async () => {
       const [ada, bob] = people;
       const codes = [artifact(ada, await grant(ada)), artifact(bob, await grant(bob))];
       await Promise.all(codes.map((code) => statements.writeArtifact(code)));
@@ -222,7 +222,7 @@ describe('statements that requests share', () => {
       expect(await statements.consume(one)).toBe(false);
     });
 
-    it('waits for somebody who is being deactivated, issues them nothing, and holds up nobody else', async () => {
+    it('waits for a user who is being deactivated, issues that user nothing, and does not delay other users', async () => {
       const [ada, bob] = people;
       const grants = [await grant(ada), await grant(bob)] as const;
       const ofAda = artifact(ada, grants[0]);

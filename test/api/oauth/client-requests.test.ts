@@ -24,7 +24,7 @@ const CODE = {
   response_types: ['code'],
 };
 
-describe('what clients ask for, and how they prove who they are', () => {
+describe('requests of clients, and their authentication', () => {
   let app: TestApp;
   let ada: Client;
   let rsa: ClientKeys;
@@ -66,13 +66,13 @@ describe('what clients ask for, and how they prove who they are', () => {
       parameterOf(url, 'error_description').includes('PKCE'),
     ];
 
-    it('10.12 neither is demanded of a confidential client', async () => {
+    it('10.12 neither is required of a confidential client', async () => {
       const web = await client({ ...CODE, ...SECRET });
       const answer = await redeem(web, await authorize(ada, asked(web)));
       expect([answer.status, typeof answer.json.id_token]).toEqual([200, 'string']);
     });
 
-    it('10.12 a code that was asked for with PKCE is redeemed with it alone', async () => {
+    it('10.12 a code that was requested with PKCE is redeemed only with it', async () => {
       const web = await client({ ...CODE, ...SECRET });
       const { challenge, verifier } = newPkce();
       const pkce = { code_challenge: challenge, code_challenge_method: 'S256' };
@@ -90,7 +90,7 @@ describe('what clients ask for, and how they prove who they are', () => {
     it.each<readonly [string, object]>([
       ['a public client', { token_endpoint_auth_method: 'none' }],
       ['a client that registered require_pkce', { ...SECRET, require_pkce: true }],
-    ])('10.12 PKCE is demanded of %s, with a nonce too', async (_, metadata) => {
+    ])('10.12 PKCE is required of %s, with a nonce too', async (_, metadata) => {
       const one = await client({ ...CODE, ...metadata });
       expect(pkceError(await authorize(ada, asked(one, { nonce: 'n' })))).toEqual([
         'invalid_request',
@@ -98,7 +98,7 @@ describe('what clients ask for, and how they prove who they are', () => {
       ]);
     });
 
-    it('10.12 an owner may demand PKCE of an application, and take that back', async () => {
+    it('10.12 an owner may require PKCE of an application, and undo that', async () => {
       const { json } = await ada.post('/api/v1/applications', {
         name: 'Orders',
         type: 'web',
@@ -115,7 +115,7 @@ describe('what clients ask for, and how they prove who they are', () => {
       expect(parameterOf(await authorize(ada, asked(one)), 'code')).not.toBe('');
     });
 
-    it('10.12 a client that registers itself may demand PKCE of itself', async () => {
+    it('10.12 a client that registers itself may require PKCE of itself', async () => {
       const register = (require_pkce: unknown) =>
         app
           .client()
@@ -170,7 +170,7 @@ describe('what clients ask for, and how they prove who they are', () => {
       }
     });
 
-    it('10.15 a FAPI client may neither', async () => {
+    it('10.15 a FAPI client may do neither', async () => {
       const keys = await newClientKeys('ES256');
       const fapi = { ...fapiMetadata(keys), ...service };
       const es = await client(fapi);
@@ -202,7 +202,7 @@ describe('what clients ask for, and how they prove who they are', () => {
       ]);
     });
 
-    it('10.15 a client that registers keys it can never use is refused', async () => {
+    it('10.15 a client that registers unusable keys is refused', async () => {
       const { jwk: p384 } = await newClientKeys('ES384');
       const { alg: _, ...unnamed } = rsa.jwk;
       const register = (metadata: object) =>
@@ -252,11 +252,11 @@ describe('what clients ask for, and how they prove who they are', () => {
       [{ scope: 'openid address phone offline_access' }],
       [{ scope: 'openid orders:read', resource: RESOURCE }],
       [{ scope: 'orders:read orders:write', resource: RESOURCE }],
-    ])('10.15 a pushed request is taken: %o', async (parameters) => {
+    ])('10.15 a pushed request is accepted: %o', async (parameters) => {
       expect((await push(await client(scoped), parameters)).status).toBe(201);
     });
 
-    it('10.15 leaves out what it does not know at the authorization endpoint, while any is left', async () => {
+    it('10.15 unknown scopes are ignored at the authorization endpoint, while a known one is left', async () => {
       const web = await client(scoped);
       const request = (scope: string) => authorize(ada, asked(web, { scope }));
       for (const scope of ['openid address phone', 'openid nonsense']) {
@@ -273,7 +273,7 @@ describe('what clients ask for, and how they prove who they are', () => {
       }
     });
 
-    describe('of a client for itself', () => {
+    describe('scopes of client credentials', () => {
       const service = {
         ...SECRET,
         redirect_uris: [],
@@ -291,7 +291,7 @@ describe('what clients ask for, and how they prove who they are', () => {
       it.each([
         [{ scope: 'orders:read' }, 'orders:read'],
         [{}, 'orders:read orders:write'],
-      ])('10.21 are granted without a resource, and told: %o', async (fields, scope) => {
+      ])('10.21 are granted without a resource, and returned: %o', async (fields, scope) => {
         const one = await client(service);
         const { status, json } = await own(one, fields);
         expect([status, json.scope]).toEqual([200, scope]);
@@ -307,7 +307,7 @@ describe('what clients ask for, and how they prove who they are', () => {
         });
       });
 
-      it('10.21 are no others, and open nothing of ours', async () => {
+      it('10.21 include no others, and open no API of the service', async () => {
         const one = await client(service);
         expect(errorOf(await own(one, { scope: 'orders:delete' }))).toEqual([400, 'invalid_scope']);
         expect(errorOf(await own(one, { scope: 'svc:admin' }))).toEqual([400, 'invalid_scope']);

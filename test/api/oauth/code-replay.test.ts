@@ -10,7 +10,7 @@ const ADA = 'ada@replay.example';
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
-describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for its token', () => {
+describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token', () => {
   let app: TestApp;
   let ada: Client;
   let web: Application;
@@ -68,13 +68,13 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
     );
   const grantOf = (client: Application) => `oauth_grants WHERE client_id = '${client.clientId}'`;
 
-  it('10.13 ends its token at once when it comes 0.6 seconds later', async () => {
+  it('10.13 ends its token at once when it is replayed 0.6 seconds later', async () => {
     await consumedAgo(0.6);
     expect((await redeem()).json.error).toBe('invalid_grant');
     expect(await statusAtUserinfo(token)).toBe(401);
   });
 
-  it('10.13 leaves the first client a token that works when it comes 0.3 seconds later', async () => {
+  it('10.13 does not end the token of the first client when it is replayed 0.3 seconds later', async () => {
     await consumedAgo(0.3);
     expect((await redeem()).json.error).toBe('invalid_grant');
     expect(await statusAtUserinfo(token)).toBe(200);
@@ -82,7 +82,7 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
     expect(await count(app.dataSource, beyond)).toBe(0); // and it ends seconds later
   });
 
-  it('10.3 ends every token that was exchanged for its token, and those exchanged for these', async () => {
+  it('10.3 ends every token that was exchanged for its token, and tokens exchanged for these', async () => {
     const child = await exchanged();
     const grandchild = await exchanged(child);
     await consumedAgo(1);
@@ -95,7 +95,7 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
     expect((await exchange(child)).json.error).toBe('invalid_request');
   });
 
-  it('10.3 lets what was exchanged before and after end with a grant that ends soon', async () => {
+  it('10.3 ends tokens exchanged before and after together with a grant that is about to end', async () => {
     const child = await exchanged();
     await exchanged(child);
     await redeem(); // at once: what the first one got ends within 5 seconds
@@ -112,7 +112,7 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
     expect(await count(app.dataSource, grantOf(backend))).toBe(0);
   });
 
-  it('10.3 gives nothing for a token whose grant is ended while it is exchanged', async () => {
+  it('10.3 gives nothing for a token whose grant ends during the exchange', async () => {
     let pending: ReturnType<typeof exchange> | undefined;
     await app.dataSource.transaction(async (tx) => {
       await tx.query('DELETE FROM oauth_grants WHERE client_id = $1', [web.clientId]);
@@ -123,7 +123,7 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
     expect(await count(app.dataSource, grantOf(backend))).toBe(0);
   });
 
-  it('10.3 ends the children of a grant that ends soon while a child is being made', async () => {
+  it('10.3 ends the children of a grant that is about to end while a child is created', async () => {
     const [parent] = await app.dataSource.query<{ id: Buffer }[]>(
       `SELECT id FROM oauth_grants WHERE client_id = $1 ORDER BY created_at DESC LIMIT 1`,
       [web.clientId],
@@ -150,7 +150,7 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
       'its client loses every token',
       () => app.dataSource.query('DELETE FROM oauth_grants WHERE client_id = $1', [web.clientId]),
     ],
-  ])('10.3 ends what was exchanged for a token when %s', async (_, end) => {
+  ])('10.3 ends tokens exchanged for a token when %s', async (_, end) => {
     const child = await exchanged();
     const grandchild = await exchanged(child);
     await end();
@@ -159,13 +159,13 @@ describe('a code that comes again (RFC 6749 §4.1.2), and what was exchanged for
     ]);
   });
 
-  it('10.3 leaves the subject token alone when what was exchanged for it is revoked', async () => {
+  it('10.3 does not end the subject token when a token exchanged for it is revoked', async () => {
     const child = await exchanged();
     await postForm(app, '/oauth/revoke', { ...as(backend), token: child });
     expect(await Promise.all([token, child].map(statusAtUserinfo))).toEqual([200, 401]);
   });
 
-  it('10.words keeps the audit row of an exchange in the transaction of its token', async () => {
+  it('10.words writes the audit row of an exchange in the transaction of its token', async () => {
     const [events, grants] = await Promise.all([
       count(app.dataSource, "audit_events WHERE type = 'token_exchange'"),
       count(app.dataSource, "oauth_artifacts WHERE model = 'AccessToken'"),

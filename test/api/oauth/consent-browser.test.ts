@@ -83,7 +83,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     return page.goto(`/oauth/logout?${query.toString()}`);
   };
 
-  it('goes from the login to consent, and on to the client after “Allow”', async () => {
+  it('continues from the login to consent, and to the client after “Allow”', async () => {
     await ask();
     await button('Use your security key').click();
     await page.getByText('It will be able to').waitFor();
@@ -93,7 +93,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('10.8 stays with us after “Refuse” until a user has consented, and then goes on to the client', async () => {
+  it('10.8 stays on the service’s page after “Refuse” until a user has consented, and leads to the client afterwards', async () => {
     await app.dataSource.query('DELETE FROM oauth_consents');
     await ask();
     await button('Use your security key').click();
@@ -112,7 +112,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     expect(visitor.complaints.filter((complaint) => !complaint.includes('400'))).toEqual([]);
   });
 
-  it('asks before it ends a session that no application knows of', async () => {
+  it('asks before it ends a session without an application', async () => {
     await logIn();
     await logOut();
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
@@ -127,7 +127,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('10.8 asks before it goes on to a client that registered itself, without a session too', async () => {
+  it('10.8 asks before it leads to a client that registered itself, without a session too', async () => {
     await logOut();
     await page.getByText('client.example').waitFor();
     expect(new URL(page.url()).origin).toBe(app.baseUrl);
@@ -136,7 +136,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     expect(visitor.complaints).toEqual([]);
   });
 
-  it('goes on by itself to an application that a user registered, where there is no session', async () => {
+  it('redirects at once to an application that a user registered, without a session', async () => {
     await logOut(application);
     await page.getByText('at the client').waitFor();
     expect(visitor.complaints).toEqual([]);

@@ -6,7 +6,7 @@ import { CALLBACK, authorize, newPkce } from '../../support/oauth-flow.js';
 
 const RESOURCE = 'https://payroll.example/';
 
-describe('what a person is asked before a client learns of them', () => {
+describe('the consent of a user to a client', () => {
   let app: TestApp;
   let ada: Client;
   beforeAll(async () => {
@@ -16,7 +16,7 @@ describe('what a person is asked before a client learns of them', () => {
   });
   afterAll(() => app.close());
 
-  it('names what single claims would show, as the scopes that would', async () => {
+  it('shows requested claims as the scopes that contain them', async () => {
     const { client_id } = await register();
     const claims = { id_token: { email: null }, userinfo: { name: { essential: true } } };
     const page = await consentPage(asked(client_id, { claims: JSON.stringify(claims) }));
@@ -26,7 +26,7 @@ describe('what a person is asked before a client learns of them', () => {
     expect(plain.text).not.toContain('See your');
   });
 
-  it('comes again when more is asked for, and not for the same', async () => {
+  it('is requested again for more scopes, and not for the same', async () => {
     const { client_id } = await register();
     await authorize(ada, asked(client_id));
     expect(await isSilent(asked(client_id))).toBe(true);
@@ -35,7 +35,7 @@ describe('what a person is asked before a client learns of them', () => {
     expect(await isSilent(asked(client_id, { claims }))).toBe(false);
   });
 
-  it('comes again when the client is not what it was', async () => {
+  it('is requested again when the client changed', async () => {
     const { client_id, registration_access_token } = await register();
     await authorize(ada, asked(client_id));
     const changed = await app.client().send('PUT', `/oauth/register/${client_id}`, {
@@ -55,7 +55,7 @@ describe('what a person is asked before a client learns of them', () => {
   });
 
   it.each(['constructor', 'toString', '__proto__'])(
-    '10.9 names a scope as it is, also one named like a property of every object: %s',
+    '10.9 shows a scope by its name, also one named like a property of every object: %s',
     async (scope) => {
       const metadata = {
         redirect_uris: [CALLBACK],
@@ -70,7 +70,7 @@ describe('what a person is asked before a client learns of them', () => {
     },
   );
 
-  it('is asked by a colleague who wants to act for them elsewhere, and not by their own application', async () => {
+  it('is required where a colleague’s application acts at a resource, and not for the user’s own application', async () => {
     const metadata = {
       redirect_uris: [CALLBACK],
       svc_resource_scopes: 'payroll:admin',
@@ -88,7 +88,7 @@ describe('what a person is asked before a client learns of them', () => {
     expect(await isSilent(asked(theirs.clientId, elsewhere))).toBe(true);
   });
 
-  it('is answered by the person who was asked, and in their browser alone', async () => {
+  it('is accepted only from the requested user, in the same browser', async () => {
     const { client_id } = await register();
     const interaction = await interactionOf(asked(client_id));
     const { client: bob } = await app.enrolled('bob@consent.example');

@@ -23,7 +23,7 @@ interface Load {
   readonly faults: string[];
 }
 
-describe('an account that ends while 12 workers at two server processes are issued things', () => {
+describe('an account that ends while 12 workers at two server processes issue access for it', () => {
   let database: TestDatabase;
   let app: TestApp;
   let replicas: ChildScript<ReplicaAnswer>[];
@@ -48,7 +48,7 @@ describe('an account that ends while 12 workers at two server processes are issu
   });
 
   it.each(['removed', 'deactivated'] as const)(
-    '%s: no token is active and no certificate valid after the answer, at either process',
+    '%s: no token is active and no certificate valid after the response, at either process',
     async (ending) => {
       const email = `worker@${ending}.example`;
       const { client } = await app.enrolled(email);

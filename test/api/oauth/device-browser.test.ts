@@ -56,7 +56,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     return json as { error?: string; id_token?: string };
   };
 
-  it('walks from the address on the device through a login and another touch to its approval', async () => {
+  it('leads from the address on the device through a login and another touch to its approval', async () => {
     await visitor.plugIn(adasKey);
     const codes = await newCodes();
     await page.goto(codes.verification_uri_complete);
@@ -74,7 +74,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     expect(visitor.complaints.filter((complaint) => !complaint.includes('401'))).toEqual([]);
   });
 
-  it('refuses a device by its button', async () => {
+  it('refuses a device with its button', async () => {
     await visitor.plugIn(adasKey);
     await page.goto('/login');
     await button('Use your security key').click();
@@ -92,7 +92,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     { label: 'Complete the login', parameter: 'code' },
     { label: 'Deny the login', parameter: 'error' },
   ])(
-    'goes on to the client after “$label”, as the Content-Security-Policy allows',
+    'leads to the client after “$label”, as the Content-Security-Policy allows',
     async ({ label, parameter }) => {
       await page.route(`${CALLBACK}*`, (route) => route.fulfill({ body: 'at the client' }));
       const query = new URLSearchParams({

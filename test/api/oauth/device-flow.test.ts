@@ -23,7 +23,7 @@ interface Codes {
   readonly user_code: string;
 }
 
-describe('a device that wants to act for somebody', () => {
+describe('a device that requests access for a user', () => {
   let app: TestApp;
   let ada: Client;
   let adasKey: SoftwareKey;
@@ -76,7 +76,7 @@ describe('a device that wants to act for somebody', () => {
   const waitOut = () =>
     app.dataSource.query("UPDATE oauth_artifacts SET polled_at = polled_at - interval '1 hour'");
 
-  it('gets a code of letters that nobody mistakes, and is told where and how often to ask', async () => {
+  it('gets a code of unambiguous letters, and the address and interval of polling', async () => {
     const { json } = await ask();
     expect(json).toMatchObject({
       user_code: expect.stringMatching(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/),
@@ -87,7 +87,7 @@ describe('a device that wants to act for somebody', () => {
     });
   });
 
-  it('is shown for what it is, approved with a touch, and holds what its person may', async () => {
+  it('is shown with its description, approved with a touch, and gets the access of its user', async () => {
     const answer = await ask({}, { 'user-agent': 'svc/1.0 <i>x</i>' });
     const codes = answer.json as Codes;
     expect(outcomeOf(await poll(codes))).toEqual([400, 'authorization_pending']);
@@ -140,7 +140,7 @@ describe('a device that wants to act for somebody', () => {
     expect(outcomeOf(await decide(ada, 'deny', codes.user_code))).toEqual([400, 'invalid_state']);
   });
 
-  it('10.1 gives svc:admin with a DPoP key, for 15 minutes', async () => {
+  it('10.1 gets svc:admin with a DPoP key, for 15 minutes', async () => {
     const codes = await newCodes();
     await decide(ada, 'approve', codes.user_code);
     const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
@@ -151,25 +151,25 @@ describe('a device that wants to act for somebody', () => {
     });
   });
 
-  it('10.1 leaves a token of svc-cli without svc:admin the whole session', async () => {
+  it('10.1 gets a token of svc-cli without svc:admin for the whole session', async () => {
     const codes = await newCodes({ scope: 'svc:credentials' });
     await decide(ada, 'approve', codes.user_code);
     expect((await poll(codes)).json.expires_in).toBeGreaterThan(7 * 3600);
   });
 
-  it('never gives svc:admin to who is no admin', async () => {
+  it('never gets svc:admin for a user who is not an admin', async () => {
     const codes = await newCodes();
     expect((await show(bob, codes.user_code)).text).not.toContain('Administer');
     await decide(bob, 'approve', codes.user_code);
     expect((await poll(codes)).json.scope).toBe('openid email svc:credentials');
   });
 
-  it('of another client is never asked for our own scopes', async () => {
+  it('of another client never gets the service’s own scopes', async () => {
     const answer = await ask({ client_id: television, scope: 'openid svc:credentials' });
     expect(outcomeOf(answer)).toEqual([400, 'invalid_scope']);
   });
 
-  it('of svc-cli has a session of its own: the browser logs out, and it stays', async () => {
+  it('of svc-cli has its own session: the browser logs out, and it stays', async () => {
     const { client: carol } = await app.enrolled('carol@device.example');
     const own = await newCodes();
     const other = await newCodes({ client_id: television, scope: 'openid' });
@@ -198,7 +198,7 @@ describe('a device that wants to act for somebody', () => {
     expect(await statuses()).toEqual([200, 401]);
   });
 
-  it('of an application may get a token for the resource it named, and for no other', async () => {
+  it('of an application may get a token for its named resource, and for no other', async () => {
     const resource = 'https://orders.example';
     const { clientId } = await addApplication(
       app,
@@ -216,7 +216,7 @@ describe('a device that wants to act for somebody', () => {
     });
   });
 
-  it('is described by others without a word of HTML from them', async () => {
+  it('is shown without HTML in descriptions from other parties', async () => {
     const { user_code } = await newCodes({ client_id: television, scope: 'openid' });
     const page = await show(bob, user_code);
     expect(page.text).toContain('Television &lt;b&gt;one');
@@ -225,7 +225,7 @@ describe('a device that wants to act for somebody', () => {
     expect((await show(eve, user_code)).text).toContain('nobody here has checked');
   });
 
-  it('that is refused is told so', async () => {
+  it('gets the refusal when the user refuses', async () => {
     const codes = await newCodes();
     expect((await decide(ada, 'deny', codes.user_code)).json).toEqual({ status: 'denied' });
     expect(outcomeOf(await decide(ada, 'approve', codes.user_code))).toEqual([
@@ -235,7 +235,7 @@ describe('a device that wants to act for somebody', () => {
     expect(outcomeOf(await poll(codes))).toEqual([400, 'access_denied']);
   });
 
-  it('whose code has expired is told so, and nobody can approve it any more', async () => {
+  it('gets an error when its code has expired, which then cannot be approved', async () => {
     const codes = await newCodes();
     await app.dataSource.query(
       `UPDATE oauth_artifacts SET expires_at = now() - interval '1 s',
@@ -247,7 +247,7 @@ describe('a device that wants to act for somebody', () => {
     expect(outcomeOf(await poll(codes))).toEqual([400, 'expired_token']);
   });
 
-  it('that asks too fast is slowed down, and waits longer each time', async () => {
+  it('gets slow_down when it polls too fast, and a longer interval each time', async () => {
     const codes = await newCodes();
     const answers = [await poll(codes), await poll(codes), await poll(codes)];
     expect(answers.map(({ json }) => json.error)).toEqual([
@@ -265,7 +265,7 @@ describe('a device that wants to act for somebody', () => {
     expect(outcomeOf(await poll(codes))).toEqual([400, 'authorization_pending']);
   });
 
-  it('whose code another client has is none of that client’s', async () => {
+  it('cannot use the code of another client', async () => {
     const codes = await newCodes();
     await decide(ada, 'approve', codes.user_code);
     expect(outcomeOf(await poll(codes, television))).toEqual([400, 'invalid_grant']);
@@ -288,7 +288,7 @@ describe('a device that wants to act for somebody', () => {
     expect(await count(app.dataSource, own)).toBe(1);
   });
 
-  it('redeems its code once, asked 20 times at once', async () => {
+  it('redeems its code once, in 20 requests at once', async () => {
     const codes = await newCodes();
     await decide(ada, 'approve', codes.user_code);
     const answers = await Promise.all(Array.from({ length: 20 }, () => poll(codes)));
@@ -296,7 +296,7 @@ describe('a device that wants to act for somebody', () => {
   });
 
   it.each(['approve', 'deny'] as const)(
-    'leads who is not logged in to the login: %s',
+    'leads a browser without a session to the login: %s',
     async (decision) => {
       const { user_code } = await newCodes();
       const signedIn = app.client(); // upstream only
@@ -344,7 +344,7 @@ describe('a device that wants to act for somebody', () => {
     expect((await decide(ada, 'approve', user_code)).json).toEqual({ status: 'approved' });
   });
 
-  it('is refused without a touch all the same', async () => {
+  it('is refused without a touch', async () => {
     const { user_code } = await newCodes();
     await app.dataSource.query(
       "UPDATE sessions SET auth_time = now() - interval '1 h' WHERE level = 'verified'",
@@ -352,7 +352,7 @@ describe('a device that wants to act for somebody', () => {
     expect((await decide(ada, 'deny', user_code)).status).toBe(200);
   });
 
-  it('of a client that registered itself gets nothing, whatever it is registered with', async () => {
+  it('of a client that registered itself gets nothing, with any registration', async () => {
     const { clientId } = await addApplication(app, NATIVE, { kind: 'dynamic' });
     const codes = await newCodes({ client_id: clientId, scope: 'openid' });
     expect((await show(ada, codes.user_code)).status).toBe(403);
@@ -363,7 +363,7 @@ describe('a device that wants to act for somebody', () => {
     expect(outcomeOf(await poll(codes, clientId))).toEqual([400, 'authorization_pending']);
   });
 
-  it('is approved by no page but ours', async () => {
+  it('is approved only by the service’s own page', async () => {
     const { user_code } = await newCodes();
     for (const origin of ['https://evil.example', '']) {
       for (const path of ['/device/approve', '/device/deny', '/device']) {
@@ -381,7 +381,7 @@ describe('a device that wants to act for somebody', () => {
     expect((await show(ada, user_code)).status).toBe(200);
   });
 
-  it('is approved by nobody who was deactivated', async () => {
+  it('cannot be approved by a deactivated user', async () => {
     const { client: fay } = await app.enrolled('fay@device.example');
     const codes = await newCodes();
     await decide(fay, 'approve', codes.user_code);
@@ -396,10 +396,10 @@ describe('a device that wants to act for somebody', () => {
     expect(outcomeOf(await poll(codes))).toEqual([400, 'invalid_grant']); // approved before
   });
 
-  describe('whose code is guessed', () => {
+  describe('a device code that is guessed', () => {
     const wrong = (index: number) => `BBBB-BB${'BCDFGHJKLMNPQRSTVWXZ'.charAt(index)}B`;
 
-    it('is found by nobody after five wrong ones in a row, for ten minutes, on every path', async () => {
+    it('is not found after five wrong guesses in a row, for ten minutes, on every path', async () => {
       const { user_code } = await newCodes();
       for (let index = 0; index < 4; index += 1) {
         const page = await show(ada, wrong(index));
@@ -433,7 +433,7 @@ describe('a device that wants to act for somebody', () => {
       expect((await show(ada, user_code)).status).toBe(200);
     });
 
-    it('is locked all the same for who types a right one of their own in between', async () => {
+    it('stays locked after a correct code of the attacker’s own between the guesses', async () => {
       const { user_code } = await newCodes();
       const statuses: number[] = [];
       for (const code of [wrong(0), wrong(1), wrong(2), user_code, wrong(3), user_code, wrong(4)]) {
@@ -443,7 +443,7 @@ describe('a device that wants to act for somebody', () => {
       expect((await show(ada, user_code)).status).toBe(429);
     });
 
-    it('is answered five times, however many ask at once', async () => {
+    it('is answered five times, for any number of guesses at once', async () => {
       const answers = await Promise.all(
         Array.from({ length: 20 }, (_, index) => show(ada, wrong(index))),
       );

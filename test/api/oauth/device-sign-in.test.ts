@@ -4,7 +4,7 @@ import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { startFakeIdp } from '../../support/fake-idp.js';
 import { postForm } from '../../support/oauth-flow.js';
 
-describe('where the form of /device leads a browser without a session', () => {
+describe('the sign-in page of /device for a browser without a session', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp();
@@ -29,7 +29,7 @@ describe('where the form of /device leads a browser without a session', () => {
     return new URL(answer.headers.get('location') ?? '', base);
   };
 
-  it('10.words is the only identity provider, at once, and back to the code', async () => {
+  it('10.words is the only identity provider, at once, and leads back to the code', async () => {
     const { key } = await app.enrolled('ada@television.example');
     const userCode = await newUserCode();
     const browser = app.client();
@@ -46,7 +46,7 @@ describe('where the form of /device leads a browser without a session', () => {
     expect([page.status, page.text.includes('Approve a device')]).toEqual([200, true]);
   });
 
-  it('10.words is the login page for the security key, where that was chosen', async () => {
+  it('10.words is the login page for the security key, where the user chose that', async () => {
     const userCode = await newUserCode();
     const chosen = await send(app.client(), { user_code: userCode, sign_in: 'key' });
     const login = locationOf(chosen, app.baseUrl);
@@ -56,7 +56,7 @@ describe('where the form of /device leads a browser without a session', () => {
     ]);
   });
 
-  it('10.words is the key step of the login, for one that is signed in upstream', async () => {
+  it('10.words is the key step of the login, for a user who is signed in upstream', async () => {
     const browser = app.client();
     await app.enrolled('eve@television.example');
     await browser.signIn('eve@television.example');
@@ -64,7 +64,7 @@ describe('where the form of /device leads a browser without a session', () => {
     expect([next.origin, next.pathname]).toEqual([app.baseUrl, '/login']);
   });
 
-  it('10.words is chosen with a button each, where there are several providers', async () => {
+  it('10.words offers a button for each of several providers', async () => {
     const other = await startFakeIdp();
     onTestFinished(() => other.close());
     const several = await startTestApp({

@@ -72,7 +72,7 @@ describe('the FIDO2 grant', () => {
     return redeem({ state, assertion: assertion(publicKey), ...fields }, headers);
   }
 
-  it('gives svc-cli a token for the rest of a session of its own, which opens our APIs', async () => {
+  it('gives svc-cli a token for the rest of its own session, which opens the APIs of the service', async () => {
     const scope = 'openid email svc:credentials svc:applications';
     const answer = await touch({ scope, nonce: 'n-1' });
     expect([answer.status, answer.json]).toEqual([200, expect.any(Object)]);
@@ -96,14 +96,14 @@ describe('the FIDO2 grant', () => {
     expect(types.slice(-2)).toEqual(['login_success', 'oauth_token_issued']);
   });
 
-  it('10.26 its ID token holds the claims of the scopes that were granted', async () => {
+  it('10.26 returns an ID token with the claims of the granted scopes', async () => {
     const { json } = await touch({ scope: 'openid email' });
     expect(claimsOf(json.id_token as string)).toMatchObject({ email, email_verified: true });
     const { json: bare } = await touch({ scope: 'openid' });
     expect(claimsOf(bare.id_token as string)).not.toHaveProperty('email');
   });
 
-  it('10.1 leaves svc:admin out of a token that no DPoP key is bound to', async () => {
+  it('10.1 omits svc:admin from a token without a DPoP key', async () => {
     const answer = await touch({ scope: 'svc:credentials svc:admin' });
     expect([answer.status, answer.json]).toMatchObject([
       200,
@@ -138,7 +138,7 @@ describe('the FIDO2 grant', () => {
     expect(await ask({ authorization: `Bearer ${token}` })).toBe(401);
   });
 
-  it('gives a token for a resource, of the scopes that are there, and no more', async () => {
+  it('gives a token for a resource, limited to the scopes of that resource', async () => {
     const { clientId } = await addApplication(
       app,
       { ...NATIVE, svc_resource_scopes: 'orders:read' },
@@ -162,7 +162,7 @@ describe('the FIDO2 grant', () => {
     expect(answer.json.expires_in).toBeLessThanOrEqual(300);
   });
 
-  it('a browser’s logout leaves it; the removal of its key ends it', async () => {
+  it('a logout of the browser does not end it; the removal of its key does', async () => {
     const { json } = await touch({ scope: 'svc:credentials' });
     const headers = { authorization: `Bearer ${json.access_token}` };
     await browser.post('/logout');
@@ -174,7 +174,7 @@ describe('the FIDO2 grant', () => {
     expect((await app.client().get('/v1/keys', { headers })).status).toBe(401);
   });
 
-  it('binds the token to the DPoP key that the challenge was made for', async () => {
+  it('binds the token to the DPoP key of the challenge', async () => {
     const dpop = await newDpopKey();
     const { state, publicKey } = await challenge({ dpop_jkt: dpop.thumbprint });
     const answer = await redeem(
@@ -190,7 +190,7 @@ describe('the FIDO2 grant', () => {
     expect((await app.client().get('/v1/keys', { headers: bearer })).status).toBe(401);
   });
 
-  it('is refused with another DPoP key than the challenge names, or none', async () => {
+  it('is refused with another DPoP key than the challenge names, or without one', async () => {
     const [named, other] = [await newDpopKey(), await newDpopKey()];
     for (const dpop of [await other.proof('POST', `${app.baseUrl}/oauth/token`), '']) {
       const { state, publicKey } = await challenge({ dpop_jkt: named.thumbprint });
@@ -199,7 +199,7 @@ describe('the FIDO2 grant', () => {
     }
   });
 
-  it('a client whose tokens are bound gets none without a proof, and keeps its state', async () => {
+  it('a client with bound tokens gets none without a proof, and its state is not spent', async () => {
     const metadata = { ...NATIVE, dpop_bound_access_tokens: true };
     const { clientId } = await addApplication(app, metadata, { owner: email });
     const { state, publicKey } = await challenge({ client_id: clientId });
@@ -210,7 +210,7 @@ describe('the FIDO2 grant', () => {
     expect((await redeem(fields, { dpop })).json.token_type).toBe('DPoP');
   });
 
-  it('a DPoP proof is good once, whatever it comes with', async () => {
+  it('a DPoP proof is accepted once, with any parameters', async () => {
     const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
     expect((await touch({}, { dpop })).status).toBe(200);
     const before = await sessionsOf('svc-cli');
@@ -218,7 +218,7 @@ describe('the FIDO2 grant', () => {
     expect(await sessionsOf('svc-cli')).toBe(before);
   });
 
-  it('20 at once with one state: one token, one session', async () => {
+  it('20 requests with one state: one token, one session', async () => {
     const { state, publicKey } = await challenge();
     const before = await sessionsOf('svc-cli');
     const answers = await Promise.all(
@@ -229,7 +229,7 @@ describe('the FIDO2 grant', () => {
     expect(await sessionsOf('svc-cli')).toBe(before + 1);
   });
 
-  it('a refused assertion has spent its state', async () => {
+  it('a refused assertion spends its state', async () => {
     const { state, publicKey } = await challenge();
     await redeem({ state, assertion: assertion(publicKey, 'https://evil.example') });
     expect(outcomeOf(await redeem({ state, assertion: assertion(publicKey) }))).toEqual(refusal);
@@ -267,7 +267,7 @@ describe('the FIDO2 grant', () => {
     expect(await failures()).toHaveLength(1);
   });
 
-  it('presence alone is refused, of a key that could verify its user', async () => {
+  it('user presence alone is refused, from a key that can verify its user', async () => {
     const { state, publicKey } = await challenge();
     const lax: Options = { ...publicKey, userVerification: 'discouraged' };
     expect(outcomeOf(await redeem({ state, assertion: assertion(lax) }))).toEqual(refusal);
@@ -302,7 +302,7 @@ describe('the FIDO2 grant', () => {
     expect(answer.json.error_description).toContain('cannot verify its user');
   });
 
-  it('a counter that does not grow is refused, and audited once', async () => {
+  it('a counter that does not increase is refused, and audited once', async () => {
     await app.dataSource.query('UPDATE authenticators SET sign_count = 1000000');
     expect(outcomeOf(await touch())).toEqual(refusal);
     expect((await failures()).map(({ details }) => details['reason'])).toEqual([
@@ -315,7 +315,7 @@ describe('the FIDO2 grant', () => {
     expect(outcomeOf(await touch())).toEqual(refusal);
   });
 
-  it('an account whose e-mail its organization does not own is issued nothing, and no session stays', async () => {
+  it('an account whose e-mail its organization does not own gets no token, and no session stays', async () => {
     await app.dataSource.query(
       'UPDATE organization_domains SET verified_at = NULL WHERE domain = $1',
       [email.split('@')[1]],
@@ -325,7 +325,7 @@ describe('the FIDO2 grant', () => {
     expect(await sessionsOf('svc-cli')).toBe(before);
   });
 
-  it('a state of another client is refused, and one of a browser login too', async () => {
+  it('a state of another client is refused, and so is one of a browser login', async () => {
     const { clientId } = await addApplication(app, NATIVE, { owner: email });
     const theirs = await challenge({ client_id: clientId });
     const crossed = await redeem({ state: theirs.state, assertion: assertion(theirs.publicKey) });
@@ -335,7 +335,7 @@ describe('the FIDO2 grant', () => {
     expect(outcomeOf(borrowed)).toEqual(refusal);
   });
 
-  it('a web client’s assertion is of our own origin, and no other', async () => {
+  it('a web client’s assertion needs the origin of the service', async () => {
     const { clientId, clientSecret } = await addApplication(app, CONFIDENTIAL, { owner: email });
     const credentials = { client_id: clientId, client_secret: clientSecret };
     for (const [origin, status] of [
@@ -351,7 +351,7 @@ describe('the FIDO2 grant', () => {
     }
   });
 
-  it('a confidential client authenticates itself, and else its state is not spent', async () => {
+  it('a confidential client must authenticate, and otherwise its state is not spent', async () => {
     const { clientId, clientSecret } = await addApplication(app, CONFIDENTIAL, { owner: email });
     const { state, publicKey } = await challenge({ client_id: clientId });
     const fields = { client_id: clientId, state, assertion: assertion(publicKey, app.baseUrl) };
@@ -362,7 +362,7 @@ describe('the FIDO2 grant', () => {
     expect((await redeem({ ...fields, client_secret: clientSecret })).status).toBe(200);
   });
 
-  it('another client is not given our own scopes', async () => {
+  it('another client does not get the service’s own scopes', async () => {
     const { clientId } = await addApplication(app, NATIVE, { owner: email });
     const { state, publicKey } = await challenge({ client_id: clientId });
     const own = assertion(publicKey, nativeOriginOf(clientId));
@@ -374,7 +374,7 @@ describe('the FIDO2 grant', () => {
   it.each<readonly [string, 'application' | 'dynamic']>([
     ['an application of another organization', 'application'],
     ['a client that registered itself', 'dynamic'],
-  ])('%s is issued nothing, since nobody can be asked, and no session stays', async (_, kind) => {
+  ])('%s gets no token, since no user can consent, and no session stays', async (_, kind) => {
     const owner = `eve@elsewhere-${people}-${kind}.example`;
     await app.enrolled(owner);
     const { clientId } = await addApplication(app, NATIVE, { owner, kind });
@@ -386,7 +386,7 @@ describe('the FIDO2 grant', () => {
     expect(await sessionsOf(clientId)).toBe(0);
   });
 
-  it('a scope that its person may not grant is left out, and the answer says so', async () => {
+  it('a scope that its user may not grant is omitted, and the response says so', async () => {
     const { key: theirs } = await app.enrolled(`member@${email.split('@')[1]}`);
     const { state, publicKey } = await challenge();
     const answer = await redeem({
@@ -415,7 +415,7 @@ describe('the FIDO2 grant', () => {
     expect(outcomeOf(answer)).toEqual([400, error]);
   });
 
-  it('a client that has not the grant gets no challenge', async () => {
+  it('a client without the grant gets no challenge', async () => {
     const metadata = { ...CONFIDENTIAL, grant_types: ['client_credentials'] };
     const { clientId } = await addApplication(app, metadata, { owner: email });
     const ask = async (client_id: string, fields = {}) =>

@@ -11,7 +11,7 @@ import {
   postForm,
 } from '../../support/oauth-flow.js';
 
-describe('what no database keeps and no reader expects', () => {
+describe('values that the database cannot store and parsers do not expect', () => {
   let app: TestApp;
   let service: Application;
   beforeAll(async () => {
@@ -47,12 +47,12 @@ describe('what no database keeps and no reader expects', () => {
     ['/oauth/introspect', { token: 'a\0' }],
     ['/oauth/revoke', { token: 'a\0' }],
     ['/oauth/par', { client_id: '\0' }],
-  ])('U+0000 in a form to %s is refused in the voice of OAuth', async (path, fields) => {
+  ])('U+0000 in a form to %s is refused in the error format of OAuth', async (path, fields) => {
     const answer = await postForm(app, path, fields);
     expect([answer.status, answer.json]).toMatchObject([400, { error: 'invalid_request' }]);
   });
 
-  it('U+0000 in the name of a client that authenticates is no trouble of ours', async () => {
+  it('U+0000 in the name of a client that authenticates causes no fault', async () => {
     const answer = await postForm(
       app,
       '/oauth/token',
@@ -65,7 +65,7 @@ describe('what no database keeps and no reader expects', () => {
   it.each([
     ['deep', `{"id_token":{"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}}`],
     ['no claims', '[]'],
-  ])('claims that are %s are no trouble of ours', async (_, claims) => {
+  ])('claims that are %s cause no fault', async (_, claims) => {
     const keys = await newClientKeys();
     const { clientId } = await addApplication(app, fapiMetadata(keys), {
       owner: 'ada@hostile.example',
@@ -82,7 +82,7 @@ describe('what no database keeps and no reader expects', () => {
     expect([answer.status, answer.json.error]).toEqual([400, 'invalid_request']);
   });
 
-  it('U+0000 in what a client signed is no trouble of ours', async () => {
+  it('U+0000 in signed values of a client causes no fault', async () => {
     const keys = await newClientKeys();
     const { clientId } = await addApplication(
       app,
@@ -103,7 +103,7 @@ describe('what no database keeps and no reader expects', () => {
     expect((await postForm(app, '/oauth/token', fields)).status).toBe(401);
   });
 
-  it('a field that comes ten thousand times is refused before it costs anything', async () => {
+  it('a field that occurs ten thousand times is refused before it costs anything', async () => {
     const answer = await app.client().send('POST', '/oauth/token', {
       address: newAddress(),
       body: 'a=1&'.repeat(60_000),
@@ -112,7 +112,7 @@ describe('what no database keeps and no reader expects', () => {
     expect([answer.status, answer.json]).toMatchObject([400, { error: 'invalid_request' }]);
   });
 
-  it('a resource that comes twice is still two resources', async () => {
+  it('a resource parameter that occurs twice is still two resources', async () => {
     const answer = await app.client().send('POST', '/oauth/token', {
       address: newAddress(),
       body: 'grant_type=client_credentials&resource=https%3A%2F%2Fa.example&resource=https%3A%2F%2Fb.example',
@@ -150,7 +150,7 @@ describe('what no database keeps and no reader expects', () => {
     expect(answer.json).toMatchObject({ error: expect.stringMatching(/^invalid_/) });
   });
 
-  it('a client that registers itself may come back to its own machine', async () => {
+  it('a client that registers itself may redirect to its own machine', async () => {
     const answer = await app.client().post('/oauth/register', {
       redirect_uris: ['http://127.0.0.1:8400/callback'],
     });

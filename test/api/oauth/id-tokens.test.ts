@@ -54,7 +54,7 @@ describe('ID tokens and userinfo', () => {
     ['openid email', { email: ADA, email_verified: true }],
     ['openid profile', { name: 'Ada Lovelace' }],
     ['openid email profile', { email: ADA, email_verified: true, name: 'Ada Lovelace' }],
-  ])('10.26 hold the claims of the scopes that were granted: %s', async (scope, expected) => {
+  ])('10.26 contain the claims of the granted scopes: %s', async (scope, expected) => {
     const tokens = await issued(await registered({}), { scope });
     const { email, email_verified, name } = claimsOf(tokens.id_token);
     const told = Object.entries({ email, email_verified, name });
@@ -62,14 +62,14 @@ describe('ID tokens and userinfo', () => {
     expect((await userinfo(tokens.access_token)).json).toMatchObject(expected);
   });
 
-  it('10.26 hold no claim that was asked of userinfo alone', async () => {
+  it('10.26 contain no claim that was requested only for userinfo', async () => {
     const claims = JSON.stringify({ userinfo: { name: { essential: true } } });
     const tokens = await issued(await registered({}), { scope: 'openid', claims });
     expect(claimsOf(tokens.id_token)).not.toHaveProperty('name');
     expect((await userinfo(tokens.access_token)).json.name).toBe('Ada Lovelace');
   });
 
-  it('10.23 live 300 seconds unless the owner sets another time, and an hour at most', async () => {
+  it('10.23 are valid for 300 seconds unless the owner sets another time, and for an hour at most', async () => {
     const lifetimeOf = async (application: Application) => {
       const { exp, iat } = claimsOf((await issued(application, { scope: 'openid' })).id_token);
       return Number(exp) - Number(iat);
@@ -87,7 +87,7 @@ describe('ID tokens and userinfo', () => {
     }
   });
 
-  it('10.23 outlive no session, and a client that registers itself has no say', async () => {
+  it('10.23 outlive no session, and a client that registers itself cannot set their lifetime', async () => {
     const long = await registered({ id_token_lifetime_seconds: 3600 });
     await app.dataSource.query(
       "UPDATE sessions SET expires_at = now() + interval '900 s' WHERE level = 'verified'",
@@ -150,7 +150,7 @@ describe('ID tokens and userinfo', () => {
     expect(fapi.status).toBe(400);
   });
 
-  describe('challenges', () => {
+  describe('authentication challenges', () => {
     const challengesOf = (answer: Answer) =>
       (answer.headers.get('www-authenticate') ?? '').match(/(?:^|, )(?:Bearer|DPoP|Basic) /g);
     const metadata = () =>
@@ -160,17 +160,20 @@ describe('ID tokens and userinfo', () => {
       ['no token', {}, 'Bearer '],
       ['a token that nobody issued', { authorization: 'Bearer nonsense' }, 'Bearer '],
       ['a token under DPoP without a proof', { authorization: 'DPoP nonsense' }, 'DPoP '],
-    ])('10.words userinfo sends one for %s, with resource_metadata', async (_, headers, scheme) => {
-      for (const method of ['GET', 'POST']) {
-        const answer = await app.client().send(method, '/oauth/userinfo', { headers });
-        expect(challengesOf(answer)).toEqual([scheme]);
-        expect(answer.status).toBe(scheme === 'DPoP ' ? 400 : 401); // no proof is invalid_request
-        expect(answer.headers.get('www-authenticate')).toContain(metadata());
-      }
-    });
+    ])(
+      '10.words are sent by userinfo for %s, with resource_metadata',
+      async (_, headers, scheme) => {
+        for (const method of ['GET', 'POST']) {
+          const answer = await app.client().send(method, '/oauth/userinfo', { headers });
+          expect(challengesOf(answer)).toEqual([scheme]);
+          expect(answer.status).toBe(scheme === 'DPoP ' ? 400 : 401); // no proof is invalid_request
+          expect(answer.headers.get('www-authenticate')).toContain(metadata());
+        }
+      },
+    );
 
     it.each(['token', 'introspect', 'revoke', 'par', 'device'])(
-      '10.words /oauth/%s names a scheme to a client that it refuses',
+      '10.words are sent by /oauth/%s with a scheme to a client that it refuses',
       async (endpoint) => {
         const grant = { grant_type: 'client_credentials', token: 'x' };
         for (const fields of [
@@ -206,40 +209,51 @@ describe('while the session of a browser cannot be saved', () => {
     ['57P01', 503, 'unavailable'],
     ['40P01', 503, 'unavailable'],
     ['23514', 500, 'internal'],
-  ])('10.23 SQLSTATE %s is our page, and a line in the log', async (state, status, code) => {
-    const { clientId } = await addApplication(
-      app,
-      { redirect_uris: [CALLBACK], grant_types: ['authorization_code'], response_types: ['code'] },
-      { owner: ADA },
-    );
-    const query = new URLSearchParams({
-      client_id: clientId,
-      response_type: 'code',
-      redirect_uri: CALLBACK,
-      scope: 'openid',
-    });
-    await app.dataSource.query(`
+  ])(
+    '10.23 SQLSTATE %s gives an error page of the service, and a log line',
+    async (state, status, code) => {
+      const { clientId } = await addApplication(
+        app,
+        {
+          redirect_uris: [CALLBACK],
+          grant_types: ['authorization_code'],
+          response_types: ['code'],
+        },
+        { owner: ADA },
+      );
+      const query = new URLSearchParams({
+        client_id: clientId,
+        response_type: 'code',
+        redirect_uri: CALLBACK,
+        scope: 'openid',
+      });
+      await app.dataSource.query(`
       CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '${state}'; END $$;
       CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON oauth_artifacts FOR EACH ROW
         WHEN (NEW.model = 'Session') EXECUTE FUNCTION refuse()`);
-    app.log.length = 0;
-    const answer = await ada.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() });
-    await app.dataSource.query('DROP TRIGGER refuse ON oauth_artifacts');
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([
-      status,
-      'text/html; charset=utf-8',
-    ]);
-    expect(answer.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
-    expect(answer.headers.get('location')).toBeNull();
-    expect(answer.headers.getSetCookie()).toEqual([]);
-    expect(answer.text).not.toContain('refused');
-    const lines = app.log.map((line) => JSON.parse(line) as Record<string, unknown>);
-    const id = answer.headers.get('x-fapi-interaction-id');
-    expect(lines).toContainEqual(
-      expect.objectContaining({ level: 'error', code, interactionId: id }),
-    );
-    const again = await ada.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() });
-    expect(again.status).toBe(303);
-  });
+      app.log.length = 0;
+      const answer = await ada.get(`/oauth/authorize?${query.toString()}`, {
+        address: newAddress(),
+      });
+      await app.dataSource.query('DROP TRIGGER refuse ON oauth_artifacts');
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([
+        status,
+        'text/html; charset=utf-8',
+      ]);
+      expect(answer.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
+      expect(answer.headers.get('location')).toBeNull();
+      expect(answer.headers.getSetCookie()).toEqual([]);
+      expect(answer.text).not.toContain('refused');
+      const lines = app.log.map((line) => JSON.parse(line) as Record<string, unknown>);
+      const id = answer.headers.get('x-fapi-interaction-id');
+      expect(lines).toContainEqual(
+        expect.objectContaining({ level: 'error', code, interactionId: id }),
+      );
+      const again = await ada.get(`/oauth/authorize?${query.toString()}`, {
+        address: newAddress(),
+      });
+      expect(again.status).toBe(303);
+    },
+  );
 });

@@ -12,7 +12,7 @@ const ADA = 'ada@live.example';
 const SCRAPER = 'a token for a scraper';
 const OWNER = 'owner@live.example';
 
-describe('what is said of a token is said anew each time', () => {
+describe('the current state of a token decides each response', () => {
   let app: TestApp;
   let ada: EnrolledPerson;
   let application: Application;
@@ -65,7 +65,7 @@ describe('what is said of a token is said anew each time', () => {
       `UPDATE organization_domains SET verified_at = NULL WHERE domain = 'live.example'`,
       `UPDATE organization_domains SET verified_at = now() WHERE domain = 'live.example'`,
     ],
-  ])('of %s it is inactive, and opens nothing', async (_, end, restore) => {
+  ])('with %s it is inactive, and opens no API', async (_, end, restore) => {
     expect([await isActive(), await userinfo()]).toEqual([true, 200]);
     await app.dataSource.query(end);
     const after = [await isActive(), await userinfo()];
@@ -74,7 +74,7 @@ describe('what is said of a token is said anew each time', () => {
     expect([await isActive(), await userinfo()]).toEqual([true, 200]);
   });
 
-  it('a revocation ends it, and leaves one row in the audit log, also when it comes twice', async () => {
+  it('a revocation ends it, and leaves one row in the audit log, also when it is repeated', async () => {
     const revocations = `audit_events WHERE type = 'oauth_token_revoked'`;
     expect(await count(app.dataSource, revocations)).toBe(0);
     for (let time = 0; time < 2; time += 1) {
@@ -90,7 +90,7 @@ describe('what is said of a token is said anew each time', () => {
     ]);
   });
 
-  it('a code whose grant is ended once it is consumed is refused, and no fault of ours', async () => {
+  it('a code whose grant ends right after its consumption is refused, without a fault of the service', async () => {
     const fields = await newCode();
     const statements = app.nest.get(BatchedQueries, { strict: false });
     const consume = statements.consume.bind(statements);
@@ -114,7 +114,7 @@ describe('what is said of a token is said anew each time', () => {
     expect([answer.status, answer.json.error]).toEqual([400, 'invalid_grant']);
   });
 
-  it('an authorization of a client that is deleted meanwhile is refused, and no fault of ours', async () => {
+  it('an authorization of a client that is deleted meanwhile is refused, without a fault of the service', async () => {
     const { clientId } = await addApplication(app, { redirect_uris: [CALLBACK] }, { owner: ADA });
     const { challenge } = newPkce();
     const query = new URLSearchParams({
@@ -162,7 +162,7 @@ describe('what is said of a token is said anew each time', () => {
     expect(await counted()).toBe(before + 1);
   });
 
-  it('the discovery document says no more than is true', async () => {
+  it('the discovery document states only supported features', async () => {
     const { json } = await app.client().get('/.well-known/openid-configuration');
     expect(json.grant_types_supported).not.toContain('refresh_token');
     expect(json.claims_supported).not.toContain('sid');
@@ -180,7 +180,7 @@ describe('what is said of a token is said anew each time', () => {
     expect(other.json).toEqual(json);
   });
 
-  it('a client that registered itself is given no tokens of its own, nor any for a touch', async () => {
+  it('a client that registered itself gets no client credentials tokens, nor any for a touch', async () => {
     const { json } = await app.client().post('/oauth/register', {
       redirect_uris: [CALLBACK],
       token_endpoint_auth_method: 'client_secret_post',
@@ -203,7 +203,7 @@ describe('what is said of a token is said anew each time', () => {
     expect([challenge.status, challenge.json.error]).toEqual([400, 'unauthorized_client']);
   });
 
-  it('a service whose owner is deactivated has no token that is active, whenever it was asked for', async () => {
+  it('a service whose owner is deactivated has no active token, issued before or after', async () => {
     const owner = 'owner@service.example';
     await app.enrolled(owner);
     const [person] = await rows<{ id: string }>(

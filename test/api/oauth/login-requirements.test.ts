@@ -5,7 +5,7 @@ import { addApplication, claimsOf, type Application } from '../../support/applic
 import { newAddress } from '../../support/client.js';
 import { CALLBACK, authorize, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
 
-describe('a request for one person, or for one way of logging in', () => {
+describe('a request for a certain user, or for a certain way of logging in', () => {
   let app: TestApp;
   let ada: EnrolledPerson;
   let bob: EnrolledPerson;
@@ -22,13 +22,13 @@ describe('a request for one person, or for one way of logging in', () => {
   });
   afterAll(() => app.close());
 
-  it('with an ID token of Ada gives Bob no code, however often he touches his key', async () => {
+  it('with an ID token of Ada gives Bob no code, with any number of touches', async () => {
     const hint = await idToken(ada);
     expect(await after(bob, { id_token_hint: hint })).toBe('login_required');
     expect(await after(ada, { id_token_hint: hint })).toBe('code');
   });
 
-  it('with the subject of somebody else as a claim gives no code', async () => {
+  it('with the subject of another user as a claim gives no code', async () => {
     const { sub } = claimsOf(await idToken(ada));
     const claims = JSON.stringify({ id_token: { sub: { value: sub } } });
     expect(await after(bob, { claims })).toBe('login_required');
@@ -36,14 +36,14 @@ describe('a request for one person, or for one way of logging in', () => {
   });
 
   it.each([{ values: ['urn:example:gold'] }, { value: 'urn:example:gold' }])(
-    'with the essential acr %j ends, since no login here has that',
+    'with the essential acr %j fails, since no login here reaches it',
     async (acr) => {
       const claims = JSON.stringify({ id_token: { acr: { essential: true, ...acr } } });
       expect(await after(ada, { claims })).toBe('unmet_authentication_requirements');
     },
   );
 
-  it('with a hint that we did not sign is refused at once', async () => {
+  it('with a hint that the service did not sign is refused at once', async () => {
     const forged = await new SignJWT({ sub: 'x', iss: app.baseUrl, aud: application.clientId })
       .setProtectedHeader({ alg: 'HS256' })
       .sign(Buffer.alloc(32));

@@ -8,7 +8,7 @@ import { count } from '../../support/rows.js';
 
 const AFTERWARDS = 'https://client.example/logged-out';
 
-describe('logging out on behalf of an application', () => {
+describe('a logout on behalf of an application', () => {
   let app: TestApp;
   let application: Application;
   beforeAll(async () => {
@@ -38,7 +38,7 @@ describe('logging out on behalf of an application', () => {
     { who: 'is logged in, and never met an application', meets: false, enrolled: true },
     { who: 'is logged in, and did', meets: true, enrolled: true },
     { who: 'has only signed in upstream', meets: false, enrolled: false },
-  ])('asks whoever $who, and ends the session on their word alone', async (row) => {
+  ])('asks a user who $who, and ends the session only after the user agrees', async (row) => {
     const email = `${String(row.meets)}-${String(row.enrolled)}@logout.example`;
     const client = row.enrolled ? (await app.enrolled(email)).client : app.client();
     if (!row.enrolled) await client.signIn(email);
@@ -71,12 +71,12 @@ describe('logging out on behalf of an application', () => {
     expect(await sessions(sessionCookie)).toBe(0);
   });
 
-  it('goes on by itself where no session is', async () => {
+  it('continues at once without a session', async () => {
     const asked = await page(app.client());
     expect([asked.status, asked.text.includes('data-at-once')]).toEqual([200, true]);
   });
 
-  it('goes to no address that the application did not register', async () => {
+  it('redirects only to an address that the application registered', async () => {
     const client = app.client();
     const refused = await page(client, {
       client_id: application.clientId,
@@ -99,7 +99,7 @@ describe('logging out on behalf of an application', () => {
     },
   );
 
-  it('says that it is done on a page of ours, and takes a POST as RP-Initiated Logout §2 wants', async () => {
+  it('confirms the logout on a page of the service, and accepts a POST as RP-Initiated Logout §2 requires', async () => {
     const done = await app.client().get('/oauth/logout/success');
     expect([done.status, done.headers.get('content-type')]).toEqual([
       200,

@@ -152,7 +152,7 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
     expect(await status(presented)).toBe(401);
   });
 
-  it('10.14 sends no names of authorities, so that every client presents what it has', async () => {
+  it('10.14 sends no names of authorities, so that every client presents its certificate', async () => {
     // TLS 1.2 asks for the certificate in plain text.
     const sent: Buffer[] = [];
     const recorder = createServer((client) => {
@@ -172,7 +172,7 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
   });
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    '10.14 resumes no session, so that a second connection brings its intermediate again (%s)',
+    '10.14 resumes no session, so that a second connection sends its intermediate again (%s)',
     async (version) => {
       const presented = leaf(intermediate, [intermediate]);
       const only = { minVersion: version, maxVersion: version, ...presented };
@@ -212,7 +212,7 @@ describe('client certificates of authorities (RFC 8705 section 2.1)', () => {
     'ECDHE-RSA-AES128-GCM-SHA256',
     'ECDHE-RSA-AES256-GCM-SHA384',
   ];
-  it('10.11 offers TLS 1.2 with the ECDHE suites of AES-GCM alone, on both listeners', async () => {
+  it('10.11 offers TLS 1.2 with only the ECDHE suites of AES-GCM, on both listeners', async () => {
     const type = new X509Certificate(secure.authority.cert).publicKey.asymmetricKeyType;
     const own = GCM.filter((suite) => suite.includes(type === 'rsa' ? 'RSA' : 'ECDSA'));
     for (const url of [secure.baseUrl, secure.mutualTlsUrl]) {

@@ -80,7 +80,7 @@ describe('mutual TLS (RFC 8705)', () => {
       with_,
     );
 
-  it('the discovery document names the endpoints that take certificates', async () => {
+  it('the discovery document names the endpoints that accept certificates', async () => {
     const { json } = await secure.get(secure.baseUrl, '/.well-known/openid-configuration');
     expect(json.token_endpoint).toBe(`${secure.baseUrl}/oauth/token`);
     expect(json.mtls_endpoint_aliases).toMatchObject({
@@ -115,7 +115,7 @@ describe('mutual TLS (RFC 8705)', () => {
     expect(state.json).toMatchObject({ active: true, cnf: { 'x5t#S256': thumbprint(known) } });
   });
 
-  it('tls_client_auth: another subject is told so', async () => {
+  it('tls_client_auth: another subject is refused with the reason', async () => {
     const { clientId } = await byDn('CN=client two,O=Example,C=SE');
     const answer = await ask(clientId, known);
     expect([answer.status, answer.json]).toEqual([
@@ -125,7 +125,7 @@ describe('mutual TLS (RFC 8705)', () => {
     expect(secure.app.log.join('')).not.toContain('RDN order reversed');
   });
 
-  it('tls_client_auth: a subject in DER order is told so, and the log says why', async () => {
+  it('tls_client_auth: a subject in DER order is refused with the reason, also in the log', async () => {
     const { clientId } = await byDn('C=SE,O=Example,CN=client one');
     const answer = await ask(clientId, known);
     expect([answer.status, answer.json.error_description]).toEqual([401, 'subject mismatch']);
@@ -143,7 +143,7 @@ describe('mutual TLS (RFC 8705)', () => {
     expect([answer.status, answer.json.error]).toEqual([401, 'invalid_client']);
   });
 
-  it('a certificate means nothing in a header, nor on the listener that asks for none', async () => {
+  it('a certificate is ignored in a header, and on the listener that requests none', async () => {
     const { clientId } = await byDn('CN=client one,O=Example,C=SE');
     const form = { grant_type: 'client_credentials', client_id: clientId };
     const pem = encodeURIComponent(known.cert);
@@ -174,7 +174,7 @@ describe('mutual TLS (RFC 8705)', () => {
     }
   });
 
-  it('a bound token is good with its certificate alone, at userinfo too', async () => {
+  it('a bound token is accepted only with its certificate, at userinfo too', async () => {
     const { clientId } = await addApplication(
       secure.app,
       {
@@ -270,8 +270,8 @@ describe('mutual TLS (RFC 8705)', () => {
   });
 });
 
-describe('without authorities of clients', () => {
-  it('tls_client_auth is refused, whoever signed the certificate', async () => {
+describe('mutual TLS without client authorities', () => {
+  it('tls_client_auth is refused for a certificate of any issuer', async () => {
     const secure = await startSecureApp();
     try {
       await secure.loggedIn(ADA);

@@ -52,7 +52,7 @@ describe('the edge around the OAuth endpoints', () => {
   });
   afterAll(() => app.close());
 
-  describe('a poisoned host', () => {
+  describe('a poisoned Host header', () => {
     const forged = (base: string): readonly (readonly [string, Record<string, string>])[] => [
       ['X-Forwarded-Host', { 'x-forwarded-host': EVIL }],
       ['X-Forwarded-Proto', { 'x-forwarded-proto': 'gopher' }],
@@ -61,7 +61,7 @@ describe('the edge around the OAuth endpoints', () => {
       ['all of them', { 'x-forwarded-host': `${EVIL}, ${base}`, 'x-forwarded-port': '666' }],
     ];
 
-    it('is refused as Host, before anything is said', async () => {
+    it('is refused before any other response', async () => {
       const answer = await rawGet(app, '/.well-known/openid-configuration', { host: EVIL });
       expect(answer.status).toBe(421);
       expect(answer.body).not.toContain('token_endpoint');
@@ -127,7 +127,7 @@ describe('the edge around the OAuth endpoints', () => {
   });
 
   it.each(['/OAUTH/TOKEN', '/oauth/token/', '/oAuth/Token/'])(
-    '%s meets the same limit and the same endpoint as /oauth/token',
+    '%s has the same limit and the same endpoint as /oauth/token',
     async (path) => {
       const address = newAddress();
       const ask = (to: string) =>
@@ -148,7 +148,7 @@ describe('the edge around the OAuth endpoints', () => {
     },
   );
 
-  it('an error of the library keeps the headers, the limits and the voice', async () => {
+  it('an error of the library keeps the headers, the limits and the error format', async () => {
     for (const [path, accept] of [
       ['/oauth/token', 'text/html'],
       ['/oauth/par', 'application/json'],
@@ -178,7 +178,7 @@ describe('the edge around the OAuth endpoints', () => {
     }
   });
 
-  it('an error at the authorization endpoint is a page, with every header and readable by no other origin', async () => {
+  it('an error at the authorization endpoint is a page with every header, which no other origin can read', async () => {
     const answer = await ada.get('/oauth/authorize?client_id=nobody&response_type=code', {
       headers: { origin: 'https://a.example', accept: 'application/json' },
     });
@@ -193,7 +193,7 @@ describe('the edge around the OAuth endpoints', () => {
     expect(answer.headers.get('x-ratelimit-limit')).toBe('20');
   });
 
-  it('an open redirect there is none: an address that is not registered gets a page', async () => {
+  it('an unregistered address gets a page, so that it is no open redirect', async () => {
     const query = new URLSearchParams({
       client_id: clientId,
       response_type: 'code',
@@ -204,7 +204,7 @@ describe('the edge around the OAuth endpoints', () => {
     expect([answer.status, answer.headers.get('location')]).toEqual([400, null]);
   });
 
-  it('POST leads to the GET, whatever origin it comes from', async () => {
+  it('POST leads to the GET, from any origin', async () => {
     const { challenge } = newPkce();
     const answer = await app.client().send('POST', '/oauth/authorize', {
       body: new URLSearchParams({
@@ -223,7 +223,7 @@ describe('the edge around the OAuth endpoints', () => {
     );
   });
 
-  it('form_post is refused, and told where it can be told', async () => {
+  it('form_post is refused, with an error response where one is possible', async () => {
     const { challenge } = newPkce();
     const url = await authorize(ada, {
       client_id: clientId,
@@ -238,14 +238,14 @@ describe('the edge around the OAuth endpoints', () => {
     expect(parameterOf(url, 'iss')).toBe(app.baseUrl);
   });
 
-  it('bodies beyond the limits are 413, in the voice of OAuth', async () => {
+  it('bodies beyond the limits are 413, in the error format of OAuth', async () => {
     const answer = await postForm(app, '/oauth/token', { grant_type: 'x'.repeat(300_000) });
     expect([answer.status, answer.json.error]).toEqual([413, 'invalid_request']);
     const legal = await postForm(app, '/oauth/token', { grant_type: 'x'.repeat(100_000) });
     expect([legal.status, legal.json.error]).toEqual([401, 'invalid_client']);
   });
 
-  it('an authorization request may have 64 KiB, and is refused on a page beyond', async () => {
+  it('an authorization request may have 64 KiB, and is refused with a page beyond', async () => {
     const send = (length: number) =>
       app.client().send('POST', '/oauth/authorize', {
         body: `state=${'x'.repeat(length - 6)}`,
@@ -259,7 +259,7 @@ describe('the edge around the OAuth endpoints', () => {
     ]);
   });
 
-  it('another method is 405 with Allow, in the voice of the place', async () => {
+  it('another method is 405 with Allow, in the error format of the path', async () => {
     const answer = await app.client().send('DELETE', '/oauth/token', { headers: { origin: '' } });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST, OPTIONS']);
     expect(answer.json.error).toBe('invalid_request');

@@ -171,7 +171,7 @@ describe('oauth4webapi against the running server', () => {
     expect((await oauth.processIntrospectionResponse(as, client, after)).active).toBe(false);
   });
 
-  it('completes the device flow of svc-cli, whose token opens our API', async () => {
+  it('completes the device flow of svc-cli, whose token opens the API', async () => {
     const client: oauth.Client = { client_id: 'svc-cli' };
     const device = await oauth.processDeviceAuthorizationResponse(
       as,
@@ -210,7 +210,7 @@ describe('oauth4webapi against the running server', () => {
     expect(keys.status).toBe(200);
   });
 
-  it('registers a client, and finds who protects our APIs', async () => {
+  it('registers a client, and finds the protected APIs and their server', async () => {
     const client = await oauth.processDynamicClientRegistrationResponse(
       await oauth.dynamicClientRegistrationRequest(
         as,

@@ -30,7 +30,7 @@ async function twenty(act: () => Promise<Answer>): Promise<Record<string, number
   return outcomes;
 }
 
-describe('what may be used once, used 20 times at once', () => {
+describe('single use under 20 concurrent requests', () => {
   let app: TestApp;
   let ada: Client;
   let keys: ClientKeys;
@@ -69,7 +69,7 @@ describe('what may be used once, used 20 times at once', () => {
   });
   const tokenUrl = () => `${app.baseUrl}/oauth/token`;
 
-  it('a code gives one token, and the others take it back', async () => {
+  it('a code gives one token, and the other requests revoke it', async () => {
     const code = await newCode();
     const dpop = await newDpopKey();
     const outcomes = await twenty(async () =>
@@ -116,7 +116,7 @@ describe('what may be used once, used 20 times at once', () => {
     expect(outcomes).toEqual({ '200': 1, '401 invalid_client': 19 });
   });
 
-  it('a DPoP proof is good for one request', async () => {
+  it('a DPoP proof is accepted for one request', async () => {
     const dpop = await newDpopKey();
     const { clientId: service, clientSecret } = await addApplication(
       app,
@@ -132,7 +132,7 @@ describe('what may be used once, used 20 times at once', () => {
     expect(outcomes).toEqual({ '200': 1, '400 invalid_grant': 19 });
   });
 
-  it('a proof dated 290 seconds ahead is remembered until it could not be accepted any more', async () => {
+  it('a proof dated 290 seconds ahead is stored until it can no longer be accepted', async () => {
     const dpop = await newDpopKey();
     const { clientId: service, clientSecret } = await addApplication(
       app,
@@ -163,7 +163,7 @@ describe('what may be used once, used 20 times at once', () => {
     expect(row?.left).toBeGreaterThan(270); // the proof could be accepted for 270 more
   });
 
-  it('an id is spent once, whatever is joined to what, and again when it is forgotten', async () => {
+  it('an id is spent once in any batch, and again after its expiry', async () => {
     const replays = app.nest.get(BatchedQueries, { strict: false });
     const soon = new Date(Date.now() + 60_000);
     const won = await Promise.all(Array.from({ length: 20 }, () => replays.spend('ab', 'c', soon)));

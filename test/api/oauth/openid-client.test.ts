@@ -163,7 +163,7 @@ describe('openid-client against the running server', () => {
     });
   });
 
-  it('registers itself, is asked for consent, manages its registration, and logs out', async () => {
+  it('registers itself, gets consent, manages its registration, and logs out', async () => {
     const config = await client.dynamicClientRegistration(
       new URL(app.baseUrl),
       {
@@ -204,7 +204,7 @@ describe('openid-client against the running server', () => {
     expect((await browser.get('/v1/keys')).status).toBe(401);
   });
 
-  it('10.words gets a JWT by client credentials, which says hardware_verified false', async () => {
+  it('10.words gets a JWT by client credentials with hardware_verified false', async () => {
     const resource = 'https://orders.example/api';
     const { clientId, clientSecret } = await addApplication(
       app,

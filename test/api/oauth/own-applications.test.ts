@@ -64,7 +64,7 @@ describe('applications that a user registered', () => {
   });
 
   it.each(['http://127.0.0.1/done', SCHEME])(
-    '10.26 a native application asks its owner and colleagues for no consent, and others do (%s)',
+    '10.26 a native application needs no consent of its owner and colleagues, and of other users it does (%s)',
     async (uri) => {
       const { json } = await register({ type: 'native', redirect_uris: [uri] });
       const id = json.client_id as string;
@@ -75,7 +75,7 @@ describe('applications that a user registered', () => {
     },
   );
 
-  it('10.26 a native client that registered itself asks for consent each time', async () => {
+  it('10.26 a native client that registered itself needs consent each time', async () => {
     const metadata = {
       application_type: 'native',
       redirect_uris: [SCHEME],
@@ -91,7 +91,7 @@ describe('applications that a user registered', () => {
     }
   });
 
-  it('10.26 http on loopback stays out of the FAPI profile', async () => {
+  it('10.26 http on loopback is excluded from the FAPI profile', async () => {
     const { status, json } = await register({
       type: 'web',
       profile: 'fapi2',

@@ -5,7 +5,7 @@ import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
 import { count } from '../../support/rows.js';
 
-describe('authorization requests that come by POST', () => {
+describe('authorization requests sent by POST', () => {
   let app: TestApp;
   let ada: Client;
   let clientId: string;
@@ -46,7 +46,7 @@ describe('authorization requests that come by POST', () => {
     browser.get(url.pathname + url.search, { address: newAddress() });
 
   it.each([3 * 1024, 20 * 1024, 64 * 1024])(
-    '10.words work with %d bytes, by a short reference to what is kept',
+    '10.words are accepted with %d bytes, by a short reference to the stored request',
     async (bytes) => {
       const url = await referenceOf(request(bytes));
       expect(url.href.length).toBeLessThan(300);
@@ -59,7 +59,7 @@ describe('authorization requests that come by POST', () => {
     },
   );
 
-  it('10.words keep the request through a login', async () => {
+  it('10.words survive a login', async () => {
     const url = await referenceOf(request(30 * 1024));
     const answer = await open(url, app.client());
     expect([answer.status, answer.headers.get('location')]).toEqual([
@@ -68,7 +68,7 @@ describe('authorization requests that come by POST', () => {
     ]);
   });
 
-  it('10.words are kept for a minute, as their hash alone, and for the client that they name', async () => {
+  it('10.words are stored for a minute, only under a hash, and for the client that they name', async () => {
     const url = await referenceOf(request(4 * 1024));
     const secret = (url.searchParams.get('request_uri') ?? '').split(':').at(-1) ?? '';
     expect(secret).toMatch(/^[\w-]{43}$/);
@@ -95,7 +95,7 @@ describe('authorization requests that come by POST', () => {
     ]);
   });
 
-  it('10.words are no pushed requests: a client that must push is refused', async () => {
+  it('10.words are not pushed requests: a client that must push is refused', async () => {
     const { clientId: pushing } = await addApplication(
       app,
       {
@@ -110,7 +110,7 @@ describe('authorization requests that come by POST', () => {
     expect(location.searchParams.get('error')).toBe('invalid_request');
   });
 
-  it('10.words are not piled up: each that is kept takes along those that have expired', async () => {
+  it('10.words are deleted after their expiry when the next one is stored', async () => {
     const kept = () => count(app.dataSource, "oauth_artifacts WHERE model = 'PostedRequest'");
     for (let n = 0; n < 3; n += 1) await referenceOf(request(3 * 1024));
     const url = await referenceOf(request(3 * 1024));

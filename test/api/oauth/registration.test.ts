@@ -55,7 +55,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     return answer.status === 200;
   }
 
-  it('a client of a secret is told it once, and knows what else it has', async () => {
+  it('a client with a secret receives it once, and can read its other metadata', async () => {
     expect(await isGood(client.client_secret)).toBe(true);
     const read = await manage('GET');
     expect(read.status).toBe(200);
@@ -86,7 +86,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect(await isGood(client.client_secret)).toBe(true);
   });
 
-  it('a client that gives its secret up has none, and one that wants one is told a new one', async () => {
+  it('a client that gives up its secret has none, and one that requests a secret receives a new one', async () => {
     const open = { ...METADATA, token_endpoint_auth_method: 'none' };
     const given = await manage('PUT', open);
     expect(given.status).toBe(200);
@@ -101,7 +101,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect(await isGood(back.json.client_secret)).toBe(true);
   });
 
-  it('an update brings nothing that a client may not say of itself', async () => {
+  it('an update cannot set fields that a client may not set', async () => {
     const own = { svc_kind: 'first-party', svc_profile: 'fapi2', svc_org: client.client_id };
     await manage('PUT', {
       ...METADATA,
@@ -121,7 +121,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect(Object.keys(row?.metadata ?? {}).filter((name) => name.startsWith('svc_'))).toEqual([]);
   });
 
-  it('the token of another client, or of nobody, manages nothing', async () => {
+  it('the token of another client, or an unknown token, manages nothing', async () => {
     const other = await register(METADATA);
     for (const registration_access_token of [other.registration_access_token, 'nonsense']) {
       for (const method of ['GET', 'PUT', 'DELETE'] as const) {
@@ -135,7 +135,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect((await manage('GET')).status).toBe(200);
   });
 
-  it('a client that is deleted is gone with its token, and nobody can bring it back', async () => {
+  it('a deleted client is gone with its token, and cannot be restored', async () => {
     expect((await manage('DELETE')).status).toBe(204);
     for (const method of ['GET', 'PUT', 'DELETE'] as const) {
       expect((await manage(method, method === 'PUT' ? METADATA : undefined)).status).toBe(401);
@@ -145,7 +145,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect(await isGood(client.client_secret)).toBe(false);
   });
 
-  it('a client that nobody used for 30 days has expired, and each use counts anew', async () => {
+  it('a client that was not used for 30 days has expired, and each use restarts the period', async () => {
     const age = (days: number) =>
       app.dataSource.query(
         `UPDATE oauth_clients SET last_used_at = now() - make_interval(days => $2),
@@ -166,7 +166,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect((await manage('GET')).status).toBe(401);
   });
 
-  it('every act leaves a row in the audit log, and no secret', async () => {
+  it('every change is audited, without a secret', async () => {
     client = { ...client, ...pick(await manage('PUT', METADATA)) };
     await manage('DELETE');
     const found = await rows<{ type: string; details: object }>(

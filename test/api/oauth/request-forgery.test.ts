@@ -166,7 +166,7 @@ describe('addresses that clients choose', () => {
     expect(connections).toBe(0);
   });
 
-  it('schemes, credentials and addresses that are none are refused', async () => {
+  it('schemes, credentials and malformed addresses are refused', async () => {
     for (const address of [
       'http://203.0.114.7/jwks.json',
       'https://user:password@203.0.114.7/',
@@ -184,7 +184,7 @@ describe('addresses that clients choose', () => {
     }
   });
 
-  it('a name that is rebound between look-ups is connected to where it was checked, or not at all', async () => {
+  it('a name that is rebound between look-ups is connected only at its checked address', async () => {
     rebound = 0;
     const address = `https://rebinding.example:${port}/request.jwt`;
     const registered = await register({ request_uris: [address] });
@@ -198,7 +198,7 @@ describe('addresses that clients choose', () => {
     expect([rebound, connections]).toEqual([1, 0]);
   });
 
-  it('an address that was not registered is not fetched, wherever it leads', async () => {
+  it('an address that was not registered is not fetched, with any target', async () => {
     const registered = await register({ request_uris: ['https://one.example/request.jwt'] });
     for (const address of ['https://one.example/request.jwt?x', `https://localhost:${port}/`]) {
       const query = new URLSearchParams({
@@ -322,7 +322,7 @@ describe('a request object by reference, where loopback may be fetched', () => {
       'registered with it',
       () => ({ registered: hashOf('other content'), requested: hashOf('other content') }),
     ],
-  ])('10.15 with the hash of other content, %s, is none', async (_, fragments) => {
+  ])('10.15 with the hash of other content, %s, is refused', async (_, fragments) => {
     expect(await ask('/request.jwt', fragments)).toContain('invalid_request_object');
   });
 
@@ -332,13 +332,16 @@ describe('a request object by reference, where loopback may be fetched', () => {
       'with another',
       (content) => ({ registered: hashOf('other content'), requested: hashOf(content) }),
     ],
-  ])('10.15 registered with a fragment and asked for %s, is not fetched', async (_, fragments) => {
-    paths.length = 0;
-    expect(await ask('/request.jwt', fragments)).toContain('request_uri_not_supported');
-    expect(paths).toEqual([]);
-  });
+  ])(
+    '10.15 registered with a fragment and requested for %s, is not fetched',
+    async (_, fragments) => {
+      paths.length = 0;
+      expect(await ask('/request.jwt', fragments)).toContain('request_uri_not_supported');
+      expect(paths).toEqual([]);
+    },
+  );
 
-  it('is fetched, verified, and says alone what is asked for', async () => {
+  it('is fetched and verified, and only its own parameters count', async () => {
     const url = await ask('/request.jwt');
     if (typeof url === 'string') throw new Error(url);
     expect(parameterOf(url, 'state')).toBe('from the request object');
@@ -347,7 +350,7 @@ describe('a request object by reference, where loopback may be fetched', () => {
   });
 
   it.each(['/moved.jwt', '/large.jwt', '/slow.jwt', '/missing.jwt'])(
-    '%s is none, and leads nowhere',
+    'is refused when it is %s, and redirects nowhere',
     async (path) => {
       paths.length = 0;
       const outcome = await ask(path);

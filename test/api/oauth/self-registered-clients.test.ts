@@ -60,7 +60,7 @@ describe('errors for a client that registered itself', () => {
     ['a response in the fragment', { prompt: 'none', response_mode: 'fragment' }],
   ];
 
-  it.each(FAULTS)('10.8 stays on a page of ours before consent: %s', async (_, fault) => {
+  it.each(FAULTS)('10.8 stays on a page of the service before consent: %s', async (_, fault) => {
     const { client: user } = await app.enrolled(`${crypto.randomUUID()}@faults.example`);
     const clientId = await newClientId();
     for (const browser of [app.client(), user]) {
@@ -71,7 +71,7 @@ describe('errors for a client that registered itself', () => {
     }
   });
 
-  it('10.8 stays on a page of ours when the user refuses', async () => {
+  it('10.8 stays on a page of the service when the user refuses', async () => {
     const { client: user } = await app.enrolled('refuses@faults.example');
     const asking = await ask(user, asked(await newClientId()));
     const interaction = asking.headers.get('location') ?? '';
@@ -94,7 +94,7 @@ describe('errors for a client that registered itself', () => {
     expect(location.href.startsWith(CALLBACK)).toBe(true);
   });
 
-  it('10.8 stays on a page of ours for another user than the one who consented', async () => {
+  it('10.8 stays on a page of the service for another user than the one who consented', async () => {
     const { client: first } = await app.enrolled('first@faults.example');
     const { client: second } = await app.enrolled('second@faults.example');
     const clientId = await newClientId();
@@ -105,7 +105,7 @@ describe('errors for a client that registered itself', () => {
     }
   });
 
-  it('10.8 stays on a page of ours once the client changed what the user consented to', async () => {
+  it('10.8 stays on a page of the service after the client changed its metadata since the consent', async () => {
     const { client: user } = await app.enrolled('changed@faults.example');
     const { json } = await register();
     const clientId = json.client_id as string;
@@ -120,7 +120,7 @@ describe('errors for a client that registered itself', () => {
     expect([answer.status, answer.headers.get('location')]).toEqual([400, null]);
   });
 
-  it('10.8 goes to the client in certification test mode, which asks for no consent', async () => {
+  it('10.8 goes to the client in certification test mode, which requests no consent', async () => {
     const certified = await startTestApp({
       environment: { SVC_CERTIFICATION_TEST_TOKEN: 'a token that only the suite of tests knows' },
     });
@@ -141,7 +141,7 @@ describe('errors for a client that registered itself', () => {
 describe('logging out for a client that registered itself', () => {
   const AFTERWARDS = 'https://client.example/logged-out';
 
-  it('10.8 asks before it sends a browser on, with a session or without', async () => {
+  it('10.8 asks before it redirects a browser, with a session or without', async () => {
     const clientId = await newClientId({ post_logout_redirect_uris: [AFTERWARDS] });
     const query = new URLSearchParams({
       client_id: clientId,
@@ -156,7 +156,7 @@ describe('logging out for a client that registered itself', () => {
   });
 });
 
-describe('what a client may register of itself', () => {
+describe('the metadata of a client that registers itself', () => {
   const ADDRESSES = [
     'https://user@client.example/callback',
     'https://user:secret@client.example/callback',
@@ -188,7 +188,7 @@ describe('what a client may register of itself', () => {
     ['web', 'http://localhost:3000/callback'],
     ['native', 'http://127.0.0.1/callback'],
     ['native', 'com.example.app:/callback'],
-  ])('10.8 takes a %s client that sends users to %s', async (kind, uri) => {
+  ])('10.8 accepts a %s client that sends users to %s', async (kind, uri) => {
     const list = [uri];
     const metadata = {
       application_type: kind,
@@ -219,12 +219,12 @@ describe('what a client may register of itself', () => {
     expect([status, json.error]).toEqual([400, 'invalid_client_metadata']);
   });
 
-  it('10.8 takes a client_name of 64 characters of any size', async () => {
+  it('10.8 accepts a client_name of 64 characters of any size', async () => {
     expect((await register({ client_name: '🔑'.repeat(64) })).status).toBe(201);
   });
 });
 
-describe('how many clients may register themselves', () => {
+describe('the number of clients that register themselves', () => {
   const FULL = 20;
   const neverConsented = "oauth_clients WHERE kind = 'dynamic' AND consented_at IS NULL";
 
@@ -243,7 +243,7 @@ describe('how many clients may register themselves', () => {
     return register({}, address);
   }
 
-  it('10.8 lets an address have 20 that no user has consented to, and no other address less', async () => {
+  it('10.8 is limited to 20 without consent for an address, and other addresses are not affected', async () => {
     const address = newAddress();
     const ids = await fill(address);
     const refused = await registerFrom(address);
@@ -276,7 +276,7 @@ describe('how many clients may register themselves', () => {
     expect((await registerFrom('2001:db8:7:9::1')).status).toBe(201);
   });
 
-  it('10.8 counts exactly when 20 register at once', async () => {
+  it('10.8 is counted exactly when 20 register at once', async () => {
     const address = '2001:db8:1:1::1';
     await fill(address, FULL - 3);
     const origin = { requestId: randomUUID(), ip: address, userAgent: undefined };
@@ -306,7 +306,7 @@ describe('how many clients may register themselves', () => {
     expect(await count(app.dataSource, ofNetwork)).toBe(FULL);
   });
 
-  it('10.8 lets no full address make others wait, and no queue grow without an end', async () => {
+  it('10.8 does not delay other addresses when one is full, and the queue is limited', async () => {
     const full = '2001:db8:2:2::1';
     await fill(full);
     const replica = new Replica();
@@ -355,7 +355,7 @@ describe('how many clients may register themselves', () => {
     }
   });
 
-  it('10.8 removes the oldest never consented to at 100,000 in all, and never one with consent', async () => {
+  it('10.8 is limited to 100,000 in all: the oldest without consent is removed, and never one with consent', async () => {
     const full = await startTestApp();
     try {
       const { client: user } = await full.enrolled('keeps@limits.example');

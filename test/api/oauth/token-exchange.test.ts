@@ -112,7 +112,7 @@ describe('token exchange (RFC 8693)', () => {
   const introspect = (token: string, client = backend) =>
     postForm(app, '/oauth/introspect', { ...as(client), token });
 
-  it('gives a token of the same person, narrower, that ends with the subject token at the latest', async () => {
+  it('gives a token of the same user, narrower, that ends no later than the subject token', async () => {
     const subject = await subjectToken('orders:read orders:write', ORDERS);
     const answer = await exchange({ subject_token: subject, scope: 'orders:read' });
     expect([answer.status, answer.json]).toEqual([
@@ -146,7 +146,7 @@ describe('token exchange (RFC 8693)', () => {
     });
   });
 
-  it('an opaque token, and at a resource that its grant names, what both have', async () => {
+  it('an opaque token gives, at a resource of its grant, only scopes that both have', async () => {
     const subject = await subjectToken('openid email orders:read', ORDERS);
     const same = await exchange({ subject_token: subject, scope: 'openid' });
     expect([same.status, same.json.scope]).toEqual([200, 'openid']);
@@ -163,7 +163,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(outcomeOf(wider)).toEqual([400, 'invalid_scope']);
   });
 
-  it('a token is exchanged under either name of its type, and again by who got it', async () => {
+  it('a token is exchanged under either name of its type, and again by its receiver', async () => {
     const subject = await subjectToken('orders:read', ORDERS);
     const jwt = 'urn:ietf:params:oauth:token-type:jwt';
     const first = await exchange({ subject_token: subject, subject_token_type: jwt });
@@ -208,7 +208,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(outcomeOf(answer)).toEqual([400, error]);
   });
 
-  it('never gives a client what it is not registered for', async () => {
+  it('never gives a client a scope that it is not registered for', async () => {
     const narrow = await addApplication(
       app,
       { ...exchanging, scope: 'openid', svc_resource_scopes: 'orders:write' },
@@ -234,7 +234,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(outcomeOf(await exchange({ subject_token: subject }, without))[0]).toBe(400);
   });
 
-  it('our own address is no audience, and a resource that nobody agreed to is none', async () => {
+  it('the service’s own address is not an audience, and a resource without consent is not one either', async () => {
     const subject = await subjectToken('openid');
     for (const resource of [app.baseUrl, ORDERS]) {
       const answer = await exchange({ subject_token: subject, resource });
@@ -309,18 +309,18 @@ describe('token exchange (RFC 8693)', () => {
     ).toBe(grants);
   });
 
-  it('a client of other people is not handed theirs', async () => {
+  it('a client does not receive tokens of users who did not consent to it', async () => {
     const subject = await subjectToken('openid');
     expect(outcomeOf(await exchange({ subject_token: subject }, outsider))).toEqual(refusal);
   });
 
-  it('a person who agreed to one client of another organization has not agreed to the next', async () => {
+  it('a user who consented to one client of another organization has not consented to the next', async () => {
     const { client: browser } = await app.enrolled('guest@outside.example');
     const subject = await subjectToken('openid', undefined, { browser }); // asked for consent, and gave it to this client
     expect(outcomeOf(await exchange({ subject_token: subject }))).toEqual(refusal);
   });
 
-  it('a token of svc-cli is nobody else’s', async () => {
+  it('a token of svc-cli cannot be exchanged by another client', async () => {
     const { state, publicKey } = (
       await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' })
     ).json as { state: string; publicKey: Parameters<SoftwareKey['get']>[0] };
@@ -337,7 +337,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(outcomeOf(answer)).toEqual(refusal);
   });
 
-  it('a token that is bound to a key is exchanged by who proves the key, and stays bound to it', async () => {
+  it('a token that is bound to a key needs a proof of that key, and the new token stays bound to it', async () => {
     const dpop = await newDpopKey();
     const proof = () => dpop.proof('POST', `${app.baseUrl}/oauth/token`);
     const subject = await subjectToken('openid', undefined, { headers: { dpop: await proof() } });
@@ -350,7 +350,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(outcomeOf(stolen)).toEqual(refusal);
   });
 
-  it('a token of a person who is deactivated is exchanged for nothing', async () => {
+  it('a token of a deactivated user cannot be exchanged', async () => {
     const { client: browser } = await app.enrolled('leaver@exchange.example');
     const subject = await subjectToken('openid', undefined, { browser });
     await app.dataSource.query(
@@ -376,7 +376,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(outcomeOf(answer)).toEqual(refusal);
   });
 
-  it('a client that does not authenticate has no exchange, whatever it registered', async () => {
+  it('a client that does not authenticate has no exchange, with any registration', async () => {
     const spa = await addApplication(
       app,
       {
@@ -397,7 +397,7 @@ describe('token exchange (RFC 8693)', () => {
     expect(outcomeOf(answer)).toEqual([400, 'unauthorized_client']);
   });
 
-  it('the new token is bound to the key that its request proves, and ends with the session', async () => {
+  it('the new token is bound to the key of its request, and ends with the session', async () => {
     const dpop = await newDpopKey();
     const { client: bob } = await app.enrolled('bob@exchange.example');
     const subject = await subjectToken('openid', undefined, { browser: bob });
@@ -422,7 +422,7 @@ describe('token exchange with certificates (RFC 8705)', () => {
   });
   afterAll(() => secure.app.close());
 
-  it('a bound token is exchanged by who holds the certificate, and stays bound to it', async () => {
+  it('a bound token needs the certificate, and the new token stays bound to it', async () => {
     const cookie = await secure.loggedIn(ADA);
     const { clientId, clientSecret } = await addApplication(
       secure.app,

@@ -43,7 +43,7 @@ describe('an admin whose address left the domains of the organization', () => {
       `UPDATE organization_domains SET verified_at = NULL
        WHERE org_id = (SELECT org_id FROM users WHERE id = $1)`,
     ],
-  ])('10.6 is none by %s: nothing is read and nothing is changed', async (_, change) => {
+  ])('10.6 is not an admin for %s: nothing is read and nothing is changed', async (_, change) => {
     const { admin, adminId, memberId } = await organization();
     const made = await orgApi(admin, 'POST', '/scim-tokens', { description: 'Okta' });
     await run(change, [adminId]);
@@ -62,7 +62,7 @@ describe('an admin whose address left the domains of the organization', () => {
     expect(await count(app.dataSource, 'users WHERE id = $1 AND is_org_admin', [memberId])).toBe(0);
   });
 
-  it('10.6 does not manage the applications of others', async () => {
+  it('10.6 does not manage the applications of other users', async () => {
     const { admin, adminId, domain } = await organization();
     const { client: carol } = await app.enrolled(`carol@${domain}`);
     const body = { name: 'Shop', type: 'spa', redirect_uris: ['https://shop.example/'] };
@@ -75,7 +75,7 @@ describe('an admin whose address left the domains of the organization', () => {
   });
 });
 
-describe('an admin who stops being one between the admission of a request and its act', () => {
+describe('an admin who is demoted between the admission of a request and its execution', () => {
   /** Begins a request, which waits for the row of the admin, and lets it go on once they are admin no longer. */
   async function overtaken(
     { adminId, end }: { readonly adminId: string; readonly end: string },
@@ -93,7 +93,7 @@ describe('an admin who stops being one between the admission of a request and it
   }
 
   describe.each(Object.entries(ENDS))('one %s', (_, end) => {
-    it('10.6 does nothing to a member', async () => {
+    it('10.6 changes no member', async () => {
       const { admin, adminId, memberId } = await organization();
       const answer = await overtaken({ adminId, end }, () =>
         orgApi(admin, 'POST', `/members/${memberId}/promote`),
@@ -104,7 +104,7 @@ describe('an admin who stops being one between the admission of a request and it
       );
     });
 
-    it('10.6 makes no SCIM token', async () => {
+    it('10.6 creates no SCIM token', async () => {
       const { admin, adminId } = await organization();
       const answer = await overtaken({ adminId, end }, () =>
         orgApi(admin, 'POST', '/scim-tokens', { description: 'Okta' }),
@@ -157,7 +157,7 @@ describe('the export of the audit log (NDJSON)', () => {
     return { batches, status: answer.status, lines: answer.text.split('\n').length };
   }
 
-  it('10.6 is whole while its reader stays an admin', async () => {
+  it('10.6 is complete while its reader stays an admin', async () => {
     const { admin, adminId } = await organization();
     const whole = await exportWhile(admin, adminId, async () => undefined);
     expect(whole).toMatchObject({ status: 200, batches: 4 });
@@ -165,7 +165,7 @@ describe('the export of the audit log (NDJSON)', () => {
   });
 
   it.each(Object.entries(ENDS))(
-    '10.6 is cut off with its connection for an admin %s, and reads no further batch',
+    '10.6 is aborted with its connection for an admin %s, and reads no further batch',
     async (_, end) => {
       const { admin, adminId } = await organization();
       const cut = await exportWhile(admin, adminId, () => run(end, [adminId]));
@@ -174,8 +174,8 @@ describe('the export of the audit log (NDJSON)', () => {
   );
 });
 
-describe('an organization whose only admin is none any more', () => {
-  it('10.6 is left without one: a listed person becomes its admin at the next login', async () => {
+describe('an organization whose only admin loses the rights', () => {
+  it('10.6 has no admin: a listed user becomes its admin at the next login', async () => {
     const listed = await startTestApp({
       environment: { SVC_BOOTSTRAP_ADMINS: 'ada@listed.example,bob@listed.example' },
     });
@@ -195,7 +195,7 @@ describe('an organization whose only admin is none any more', () => {
   });
 });
 
-describe('a member who asks the organization API', () => {
+describe('a member who calls the organization API', () => {
   const refusals = (email: string) =>
     rows<{ class: string; org: boolean; details: object; request_id: string }>(
       app.dataSource,
@@ -205,7 +205,7 @@ describe('a member who asks the organization API', () => {
       [email],
     );
 
-  it('10.6 is on record with what they asked for, once a minute however often they ask', async () => {
+  it('10.6 is audited with the requested route, once a minute for any number of requests', async () => {
     const { domain, memberId } = await organization();
     const email = `eve@${domain}`;
     const { client: eve } = await app.enrolled(email);
@@ -232,7 +232,7 @@ describe('a member who asks the organization API', () => {
     expect(await refusals(email)).toHaveLength(2);
   });
 
-  it('10.6 is named in the line of the log', async () => {
+  it('10.6 is named in the log line', async () => {
     const { domain } = await organization();
     const { client: eve } = await app.enrolled(`eve@${domain}`);
     const before = app.log.length;
@@ -241,7 +241,7 @@ describe('a member who asks the organization API', () => {
     expect(app.log.slice(before).filter((line) => line.includes(id))).not.toEqual([]);
   });
 
-  it('10.6 leaves no row where an admin is only asked for a touch', async () => {
+  it('10.6 leaves no row where an admin only lacks a recent touch', async () => {
     const { domain, admin, adminId, memberId } = await organization();
     await run("UPDATE sessions SET auth_time = now() - interval '1 h' WHERE user_id = $1", [
       adminId,

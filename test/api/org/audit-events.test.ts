@@ -88,7 +88,7 @@ const cursorOf = (at: string) =>
   Buffer.from(`${at} 00000000-0000-0000-0000-000000000000`).toString('base64url');
 
 describe('the audit events of an organization', () => {
-  it('are told to its admins, the newest first, with all that is known of each', async () => {
+  it('are visible to its admins, the newest first, with all fields', async () => {
     const { events: found, next } = await events(ada);
     expect(next).toBeNull();
     const times = found.map(({ created_at }) => created_at);
@@ -110,7 +110,7 @@ describe('the audit events of an organization', () => {
     });
   });
 
-  it("are nobody else's: no member's, and no other organization's", async () => {
+  it('are hidden from members, and from every other organization', async () => {
     const refused = await page(bob);
     expect([refused.status, refused.json.code]).toEqual([403, 'admin_required']);
     expect((await page(app.client())).status).toBe(401);
@@ -125,7 +125,7 @@ describe('the audit events of an organization', () => {
     expect((await events(eve, 'email=bob@log.example')).events).toEqual([]);
   });
 
-  it('come in pages, each once, also where many have one time', async () => {
+  it('are paged, each event once, also where many have one time', async () => {
     const { admin, org } = await organization();
     await write(org, Array<string>(7).fill('2026-01-01T00:00:00.123456Z'));
     await write(org, ['2026-01-01T00:00:00.123457Z', '2026-01-01T00:00:00.123455Z']);
@@ -142,7 +142,7 @@ describe('the audit events of an organization', () => {
     expect(seen).toEqual(all);
   });
 
-  it('of one transaction come in the order in which they were written', async () => {
+  it('of one transaction are listed in the order of writing', async () => {
     const { admin, org } = await organization();
     const log = app.nest.get(AuditLog);
     const origin = { requestId: 'one transaction', ip: undefined, userAgent: undefined };
@@ -155,7 +155,7 @@ describe('the audit events of an organization', () => {
     expect(found.events.map(({ details }) => details['turn'])).toEqual(turns.toReversed());
   });
 
-  it('go on after an event that was deleted since', async () => {
+  it('continue after an event that was deleted since', async () => {
     const { admin, org } = await organization();
     const ids = await write(org, ['2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z']);
     const { next } = await events(admin, 'limit=1');
@@ -164,7 +164,7 @@ describe('the audit events of an organization', () => {
     expect(rest.events.map(({ id }) => id)).toEqual([ids[1]]);
   });
 
-  it('are found by type, person, e-mail and time, and by all of them at once', async () => {
+  it('are found by type, user, e-mail and time, and by all of them at once', async () => {
     const adaId = await idOf(app, 'ada@log.example');
     const bobId = await idOf(app, 'bob@log.example');
     await rows(app.dataSource, "DELETE FROM audit_events WHERE type = 'admin_access_refused'");
@@ -182,14 +182,14 @@ describe('the audit events of an organization', () => {
     expect(await types(`user=${adaId}&email=bob@log.example`)).toEqual(ofBob.slice(2));
   });
 
-  it('of somebody who is gone are found by the e-mail that the events name', async () => {
+  it('of a removed user are found by the e-mail in the events', async () => {
     const id = await addMember(app, 'ada@log.example', 'gone@log.example');
     await orgApi(ada, 'POST', `/members/${id}/remove`);
     const found = await events(ada, 'email=gone@log.example');
     expect(found.events.map(({ type }) => type)).toEqual(['admin_remove_user']);
   });
 
-  it('are those from a time on, and before another', async () => {
+  it('are filtered by a start time, and by an end time', async () => {
     const { admin, org } = await organization();
     const [third, second, first] = await write(org, [
       '2026-03-01T00:00:00Z',
@@ -217,12 +217,12 @@ describe('the audit events of an organization', () => {
     'to=2026-03-02',
     "type=a'b",
     'type=logout&type=login_success',
-  ])('asked for with %s are refused', async (query) => {
+  ])('are refused with %s', async (query) => {
     const answer = await page(ada, query);
     expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
   });
 
-  it('have logins that failed among them, where the key was one of its people', async () => {
+  it('include failed logins with a key of a member', async () => {
     const { client, key } = await app.enrolled('carol@log.example');
     const { state, publicKey } = (await client.post('/login/webauthn/start', {})).json;
     const credential = key.get(publicKey, 'https://evil.example');
@@ -233,7 +233,7 @@ describe('the audit events of an organization', () => {
 });
 
 describe('as lines (NDJSON)', () => {
-  it('they all come, those that fit, the newest first, whatever the size of a page', async () => {
+  it('are all exported, filtered, the newest first, with any page size', async () => {
     const { admin, org } = await organization();
     const day = Date.parse('2026-05-01T00:00:00Z');
     const times = Array.from({ length: 1203 }, (_, n) => new Date(day + n).toISOString());
@@ -246,14 +246,14 @@ describe('as lines (NDJSON)', () => {
     expect(await lines(eve, 'type=token_exchange')).toEqual([]);
   });
 
-  it('nobody else reads them, and without being asked for they are a page', async () => {
+  it('are hidden from other users, and are a page unless requested', async () => {
     const options = { headers: { accept: 'application/x-ndjson' }, address: newAddress() };
     expect((await bob.get('/api/v1/org/audit-events', options)).status).toBe(403);
     expect((await page(ada)).headers.get('content-type')).toMatch('application/json');
     expect((await page(ada)).headers.get('vary')).toMatch('Accept');
   });
 
-  it('no more of them are read than are taken, and none when their reader is gone', async () => {
+  it('are read no faster than they are sent, and no further when the reader is gone', async () => {
     const { admin, org } = await organization();
     await rows(
       app.dataSource,

@@ -34,7 +34,7 @@ async function newest(query: string): Promise<Named> {
 }
 
 describe('an audit event', () => {
-  it('10.29 tells the addresses as they were: not those of today, and also of users who are gone', async () => {
+  it('10.29 shows the addresses at that time, also of removed users', async () => {
     const bob = await addMember(app, ADA, 'bob@names.example');
     await orgApi(ada, 'POST', `/members/${bob}/promote`);
     const named = { actor_email: ADA, subject_email: 'bob@names.example', client_name: null };
@@ -56,7 +56,7 @@ describe('an audit event', () => {
     });
   });
 
-  it('10.29 tells the name of the application as it was, also of one that is gone', async () => {
+  it('10.29 shows the name of the application at that time, also of a removed one', async () => {
     const body = { name: 'Shop', type: 'web', redirect_uris: ['https://shop.example/'] };
     const { json } = await ada.post('/api/v1/applications', body, { address: newAddress() });
     const path = `/api/v1/applications/${json.client_id as string}`;
@@ -70,7 +70,7 @@ describe('an audit event', () => {
     expect(await nameIn('oauth_client_deleted')).toBe('Store');
   });
 
-  it('10.29 of a login, a device, a token and a certificate is named by whichever statement wrote it', async () => {
+  it('10.29 of a login, a device, a token and a certificate is named by every statement that writes it', async () => {
     const { json: codes } = await postForm(app, '/oauth/device', {
       client_id: 'svc-cli',
       scope: 'openid svc:credentials',
@@ -123,7 +123,7 @@ describe('a search of the audit log', () => {
     'limit=ten',
     'user=1&user=2',
   ])(
-    '10.29 with %s is refused: an unknown parameter, type or value is no empty log',
+    '10.29 with %s is refused: an unknown parameter, type or value does not give an empty log',
     async (query) => {
       for (const accept of ['application/json', 'application/x-ndjson']) {
         const options = { headers: { accept }, address: newAddress() };

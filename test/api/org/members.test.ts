@@ -60,7 +60,7 @@ const adminEvents = (subject: string) =>
   );
 
 describe('the members of an organization', () => {
-  it('are told to its admin, and nobody of another one', async () => {
+  it('are visible to its admin, without members of another organization', async () => {
     const { ada, domain, ids } = await organization();
     await organization();
     const page = (await orgApi(ada, 'GET', '/members')).json;
@@ -82,7 +82,7 @@ describe('the members of an organization', () => {
     });
   });
 
-  it('come in pages, each once', async () => {
+  it('are paged, each member once', async () => {
     const { ada, domain } = await organization();
     for (let n = 0; n < 5; n += 1) await addMember(app, `ada@${domain}`, `person${n}@${domain}`);
     const seen: string[] = [];
@@ -98,7 +98,7 @@ describe('the members of an organization', () => {
   });
 
   it.each(['after=x', 'limit=0', 'limit=201', 'limit=-1', 'limit=1.5'])(
-    'asked for with %s are refused',
+    'are refused with %s',
     async (query) => {
       const { ada } = await organization();
       const answer = await orgApi(ada, 'GET', `/members?${query}`);
@@ -107,8 +107,8 @@ describe('the members of an organization', () => {
   );
 });
 
-describe('an act of an admin', () => {
-  it('promotes and demotes, at once for what they may', async () => {
+describe('an action of an admin', () => {
+  it('promotes and demotes, with effect at once', async () => {
     const { ada, bob, ids } = await organization();
     expect((await orgApi(bob, 'GET', '/members')).status).toBe(403);
     const promoted = await act(ada, ids.bob, 'promote');
@@ -143,7 +143,7 @@ describe('an act of an admin', () => {
     expect((await again.logIn(key)).status).toBe(200);
   });
 
-  it('revokes credentials: keys, sessions and certificates are gone, and the account enrolls again', async () => {
+  it('revokes credentials: keys, sessions and certificates are deleted, and the account enrolls again', async () => {
     const { ada, bob, key, ids, domain } = await organization();
     const issued = await bob.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
     const answer = await act(ada, ids.bob, 'revoke-credentials');
@@ -162,7 +162,7 @@ describe('an act of an admin', () => {
     expect(await userRow(ids.bob)).toEqual({ active: true, is_org_admin: false, keys: 1 });
   });
 
-  it('removes: the account, its keys and its tokens are gone', async () => {
+  it('removes: the account, its keys and its tokens are deleted', async () => {
     const { ada, bob, ids } = await organization();
     const answer = await act(ada, ids.bob, 'remove');
     expect([answer.status, answer.text]).toEqual([204, '']);
@@ -171,7 +171,7 @@ describe('an act of an admin', () => {
     expect((await act(ada, ids.bob, 'remove')).status).toBe(404);
   });
 
-  it('is on record, with who did it, what was ended and whom it was about; what changes nothing is not', async () => {
+  it('is audited with its admin, the ended access and its member, and an action without effect is not', async () => {
     const { ada, ids, domain } = await organization();
     for (const name of ['promote', 'promote', 'demote', 'demote', 'activate']) {
       expect((await act(ada, ids.bob, name)).status).toBe(200);
@@ -196,8 +196,8 @@ describe('an act of an admin', () => {
   });
 });
 
-describe('who may', () => {
-  it('only an admin: members are 403 admin_required, the world is 401', async () => {
+describe('permission for actions of an admin', () => {
+  it('is limited to admins: members are 403 admin_required, and requests without a session 401', async () => {
     const { ada, bob, ids } = await organization();
     for (const name of ACTS) {
       const answer = await act(bob, ids.ada, name);
@@ -208,7 +208,7 @@ describe('who may', () => {
     expect((await orgApi(ada, 'GET', '/members')).json.members).toHaveLength(2);
   });
 
-  it('an admin of another organization finds nobody: 404, and nothing happens', async () => {
+  it('ends at the organization: an admin of another one gets 404, and nothing happens', async () => {
     const { ids } = await organization();
     const { ada: eve } = await organization();
     const before = await userRow(ids.bob);
@@ -221,7 +221,7 @@ describe('who may', () => {
     expect(await userRow(ids.bob)).toEqual(before);
   });
 
-  it('svc-cli with svc:admin, for an admin', async () => {
+  it('covers svc-cli with svc:admin, for an admin', async () => {
     const admin = await oauth.person({ admin: true });
     const dpop = await DpopKey.generate();
     const path = '/api/v1/org/members';
@@ -241,7 +241,7 @@ describe('who may', () => {
 });
 
 describe("an admin's own account", () => {
-  it.each(ACTS)('is out of their hands: %s is 409', async (name) => {
+  it.each(ACTS)('cannot be changed by that admin: %s is 409', async (name) => {
     const { ada, ids } = await organization();
     const takesAdmin = ['demote', 'deactivate', 'remove'].includes(name);
     const alone = await act(ada, ids.ada, name);
@@ -276,7 +276,7 @@ describe('two admins at once', () => {
     },
   );
 
-  it('three who demote one another in a circle leave one at least, and nobody waits for ever', async () => {
+  it('three who demote one another in a circle leave at least one, without a deadlock', async () => {
     const { ada, bob, ids, domain } = await organization();
     const { client: cleo } = await app.enrolled(`cleo@${domain}`);
     const cleoId = await idOf(app, `cleo@${domain}`);

@@ -53,7 +53,7 @@ async function made(organization: ScimOrganization, userName: string): Promise<s
 }
 
 describe('the membership of an organization', () => {
-  it('10.25 is open at first, and scim_only from the first SCIM token on, whose answer says so', async () => {
+  it('10.25 is open at first, and scim_only from the first SCIM token on, whose response says so', async () => {
     const { client } = await app.enrolled('ada@first.example');
     expect((await orgApi(client, 'GET', '')).json).toEqual({
       name: 'first.example',
@@ -65,7 +65,7 @@ describe('the membership of an organization', () => {
     expect((await comesToEnroll('bob@first.example')).status).toBe(403);
   });
 
-  it('10.25 stays as an admin set it when further tokens are made', async () => {
+  it('10.25 stays as an admin set it when further tokens are created', async () => {
     const { admin } = await openOrganization('further.example');
     const token = await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'Entra' });
     expect([token.status, token.json.membership]).toEqual([201, 'open']);
@@ -85,13 +85,13 @@ describe('the membership of an organization', () => {
     ]);
   });
 
-  it('10.25 the first token is an audit row of the change, too', async () => {
+  it('10.25 the first token is audited as a change, too', async () => {
     const { admin } = await foundOrganization(app, 'audited.example');
     await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'another' });
     expect(await changesBy('admin@audited.example')).toHaveLength(1);
   });
 
-  it('10.25 of 20 first tokens at once one sets it, and all answers say so', async () => {
+  it('10.25 of 20 first tokens at once one sets it, and all responses say so', async () => {
     const { client } = await app.enrolled('ada@twenty.example');
     const answers = await Promise.all(
       Array.from({ length: 20 }, () =>
@@ -117,7 +117,7 @@ describe('the membership of an organization', () => {
     expect((await change(client, { membership: 'scim_only' })).status).toBe(200);
   });
 
-  it('10.25 is for admins, and each sees their own organization alone', async () => {
+  it('10.25 is for admins, and each sees only their own organization', async () => {
     await app.enrolled('ada@admins.example');
     const { client: member } = await app.enrolled('bob@admins.example');
     expect((await orgApi(member, 'GET', '')).status).toBe(403);
@@ -148,8 +148,8 @@ describe('the membership of an organization', () => {
   });
 });
 
-describe('a person that SCIM removed', () => {
-  it('10.25 stays out of an open organization until SCIM makes them again, and others come in', async () => {
+describe('a user that SCIM removed', () => {
+  it('10.25 cannot join an open organization until SCIM creates the user again, and other users can', async () => {
     const organization = await openOrganization('out.example');
     const id = await made(organization, 'bob@out.example');
     const before = app.client();
@@ -162,7 +162,7 @@ describe('a person that SCIM removed', () => {
     expect((await comesToEnroll('bob@out.example')).status).toBe(200);
   });
 
-  it('10.25 stays out where an admin opens a scim_only organization later', async () => {
+  it('10.25 cannot join when an admin opens a scim_only organization later', async () => {
     const organization = await foundOrganization(app, 'later.example');
     const id = await made(organization, 'bob@later.example');
     await organization.scim('DELETE', `/Users/${id}`);
@@ -171,7 +171,7 @@ describe('a person that SCIM removed', () => {
     expect((await comesToEnroll('bob@later.example')).status).toBe(403);
   });
 
-  it('10.25 stays out though they signed in before they were a user of SCIM', async () => {
+  it('10.25 cannot join with a sign-in from before the user was a user of SCIM', async () => {
     const organization = await openOrganization('pending.example');
     const browser = app.client();
     await browser.signIn('bob@pending.example');
@@ -184,7 +184,7 @@ describe('a person that SCIM removed', () => {
     expect(await count(app.dataSource, "users WHERE email = 'bob@pending.example'")).toBe(0);
   });
 
-  it('10.25 stays out where the enrollment waited for the removal', async () => {
+  it('10.25 cannot join with an enrollment that waited for the removal', async () => {
     const organization = await openOrganization('waits.example');
     const browser = app.client();
     await browser.signIn('bob@waits.example');
@@ -206,7 +206,7 @@ describe('a person that SCIM removed', () => {
     expect([answer.status, answer.json.code]).toEqual([403, 'enrollment_refused']);
   });
 
-  it('10.25 stays out under another address of the same identity, until SCIM makes that one', async () => {
+  it('10.25 cannot join under another address of the same identity, until SCIM creates that one', async () => {
     const organization = await openOrganization('alias.example');
     const id = await made(organization, 'bob@alias.example');
     await app.enrolled('bob@alias.example');
@@ -217,7 +217,7 @@ describe('a person that SCIM removed', () => {
     expect((await comesToEnroll('bob@alias.example')).status).toBe(200);
   });
 
-  it('10.25 stays out under the address that SCIM took from them while they were inactive', async () => {
+  it('10.25 cannot join under the address that SCIM removed while the user was inactive', async () => {
     const organization = await openOrganization('renamed.example');
     const id = await made(organization, 'bob@renamed.example');
     const patch = (value: object) =>
@@ -240,7 +240,7 @@ describe('a person that SCIM removed', () => {
     expect(await count(app.dataSource, "users WHERE email = 'bob@heir.example'")).toBe(0);
   });
 
-  it('10.25 stays out where an admin removed the user that SCIM made again: the tombstone was lifted for that user', async () => {
+  it('10.25 cannot join after an admin removed the user that SCIM created again: the tombstone was lifted for that user', async () => {
     const organization = await openOrganization('again.example');
     const first = await made(organization, 'bob@again.example');
     await organization.scim('DELETE', `/Users/${first}`);
@@ -249,7 +249,7 @@ describe('a person that SCIM removed', () => {
     expect((await comesToEnroll('bob@again.example')).status).toBe(403);
   });
 
-  it('10.25 is out of their organization alone', async () => {
+  it('10.25 can join other organizations', async () => {
     const one = await openOrganization('one-org.example');
     const other = await openOrganization('other-org.example');
     const id = await made(one, 'bob@other-org.example'); // under a domain that is not its own
@@ -260,7 +260,7 @@ describe('a person that SCIM removed', () => {
 });
 
 describe('the migration', () => {
-  it('10.25 turns the mark into the mode, and earlier removals by SCIM into tombstones', async () => {
+  it('10.25 turns the flag into the mode, and earlier removals by SCIM into tombstones', async () => {
     const database = await createTestDatabase();
     const dataSource = new DataSource({ type: 'postgres', url: database.url });
     await dataSource.initialize();

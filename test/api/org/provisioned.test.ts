@@ -61,7 +61,7 @@ const admins = async (domain: string) =>
   ).map(({ email }) => email);
 
 describe('an organization that SCIM provisions', () => {
-  it('makes nobody who signs in, and enrolls the people of SCIM alone', async () => {
+  it('creates no user at a sign-in, and enrolls only the users of SCIM', async () => {
     await provisioned('alone.example');
     expect((await comesToEnroll('stranger@alone.example')).status).toBe(403);
     await addMember(app, 'founder@alone.example', 'grace@alone.example');
@@ -72,12 +72,12 @@ describe('an organization that SCIM provisions', () => {
     expect(await people('alone.example')).toBe(3);
   });
 
-  it('lets those go on who had a key before its first token', async () => {
+  it('keeps users who had a key before its first token', async () => {
     const founder = await provisioned('before.example');
     expect((await founder.get('/v1/keys')).status).toBe(200);
   });
 
-  it('makes nobody from its first token on: an enrollment that runs beside it waits, and is refused', async () => {
+  it('creates no user after its first token: a concurrent enrollment waits, and is refused', async () => {
     await app.enrolled('founder@moment.example');
     const browser = app.client();
     await browser.signIn('early@moment.example');
@@ -97,7 +97,7 @@ describe('an organization that SCIM provisions', () => {
     expect(await people('moment.example')).toBe(1);
   });
 
-  it('does not take a person back whom SCIM deleted, signed in before or after', async () => {
+  it('does not admit a user again whom SCIM deleted, with a sign-in before or after', async () => {
     await provisioned('gone.example');
     const id = await addMember(app, 'founder@gone.example', 'grace@gone.example');
     const before = app.client();
@@ -109,7 +109,7 @@ describe('an organization that SCIM provisions', () => {
     expect(await people('gone.example')).toBe(1);
   });
 
-  it('has no admin when SCIM removes the last one, says so, and makes nobody one for coming next', async () => {
+  it('has no admin after SCIM removes the last one, logs that, and promotes no later user', async () => {
     await provisioned('headless.example');
     await addMember(app, 'founder@headless.example', 'next@headless.example');
     await deprovision('remove', await idOf(app, 'founder@headless.example'));
@@ -121,7 +121,7 @@ describe('an organization that SCIM provisions', () => {
 
 describe('an organization that SCIM does not provision', () => {
   it.each(['remove', 'deactivate'] as const)(
-    'whose only admin is gone (%s) makes nobody one for coming next',
+    'whose only admin is gone (%s) promotes no later user',
     async (act) => {
       const domain = `${act}d.example`;
       await app.enrolled(`founder@${domain}`);
@@ -133,7 +133,7 @@ describe('an organization that SCIM does not provision', () => {
     },
   );
 
-  it('of two last admins who are removed at once says that none is left, once', async () => {
+  it('of two last admins who are removed at once logs the loss of the last one once', async () => {
     const lines = () => app.log.filter((line) => line.includes('left without an active admin'));
     await app.enrolled('one@pair.example');
     const other = await addMember(app, 'one@pair.example', 'two@pair.example');
@@ -147,8 +147,8 @@ describe('an organization that SCIM does not provision', () => {
   });
 });
 
-describe('somebody whose e-mail is in a domain that their organization does not own', () => {
-  it('signs in as whoever they are there, never as its member', async () => {
+describe('a user whose e-mail is in a domain that the organization does not own', () => {
+  it('signs in as the user of that other identity, never as its member', async () => {
     await provisioned('owner.example');
     const id = await addMember(app, 'founder@owner.example', 'grace@not-owned.example');
     const answer = await comesToEnroll('grace@not-owned.example');
@@ -157,7 +157,7 @@ describe('somebody whose e-mail is in a domain that their organization does not 
     expect(await count(app.dataSource, 'identities WHERE user_id = $1', [id])).toBe(0);
   });
 
-  it('is issued nothing, though they have a key and a session', async () => {
+  it('gets no token or certificate, with a key and a session', async () => {
     const oauth = new OauthRows(app.dataSource);
     const person = await oauth.person();
     await rows(

@@ -57,7 +57,7 @@ const auditOfToken = (id: string) =>
   );
 
 describe('a SCIM token', () => {
-  it('is told once, has 256 random bits, and is kept as its SHA-256 alone', async () => {
+  it('is shown once, has 256 random bits, and is stored only as its SHA-256', async () => {
     const { id, token, ...rest } = await created(ada);
     expect(rest).toEqual({
       description: 'Okta',
@@ -73,7 +73,7 @@ describe('a SCIM token', () => {
     expect(app.log.join('')).not.toContain(token.slice('svc_scim_'.length));
   });
 
-  it('is good for 90 days unless told, and for one to 365', async () => {
+  it('is valid for 90 days by default, and for one to 365', async () => {
     const daysOf = ({ created_at: from, expires_at: to }: Created) =>
       (Date.parse(to) - Date.parse(from)) / DAY;
     expect(daysOf(await created(ada))).toBe(90);
@@ -82,7 +82,7 @@ describe('a SCIM token', () => {
     }
   });
 
-  it('is good for days of 24 hours, though the clocks of its database change in between', async () => {
+  it('is valid for days of 24 hours, though the clocks of its database change in between', async () => {
     await app.dataSource.transaction(async (tx) => {
       await tx.query("SET LOCAL timezone = 'Europe/Berlin'");
       const [admin] = await tx.query<{ id: string; org_id: string }[]>(
@@ -101,7 +101,7 @@ describe('a SCIM token', () => {
     });
   });
 
-  it('10.25 sets scim_only for its organization and no other one, and its end does not take that back', async () => {
+  it('10.25 sets scim_only for its organization and no other one, and its end does not undo that', async () => {
     const provisioned = (email: string) =>
       count(
         app.dataSource,
@@ -141,7 +141,7 @@ describe('a SCIM token', () => {
     expect(await listed(eve)).toEqual([]);
   });
 
-  it('is on record when it is made and when it is revoked, by whom, and never itself', async () => {
+  it('is audited when it is created and revoked, with the admin, and without the token', async () => {
     const { id, token } = await created(ada, { description: 'Entra' });
     expect((await orgApi(ada, 'DELETE', `/scim-tokens/${id}`)).status).toBe(204);
     const about = { class: 'admin', actor: 'ada@tokens.example', ours: true };
@@ -168,7 +168,7 @@ describe('a SCIM token', () => {
     ['half a day', { description: 'x', expires_in_days: 0.5 }],
     ['days in words', { description: 'x', expires_in_days: '90' }],
     ['a token of their choice', { description: 'x', token: 'svc_scim_mine' }],
-  ])('with %s is refused', async (_, body) => {
+  ])('is refused with %s', async (_, body) => {
     const answer = await orgApi(ada, 'POST', '/scim-tokens', body);
     expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
   });
@@ -193,7 +193,7 @@ describe('revoking a SCIM token', () => {
     ]);
   });
 
-  it("another organization's, one that has expired, and one that never was are 404 alike", async () => {
+  it('"another organization\'s, an expired and an unknown one are 404 alike"', async () => {
     const { id } = await created(ada);
     const expired = await created(ada);
     await rows(app.dataSource, 'UPDATE scim_tokens SET expires_at = now() WHERE id = $1', [
@@ -213,7 +213,7 @@ describe('revoking a SCIM token', () => {
 });
 
 describe('a presented SCIM token', () => {
-  it('stands for its organization until it is revoked or expires, and not a moment longer', async () => {
+  it('authenticates its organization until it is revoked or expires, and not a moment longer', async () => {
     const revoked = await created(ada);
     const expired = await created(ada);
     const [org] = await rows<{ org_id: string }>(
@@ -231,7 +231,7 @@ describe('a presented SCIM token', () => {
     expect(await authenticate(`${expired.token}x`)).toBeUndefined();
   });
 
-  it('writes its use down once a minute, whoever uses it at once', async () => {
+  it('records its use once a minute, for any number of uses at once', async () => {
     const { id, token } = await created(ada);
     const used = async () => {
       const [row] = await rows<{ last_used_at: Date | null; xmin: string }>(
@@ -256,7 +256,7 @@ describe('a presented SCIM token', () => {
     expect((await used())?.last_used_at?.getTime()).toBeGreaterThan(Date.now() - 30_000);
   });
 
-  it('waits for nobody: while a transaction holds its row it is answered all the same', async () => {
+  it('waits for no lock: it is accepted while a transaction holds its row', async () => {
     const { id, token } = await created(ada);
     await app.dataSource.transaction(async (tx) => {
       await tx.query('SELECT FROM scim_tokens WHERE id = $1 FOR UPDATE', [id]);
@@ -265,14 +265,14 @@ describe('a presented SCIM token', () => {
   });
 });
 
-describe('who may', () => {
+describe('permission to manage SCIM tokens', () => {
   const PATHS = [
     ['POST', '/scim-tokens'],
     ['GET', '/scim-tokens'],
     ['DELETE', `/scim-tokens/${randomUUID()}`],
   ] as const;
 
-  it('nobody without a session: 401; nobody who is no admin: 403 admin_required', async () => {
+  it('is denied without a session: 401; to a user who is not an admin: 403 admin_required', async () => {
     for (const [method, path] of PATHS) {
       const body = method === 'POST' ? { description: 'x' } : undefined;
       expect((await orgApi(app.client(), method, path, body)).status).toBe(401);
@@ -281,7 +281,7 @@ describe('who may', () => {
     }
   });
 
-  it('no admin without an organization, or with a sign-in upstream alone', async () => {
+  it('is denied to an admin without an organization, or with only a sign-in upstream', async () => {
     const oauth = new OauthRows(app.dataSource);
     const person = await oauth.person({ organization: false, admin: true });
     const bootstrap = await oauth.session(await oauth.person({ admin: true }), {
@@ -298,7 +298,7 @@ describe('who may', () => {
     }
   });
 
-  it('svc-cli with svc:admin for an admin, and no other token of any client', async () => {
+  it('is granted to svc-cli with svc:admin for an admin, and to no other token of any client', async () => {
     const oauth = new OauthRows(app.dataSource);
     const admin = await oauth.person({ admin: true });
     const dpop = await DpopKey.generate();
@@ -327,7 +327,7 @@ describe('who may', () => {
     expect((await ask(foreign)).status).toBe(401);
   });
 
-  it('an admin with a cookie from a page of ours alone', async () => {
+  it('is granted to an admin with a cookie only from a page of the service', async () => {
     const answer = await ada.post(
       '/api/v1/org/scim-tokens',
       { description: 'x' },
@@ -336,7 +336,7 @@ describe('who may', () => {
     expect([answer.status, answer.json.code]).toEqual([403, 'invalid_origin']);
   });
 
-  it('an admin who is demoted between admission and act makes nothing', async () => {
+  it('is denied to an admin who is demoted between admission and execution', async () => {
     const { client } = await app.enrolled('carol@demoted.example');
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();

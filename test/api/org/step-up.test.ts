@@ -43,7 +43,7 @@ const secretId = async () => {
   return json.secrets[0].id as string;
 };
 
-describe('an act that needs a touch of the last 5 minutes', () => {
+describe('an action that needs a touch of the last 5 minutes', () => {
   it.each(['promote', 'demote', 'deactivate', 'activate', 'revoke-credentials', 'remove'])(
     '10.10 is refused with the challenge of a step-up: %s of a member',
     async (act) => {
@@ -59,7 +59,7 @@ describe('an act that needs a touch of the last 5 minutes', () => {
     },
   );
 
-  it('10.10 is refused where it makes a SCIM token, or changes the secrets of an application', async () => {
+  it('10.10 is refused where it creates a SCIM token, or changes the secrets of an application', async () => {
     const id = await secretId();
     await touchedAgo('ada@step-up.example', 301);
     const secrets = `/api/v1/applications/${applicationId}/secrets`;
@@ -78,7 +78,7 @@ describe('an act that needs a touch of the last 5 minutes', () => {
     expect(await auditRows()).toBe(before);
   });
 
-  it('10.10 goes on after a step-up, in the same session', async () => {
+  it('10.10 continues after a step-up, in the same session', async () => {
     await touchedAgo('ada@step-up.example', 301);
     const refused = await orgApi(ada.client, 'POST', `/members/${memberId}/promote`);
     expect(refused.status).toBe(401);
@@ -89,13 +89,13 @@ describe('an act that needs a touch of the last 5 minutes', () => {
     expect([answer.status, answer.json.is_org_admin]).toEqual([200, true]);
   });
 
-  it('10.10 is let in up to 5 minutes after the touch', async () => {
+  it('10.10 is allowed up to 5 minutes after the touch', async () => {
     await touchedAgo('ada@step-up.example', 290);
     const answer = await orgApi(ada.client, 'POST', `/members/${memberId}/demote`);
     expect(answer.status).toBe(200);
   });
 
-  it('10.10 judges the rights first: a member who is no admin is not sent to touch a key', async () => {
+  it('10.10 checks the rights first: a member who is not an admin is not asked for a touch', async () => {
     const { client: eve } = await app.enrolled('eve@step-up.example');
     await touchedAgo('eve@step-up.example', 301);
     const answer = await orgApi(eve, 'POST', `/members/${memberId}/demote`);
@@ -103,7 +103,7 @@ describe('an act that needs a touch of the last 5 minutes', () => {
   });
 });
 
-describe('an act that needs no recent touch', () => {
+describe('an action that needs no recent touch', () => {
   it('10.10 is every read, and the end of a SCIM token', async () => {
     await touchedAgo('ada@step-up.example', 0);
     const made = await orgApi(ada.client, 'POST', '/scim-tokens', { description: 'Entra' });
@@ -117,7 +117,7 @@ describe('an act that needs no recent touch', () => {
 });
 
 describe('a token of svc-cli', () => {
-  it('10.10 is held to the touch of its own session, and challenged under its own scheme', async () => {
+  it('10.10 needs a touch in its own session, and is challenged under its own scheme', async () => {
     const oauth = new OauthRows(app.dataSource);
     const [key] = await rows<{ id: string }>(
       app.dataSource,
