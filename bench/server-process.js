@@ -3,8 +3,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { createApp } from '../dist/create-app.js';
-import { startDemoIdentityProvider } from '../dist/demo/identity-provider.js';
-import { SoftwareKey } from '../dist/demo/software-key.js';
+import { startDemoIdentityProvider } from '../dist/demo/identity-provider/identity-provider.js';
+import { SoftwareKey } from '../dist/demo/software-key/software-key.js';
 import {
   PINNED_ROOTS,
   trustAnchorFromPem,

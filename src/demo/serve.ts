@@ -14,10 +14,10 @@ import type { DemoArguments } from './arguments.js';
 import { BrowserKey } from './browser-key/browser-key.js';
 import { BrowserKeyModule } from './browser-key/browser-key.module.js';
 import { dataDirOf, demoConfiguration, LOCAL_PROVIDER, portOf } from './configuration.js';
-import { startDemoIdentityProvider } from './identity-provider.js';
-import { freePort } from './loopback-server.js';
-import { recall, remember, type Memory } from './memory.js';
-import { SoftwareKey } from './software-key.js';
+import { startDemoIdentityProvider } from './identity-provider/identity-provider.js';
+import { freePort } from './loopback/loopback-server.js';
+import { recall, remember, type Memory } from './demo-data.js';
+import { SoftwareKey } from './software-key/software-key.js';
 
 /** The demo, listening. */
 export interface RunningDemo {

@@ -1,10 +1,10 @@
 import { runOrExit } from '../start.js';
 import { readArguments, USAGE, UsageError, type DemoArguments } from './arguments.js';
 import { serveDemo } from './serve.js';
-import { SoftwareKey } from './software-key.js';
-import { JSON_DOCUMENT, PROSE } from './voices.js';
-import { takeSteps } from './walk/take-steps.js';
-import { newWalk, STEPS } from './walk/walk.js';
+import { SoftwareKey } from './software-key/software-key.js';
+import { JSON_DOCUMENT, PROSE } from './console-output.js';
+import { takeSteps } from './scenario/run-steps.js';
+import { newWalk, STEPS } from './scenario/scenario.js';
 
 /**
  * `npm run demo`: serves, walks, tells, and goes on serving until it is told to end. The exit status is 0 only if every

@@ -7,10 +7,13 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation-authority.js';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
-import { listenOnLoopback, stopServer } from '../../src/demo/loopback-server.js';
-import { SoftwareKey } from '../../src/demo/software-key.js';
+import {
+  issueAttestationLeaf,
+  issueAuthority,
+} from '../../src/demo/software-key/attestation-authority.js';
+import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
+import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
+import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
 import { startBrowser, visit } from '../support/browser.js';
 import { addChromiumKey } from '../support/chromium-key.js';
 import { Client, newAddress } from '../support/client.js';

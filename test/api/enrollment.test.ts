@@ -223,7 +223,7 @@ describe('enrollment', () => {
     const client = app.client();
     await client.signIn('refused@acme.example');
     const start = (await client.post('/enroll/webauthn/start', {})).json;
-    const { SoftwareKey } = await import('../../src/demo/software-key.js');
+    const { SoftwareKey } = await import('../../src/demo/software-key/software-key.js');
     const stranger = new SoftwareKey(); // an attestation root of its own, which nobody here trusts
     const answer = await client.post('/enroll/webauthn/complete', {
       state: start.state,

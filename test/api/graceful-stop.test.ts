@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider.js';
+} from '../../src/demo/identity-provider/identity-provider.js';
 import { freePort } from '../support/free-port.js';
 import { startLoad } from '../support/load.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';

@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider.js';
+} from '../../src/demo/identity-provider/identity-provider.js';
 import { Listeners } from '../../src/listeners.service.js';
 import { systemClock } from '../../src/platform/clock/clock.js';
 import { ErrorVoices } from '../../src/platform/http/errors/error-renderer.service.js';

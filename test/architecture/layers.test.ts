@@ -130,7 +130,7 @@ describe('layers', () => {
       expect(reached).toContain('src/platform/database/migrations.ts');
       expect(reached.filter((path) => path.startsWith('src/demo/'))).toEqual([]);
     }
-    expect(reachableFrom('src/demo/main.ts')).toContain('src/demo/software-key.ts');
+    expect(reachableFrom('src/demo/main.ts')).toContain('src/demo/software-key/software-key.ts');
   });
 
   it('only platform/config reads the environment', () => {

@@ -5,7 +5,7 @@ import {
   credentialIdOf,
   type VerifiedAssertion,
 } from '#domain/authenticators/webauthn-ceremonies.service.js';
-import { encodeCbor, FLAG } from '../../src/demo/authenticator-messages.js';
+import { encodeCbor, FLAG } from '../../src/demo/software-key/authenticator-messages.js';
 import {
   assertion,
   ceremonies,

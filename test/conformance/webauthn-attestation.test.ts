@@ -1,14 +1,14 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { OctetString } from 'asn1js';
 import { describe, expect, it } from 'vitest';
-import { FLAG } from '../../src/demo/authenticator-messages.js';
+import { FLAG } from '../../src/demo/software-key/authenticator-messages.js';
 import {
   aaguidExtension,
   AAGUID_EXTENSION,
   basicConstraints,
   extension,
   keyUsage,
-} from '../../src/demo/certificates.js';
+} from '../../src/demo/software-key/certificates.js';
 import {
   AAGUID,
   aaguidBytes,

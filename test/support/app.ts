@@ -9,8 +9,8 @@ import {
   trustAnchorFromPem,
 } from '../../src/domain/authenticators/attestation/trust-anchors.js';
 import { createApp, type Application } from '../../src/create-app.js';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
-import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key.js';
+import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
+import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';
 import type { Config } from '../../src/platform/config/config.js';
 import { loadConfig } from '../../src/platform/config/load-config.js';
 import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/edge/edge-timeouts.js';

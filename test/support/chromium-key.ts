@@ -1,8 +1,11 @@
 import { generateKeyPairSync, hash, randomBytes, sign } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { parse as uuidBytes } from 'uuid';
-import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation-authority.js';
-import { attestationObject } from '../../src/demo/authenticator-messages.js';
+import {
+  issueAttestationLeaf,
+  issueAuthority,
+} from '../../src/demo/software-key/attestation-authority.js';
+import { attestationObject } from '../../src/demo/software-key/authenticator-messages.js';
 import type { TestApp } from './app.js';
 
 /** Where the model stands in the authenticator data of a registration (WebAuthn §6.5.1). */

@@ -1,5 +1,5 @@
 import { parseSetCookie, stringifyCookie } from 'cookie';
-import type { SoftwareKey } from '../../src/demo/software-key.js';
+import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
 
 /** An answer, its body read. */
 export interface Answer {

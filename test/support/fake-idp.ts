@@ -4,7 +4,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CompactSign, exportJWK, generateKeyPair } from 'jose';
-import { listenOnLoopback, stopServer } from '../../src/demo/loopback-server.js';
+import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
 
 /** A JSON object; what is undefined is left out. */
 export type Json = Readonly<Record<string, unknown>>;

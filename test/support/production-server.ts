@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider.js';
+import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { Client } from './client.js';
 import { freePort } from './free-port.js';
 import { startServerProcess, type ServerProcess } from './server-process.js';

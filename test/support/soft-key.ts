@@ -9,7 +9,10 @@ import type {
   AuthenticationResponseJSON,
   RegistrationResponseJSON,
 } from '#domain/authenticators/ceremony/webauthn-json.js';
-import { issueAttestationLeaf, issueAuthority } from '../../src/demo/attestation-authority.js';
+import {
+  issueAttestationLeaf,
+  issueAuthority,
+} from '../../src/demo/software-key/attestation-authority.js';
 import {
   assertionSignature,
   attestationObject,
@@ -18,9 +21,13 @@ import {
   clientDataJSON,
   FLAG,
   type AttestationFormat,
-} from '../../src/demo/authenticator-messages.js';
-import type { CertificateRequest, IssuedCertificate, Name } from '../../src/demo/certificates.js';
-import { envelope } from '../../src/demo/software-key.js';
+} from '../../src/demo/software-key/authenticator-messages.js';
+import type {
+  CertificateRequest,
+  IssuedCertificate,
+  Name,
+} from '../../src/demo/software-key/certificates.js';
+import { envelope } from '../../src/demo/software-key/software-key.js';
 
 export const ORIGIN = 'http://localhost:3000';
 export const RP_ID = 'localhost';

@@ -1,6 +1,10 @@
 import { GeneralName, GeneralNames } from 'pkijs';
-import { issueAuthority } from '../../src/demo/attestation-authority.js';
-import { basicConstraints, extension, issueCertificate } from '../../src/demo/certificates.js';
+import { issueAuthority } from '../../src/demo/software-key/attestation-authority.js';
+import {
+  basicConstraints,
+  extension,
+  issueCertificate,
+} from '../../src/demo/software-key/certificates.js';
 
 /** A certificate authority nobody else knows, and a server certificate for `localhost` that it signed; all PEM. */
 export interface TlsAuthority {

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Access, Public } from '#platform/http/access/access.js';
 import { readStaticFiles } from '../../features/pages/static-files.js';
-import type { CreateOptions, GetOptions } from '../software-key.js';
+import type { CreateOptions, GetOptions } from '../software-key/software-key.js';
 import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 

@@ -3,7 +3,12 @@ import type {
   RegistrationResponseJSON,
 } from '#domain/authenticators/ceremony/webauthn-json.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { CreateOptions, GetOptions, SoftwareKey, SoftwareKeyMemory } from '../software-key.js';
+import type {
+  CreateOptions,
+  GetOptions,
+  SoftwareKey,
+  SoftwareKeyMemory,
+} from '../software-key/software-key.js';
 
 /**
  * The software key that the pages of this demo may use, one for all of them. What it has to remember is written down

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { issueAuthority } from '../../../src/demo/attestation-authority.js';
-import { basicConstraints, issueCertificate } from '../../../src/demo/certificates.js';
+import { issueAuthority } from '../../../src/demo/software-key/attestation-authority.js';
+import { basicConstraints, issueCertificate } from '../../../src/demo/software-key/certificates.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { claimsOf } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { SoftwareKey } from '../../../src/demo/software-key.js';
+import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { startBrowser, visit, type Visitor } from '../../support/browser.js';

@@ -7,8 +7,8 @@ import {
 import {
   issueAttestationLeaf,
   issueAuthority,
-} from '../../../../src/demo/attestation-authority.js';
-import { basicConstraints } from '../../../../src/demo/certificates.js';
+} from '../../../../src/demo/software-key/attestation-authority.js';
+import { basicConstraints } from '../../../../src/demo/software-key/certificates.js';
 
 const NOW = new Date('2026-01-15T12:00:00Z');
 

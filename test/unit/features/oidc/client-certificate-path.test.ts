@@ -8,7 +8,7 @@ import {
   issueCertificate,
   keyUsage,
   type IssuedCertificate,
-} from '../../../../src/demo/certificates.js';
+} from '../../../../src/demo/software-key/certificates.js';
 
 const now = new Date();
 const validity = {

@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLocalJWKSet, jwtVerify } from 'jose';
 import { z } from 'zod';
-import type { GetOptions } from '../software-key.js';
-import type { StepResult, WalkContext } from './walk.js';
-import { read, unexpected, Walker } from './walker.js';
+import type { GetOptions } from '../software-key/software-key.js';
+import type { StepResult, WalkContext } from './scenario.js';
+import { read, unexpected, Walker } from './http-client.js';
 
 /** Where the demo's application is sent back to: nothing listens there, the walk reads the address alone. */
 const CALLBACK = 'http://127.0.0.1/callback';

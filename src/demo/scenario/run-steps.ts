@@ -1,4 +1,4 @@
-import type { Step, WalkContext } from './walk.js';
+import type { Step, WalkContext } from './scenario.js';
 
 /** How a step ended. */
 export type StepOutcome = { readonly name: string; readonly ms: number } & (

@@ -2,11 +2,11 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
 import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
-import type { CreateOptions, GetOptions, SoftwareKey } from '../software-key.js';
-import { approveCommandLine, signInToApplication } from './oauth.js';
-import { deleteColleague, provisionColleague, type Colleague } from './leaving.js';
+import type { CreateOptions, GetOptions, SoftwareKey } from '../software-key/software-key.js';
+import { approveCommandLine, signInToApplication } from './oauth-steps.js';
+import { deleteColleague, provisionColleague, type Colleague } from './offboarding.js';
 import { readCertificate } from './ssh-certificate.js';
-import { read, unexpected, Walker } from './walker.js';
+import { read, unexpected, Walker } from './http-client.js';
 
 /** What the steps know, and leave for those after them. */
 export interface WalkContext {

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { codeOf } from './loopback-server.js';
-import type { SoftwareKeyMemory } from './software-key.js';
+import { codeOf } from './loopback/loopback-server.js';
+import type { SoftwareKeyMemory } from './software-key/software-key.js';
 
 const MEMORY = z.object({
   /** SVC_JWT_SECRET, unless the environment has one. */

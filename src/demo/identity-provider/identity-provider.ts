@@ -4,9 +4,9 @@ import { text } from 'node:stream/consumers';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
 import { Provider, type Configuration } from 'oidc-provider';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
-import { ForgetfulStore, MemoryStore } from './identity-provider-store.js';
-import { messagePage, PAGE_HEADERS, signInPage } from './identity-provider-pages.js';
-import { listenOnLoopback, stopServer } from './loopback-server.js';
+import { ForgetfulStore, MemoryStore } from './memory-store.js';
+import { messagePage, PAGE_HEADERS, signInPage } from './pages.js';
+import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
 
 /** The one client of the demo's identity provider, and where it listens. */
 export interface DemoIdentityProviderOptions {

@@ -1,6 +1,6 @@
 import type { RunningDemo } from './serve.js';
-import type { StepOutcome } from './walk/take-steps.js';
-import type { WalkContext } from './walk/walk.js';
+import type { StepOutcome } from './scenario/run-steps.js';
+import type { WalkContext } from './scenario/scenario.js';
 
 /** The demo as something that is told, while it happens or when it is done. */
 export interface Voice {

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { z } from 'zod';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
-import type { CreateOptions, GetOptions } from '../software-key.js';
+import type { CreateOptions, GetOptions } from '../software-key/software-key.js';
 import { prepareSshd, type LocalSshd } from './local-sshd.js';
-import type { StepResult, WalkContext } from './walk.js';
-import { read, unexpected, Walker } from './walker.js';
+import type { StepResult, WalkContext } from './scenario.js';
+import { read, unexpected, Walker } from './http-client.js';
 
 /** Somebody whom the identity provider provisioned: at a browser of their own, with a certificate. */
 export interface Colleague {

@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
 import { parseSshPublicKey } from '#domain/ssh-certificates/ssh-public-key.js';
 import { signUserCertificate } from '#domain/ssh-certificates/user-certificate.js';
-import { listenOnLoopback, stopServer } from '../../../src/demo/loopback-server.js';
-import { SoftwareKey } from '../../../src/demo/software-key.js';
-import { readCertificate } from '../../../src/demo/walk/ssh-certificate.js';
-import { takeSteps, type StepOutcome } from '../../../src/demo/walk/take-steps.js';
-import { newWalk, type Step } from '../../../src/demo/walk/walk.js';
-import { Walker } from '../../../src/demo/walk/walker.js';
+import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
+import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import { readCertificate } from '../../../src/demo/scenario/ssh-certificate.js';
+import { takeSteps, type StepOutcome } from '../../../src/demo/scenario/run-steps.js';
+import { newWalk, type Step } from '../../../src/demo/scenario/scenario.js';
+import { Walker } from '../../../src/demo/scenario/http-client.js';
 
 describe('the steps of the scenario', () => {
   const holds: Step = { name: 'holds', run: async () => ({ line: 'well', result: { n: 1 } }) };
