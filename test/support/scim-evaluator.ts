@@ -1,4 +1,4 @@
-import type { Filter } from '#domain/scim/filter.js';
+import type { Filter } from '#domain/scim/filter-expression.js';
 import type { Literal, Operator } from '#domain/scim/literal.js';
 import type { AttributeReference } from '#domain/scim/schemas.js';
 

@@ -1,7 +1,6 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { Attribute } from './attributes/attribute.js';
-import { isStorable } from './filter-tokens.js';
-import { booleanOf } from './literal.js';
+import { booleanOf, isStorable } from './literal.js';
 import { subAttribute } from './schemas.js';
 
 /** A value without parts. */

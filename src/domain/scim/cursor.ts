@@ -1,5 +1,5 @@
 import { DomainError } from '#platform/errors/domain-error.js';
-import { isStorable } from './filter-tokens.js';
+import { isStorable } from './literal.js';
 
 /** Where a page ended: its last resource. */
 export interface Position {

@@ -1,6 +1,6 @@
 import { asciiLowerCase } from '#platform/text/ascii.js';
 import type { ComplexValue } from './attribute-value.js';
-import type { Filter } from './filter.js';
+import type { Filter } from './filter-expression.js';
 import type { Operator } from './literal.js';
 
 /**

@@ -1,7 +1,7 @@
 import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { merged } from './filter-merging.js';
-import type { Filter } from './filter.js';
+import type { Filter } from './filter-expression.js';
 import type { Literal, Operator } from './literal.js';
 import { referenceTo, type AttributeReference, type ResourceSchema } from './schemas.js';
 

@@ -1,4 +1,4 @@
-import type { Filter } from './filter.js';
+import type { Filter } from './filter-expression.js';
 
 type Element = Extract<Filter, { kind: 'element' }>;
 

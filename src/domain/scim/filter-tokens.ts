@@ -1,3 +1,5 @@
+import { isStorable } from './literal.js';
+
 /** A piece of a filter or path; `at` is the offset of its first character. */
 export type Token =
   | { readonly kind: 'word'; readonly text: string; readonly at: number }
@@ -77,9 +79,4 @@ function jsonString(literal: string, at: number): string {
     throw new TokenError('contains a character that no value has', at);
   }
   return value;
-}
-
-/** Whether PostgreSQL can hold a text: it knows neither U+0000 nor half a surrogate pair. */
-export function isStorable(text: string): boolean {
-  return !text.includes('\0') && text.isWellFormed();
 }

@@ -1,15 +1,9 @@
 import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import type { Filter } from './filter-expression.js';
 import { listsIn, merged } from './filter-merging.js';
 import { tokensOf, TokenError, type Token } from './filter-tokens.js';
-import {
-  COMPARABLE_BY,
-  isOperator,
-  literalOf,
-  type Literal,
-  type Operator,
-  type RawLiteral,
-} from './literal.js';
+import { COMPARABLE_BY, isOperator, literalOf, type Operator, type RawLiteral } from './literal.js';
 import {
   findAttribute,
   findSchema,
@@ -19,27 +13,6 @@ import {
   type ResourceSchema,
   type Schema,
 } from './schemas.js';
-
-/**
- * A filter (RFC 7644 §3.4.2.2) with all names looked up and all literals in the type of their attribute. What clients
- * write in several ways has one form: `a ne v` is `not (a eq v)`, `a eq null` is `not (a pr)`, `emails co "x"` and
- * `emails.value co "x"` are `emails[value co "x"]`, and Entra's `emails[type eq "work"].value eq "x"` is `emails[type
- * eq "work" and value eq "x"]`.
- */
-export type Filter =
-  | { readonly kind: 'and'; readonly operands: readonly Filter[] }
-  | { readonly kind: 'or'; readonly operands: readonly Filter[] }
-  | { readonly kind: 'not'; readonly operand: Filter }
-  /** The attribute has a value; a complex one, when one of its sub-attributes has. */
-  | { readonly kind: 'present'; readonly target: AttributeReference }
-  | {
-      readonly kind: 'compare';
-      readonly target: AttributeReference;
-      readonly operator: Operator;
-      readonly value: Literal;
-    }
-  /** One element of a multi-valued attribute meets `where`, all of whose targets are sub-attributes. */
-  | { readonly kind: 'element'; readonly target: AttributeReference; readonly where: Filter };
 
 /** What the `path` of a PATCH operation points to (RFC 7644 §3.5.2). */
 export type PatchPath =

@@ -65,3 +65,8 @@ function instantOf(text: string): string | undefined {
 }
 
 const asciiUpperCase = (text: string): string => text.replace('t', 'T').replace('z', 'Z');
+
+/** PostgreSQL stores neither U+0000 nor half a surrogate pair. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}

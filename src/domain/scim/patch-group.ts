@@ -1,21 +1,13 @@
 import { asciiLowerCase } from '#platform/text/ascii.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, readSimple } from './attribute-value.js';
-import type { Filter } from './filter.js';
+import type { Filter } from './filter-expression.js';
 import { listOfMembers, memberIds } from './member-ids.js';
 import { isAllowed } from './patch.js';
 import { changesOf, type Change, type PatchOperation } from './patch-operations.js';
 import { groupText } from './resource.js';
+import type { MemberChange } from './scim-group-changes.service.js';
 import { GROUP_SCHEMA } from './schemas.js';
-
-/** A change of the members of a group. None needs the members to be loaded. */
-export type MemberChange =
-  | { readonly kind: 'add'; readonly ids: readonly string[] }
-  | { readonly kind: 'remove'; readonly ids: readonly string[] }
-  | { readonly kind: 'replace'; readonly ids: readonly string[] }
-  | { readonly kind: 'clear' }
-  /** `members[value eq "…"]`. */
-  | { readonly kind: 'removeWhere'; readonly id: string };
 
 /** What a PATCH does to a group. */
 export interface GroupPatch {

@@ -16,7 +16,7 @@ import {
 } from './attribute-value.js';
 import { complexIn, elementsIn, isWritable, rootPath, type Draft } from './draft.js';
 import { impliedElement, meets } from './element-match.js';
-import type { Filter } from './filter.js';
+import type { Filter } from './filter-expression.js';
 import { changesOf, type Change, type PatchOperation } from './patch-operations.js';
 import { subAttribute, USER_SCHEMA, type AttributeReference } from './schemas.js';
 import { draftOf, userOf, type StoredUser, type UserAttributes } from './user-attributes.js';

@@ -13,11 +13,12 @@ import {
   SCHEMA_ATTRIBUTES,
   SERVICE_PROVIDER_CONFIG_ATTRIBUTES,
 } from './attributes/service-schemas.js';
+import { ENTERPRISE_URN } from './scim-user.js';
 import { ENTERPRISE_ATTRIBUTES, USER_ATTRIBUTES } from './attributes/user-schema.js';
 
 export const USER_URN = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const GROUP_URN = 'urn:ietf:params:scim:schemas:core:2.0:Group';
-export const ENTERPRISE_URN = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
+export { ENTERPRISE_URN };
 export const SCHEMA_URN = 'urn:ietf:params:scim:schemas:core:2.0:Schema';
 export const RESOURCE_TYPE_URN = 'urn:ietf:params:scim:schemas:core:2.0:ResourceType';
 export const SERVICE_PROVIDER_CONFIG_URN =

@@ -2,8 +2,6 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { invalidValue } from './attribute-value.js';
-import type { MemberChange } from './patch-group.js';
 import { isUuid } from './resource-id.js';
 import type { ScimActor } from './scim-actor.js';
 import {
@@ -11,6 +9,15 @@ import {
   type ScimGroup,
   type ScimGroupState,
 } from './scim-groups.repository.js';
+
+/** A change of the members of a group. None needs the members to be loaded. */
+export type MemberChange =
+  | { readonly kind: 'add'; readonly ids: readonly string[] }
+  | { readonly kind: 'remove'; readonly ids: readonly string[] }
+  | { readonly kind: 'replace'; readonly ids: readonly string[] }
+  | { readonly kind: 'clear' }
+  /** `members[value eq "…"]`. */
+  | { readonly kind: 'removeWhere'; readonly id: string };
 
 /** What a write makes of a group, and of its members, one change after the other. */
 export interface NextGroup extends ScimGroupState {
@@ -133,7 +140,7 @@ export class ScimGroupChanges {
     if (stale) throw noMembers(stale);
     const unknown = changes.flat().filter((id) => isUuid(id) && !isKnown(id));
     if (unknown.length > 0 && (await this.groups.hasGroup(tx, orgId, unknown))) {
-      throw invalidValue('members', 'are users: a group cannot be in a group');
+      throw new DomainError('invalid_value', 'members are users: a group cannot be in a group.');
     }
     return known;
   }
@@ -156,7 +163,10 @@ const MOST_CHARACTERS = 64;
 function noMembers(ids: readonly string[]): DomainError {
   const named = ids.slice(0, MOST_NAMED).map((id) => id.slice(0, MOST_CHARACTERS).toWellFormed());
   const more = ids.length > MOST_NAMED ? ` and ${ids.length - MOST_NAMED} more` : '';
-  return invalidValue('members', `names no user that is here: ${named.join(', ')}${more}`);
+  return new DomainError(
+    'invalid_value',
+    `members names no user that is here: ${named.join(', ')}${more}.`,
+  );
 }
 
 /** The one answer for a group that is not there, and for one of another organization. */

@@ -4,16 +4,7 @@ import { newUuid } from '#platform/clock/random.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { FilterFields } from './filter-condition.js';
-import { GROUP_SCHEMA } from './schemas.js';
 import type { ScimActor } from './scim-actor.js';
-import {
-  isOfOne,
-  searchTable,
-  type ScimPage,
-  type ScimSearch,
-  type UniqueKeys,
-} from './scim-search.repository.js';
 
 /** A group as SCIM keeps it. Its members are apart: there may be 100,000. */
 export interface ScimGroup {
@@ -38,7 +29,8 @@ export interface ScimMember {
   readonly display: string;
 }
 
-interface Row {
+/** A group as PostgreSQL answers it. */
+export interface GroupRow {
   id: string;
   display_name: string;
   external_id: string | null;
@@ -46,52 +38,16 @@ interface Row {
   member_version?: string | null;
   created_at: Date;
   updated_at: Date;
-  sort_value: string | null;
 }
 
 /** What changed of its members without a write of the group: they were deleted, or have other names. */
-const MEMBER_VERSION = '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
-/** As {@link ScimGroup} has it in its tag, for filters. */
-const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
-/** The name of a member, as a group shows it. */
-const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
-
-/** Where the attributes of a group are, for filters and order. */
-const FIELDS: FilterFields = {
-  resource: GROUP_SCHEMA,
-  columns: {
-    id: { kind: 'uuid', expression: 'g.id', required: true },
-    displayName: { kind: 'text', expression: 'g.display_name', required: true },
-    externalId: { kind: 'text', expression: 'g.external_id' },
-    'meta.resourceType': { kind: 'text', expression: `'Group'::text`, required: true },
-    'meta.created': { kind: 'timestamp', expression: 'g.created_at', required: true },
-    'meta.lastModified': { kind: 'timestamp', expression: 'g.updated_at', required: true },
-    'meta.version': { kind: 'text', expression: `('W/"' || ${TAG} || '"')`, required: true },
-    members: {
-      kind: 'relation',
-      from: 'group_members gm',
-      on: 'gm.group_id = g.id',
-      fields: {
-        value: { kind: 'uuid', expression: 'gm.user_id' },
-        display: { kind: 'text', expression: MEMBER_NAME },
-        type: { kind: 'text', expression: `'User'::text` },
-      },
-    },
-  },
-};
-/** What no two groups of an organization have, and what few of them have. */
-const UNIQUE: UniqueKeys = {
-  id: undefined,
-  displayName: `(g.org_id::text || lower(g.display_name COLLATE "C"))`,
-};
-const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
-const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, g.updated_at`;
-
+export const MEMBER_VERSION =
+  '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
 /** Groups of an organization and who is in them. */
 @Injectable()
 export class ScimGroupsRepository {
   async find(tx: EntityManager, orgId: string, id: string): Promise<ScimGroup | undefined> {
-    const [row] = await sql<Row>(tx)`
+    const [row] = await sql<GroupRow>(tx)`
       SELECT id, display_name, external_id, version, created_at, updated_at,
              (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
       FROM groups WHERE org_id = ${orgId} AND id = ${id}`;
@@ -100,7 +56,7 @@ export class ScimGroupsRepository {
 
   /** A group, locked until the transaction ends: changes of one group follow each other. */
   async lock(tx: EntityManager, orgId: string, id: string): Promise<ScimGroup | undefined> {
-    const [row] = await sql<Row>(tx)`
+    const [row] = await sql<GroupRow>(tx)`
       SELECT id, display_name, external_id, version, created_at, updated_at,
              (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
       FROM groups WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
@@ -125,7 +81,7 @@ export class ScimGroupsRepository {
       display_name: group.displayName,
       scim_token_id: tokenId,
     };
-    const [row] = await sql<Row>(tx)`
+    const [row] = await sql<GroupRow>(tx)`
       WITH made AS (
         INSERT INTO groups (id, org_id, display_name, external_id)
         VALUES (${id}, ${orgId}, ${group.displayName}, ${group.externalId})
@@ -160,7 +116,7 @@ export class ScimGroupsRepository {
       scim_token_id: tokenId,
     };
     try {
-      const [row] = await sql<Row>(tx)`
+      const [row] = await sql<GroupRow>(tx)`
         WITH changed AS (
           UPDATE groups SET display_name = ${group.displayName}, external_id = ${group.externalId},
                  version = version + 1, updated_at = now()
@@ -318,28 +274,6 @@ export class ScimGroupsRepository {
       FROM batch m JOIN users u ON u.id = m.user_id ORDER BY m.user_id`;
     return rows.map((row) => ({ userId: row.user_id, display: row.display }));
   }
-
-  /** Whether a search finds one group at most, by a unique key. */
-  isOfOne(search: ScimSearch): boolean {
-    return isOfOne(search, UNIQUE);
-  }
-
-  /** One page of the groups that a search finds. */
-  search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ScimGroup>> {
-    return searchTable<Row, ScimGroup>(tx, orgId, search, {
-      from: 'groups g',
-      id: 'g.id',
-      orgId: 'g.org_id',
-      fields: FIELDS,
-      unique: UNIQUE,
-      keys: KEYS,
-      columns: SHOWN,
-      show: `
-        SELECT ${SHOWN}, listed.sort_value
-        FROM listed JOIN groups g ON g.id = listed.id AND g.org_id = $1 ORDER BY listed.place`,
-      read: scimGroup,
-    });
-  }
 }
 
 /** The indexes that keep the names of groups apart. */
@@ -358,7 +292,8 @@ function taken(): DomainError {
   return new DomainError('uniqueness', 'The displayName belongs to another group.');
 }
 
-function scimGroup(row: Row): ScimGroup {
+/** Maps a row of `groups`. */
+export function scimGroup(row: GroupRow): ScimGroup {
   return {
     id: row.id,
     displayName: row.display_name,

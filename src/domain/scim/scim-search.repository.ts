@@ -4,7 +4,7 @@ import { asciiLowerCase } from '#platform/text/ascii.js';
 import { composedSql } from '#platform/database/statements/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
 import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';
-import type { Filter } from './filter.js';
+import type { Filter } from './filter-expression.js';
 import type { AttributeReference } from './schemas.js';
 import { sortExpression, type Sort } from './sort-expression.js';
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
@@ -7,9 +8,8 @@ import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ScimActor } from './scim-actor.js';
-import type { ScimUser } from './scim-user.js';
+import { ENTERPRISE_URN, type ScimUser } from './scim-user.js';
 import { ScimUsersRepository, type ScimUserState } from './scim-users.repository.js';
-import { isSame } from './user-state.js';
 
 /** What a write makes of a user, and whether they may be here at all. */
 export interface NextUser extends ScimUserState {
@@ -175,6 +175,27 @@ function auditOf(
 ): DeprovisionAudit {
   const about = { operation, resource_type: 'User', resource_id: id, scim_token_id: tokenId };
   return { type: 'scim_operation', actorId: null, origin, details: { ...about, ...more } };
+}
+
+/** Whether a user is already what a client made of them. */
+function isSame(current: ScimUser, next: NextUser): boolean {
+  const keys = ['userName', 'externalId', 'active', 'email'] as const;
+  if (keys.some((key) => current[key] !== next[key])) return false;
+  return isDeepStrictEqual(written(current), JSON.parse(JSON.stringify(next.attributes)));
+}
+
+/** The attributes of a user that clients wrote: not the address and the name of their manager. */
+function written({ attributes }: ScimUser): unknown {
+  const all = JSON.parse(attributes) as Record<string, unknown>;
+  const extension = all[ENTERPRISE_URN];
+  const manager = isRecord(extension) ? extension['manager'] : undefined;
+  if (!isRecord(extension) || !isRecord(manager)) return all;
+  const { $ref: _, displayName: __, ...own } = manager;
+  return { ...all, [ENTERPRISE_URN]: { ...extension, manager: own } };
+}
+
+function isRecord(raw: unknown): raw is Readonly<Record<string, unknown>> {
+  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 }
 
 /** The one answer for a user that is not there, and for one of another organization. */

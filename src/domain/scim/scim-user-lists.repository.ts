@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { fixedSql } from '#platform/database/statements/sql.js';
 import type { FilterFields } from './filter-condition.js';
-import { ENTERPRISE_URN, USER_SCHEMA } from './schemas.js';
+import { USER_SCHEMA } from './schemas.js';
 import {
   isOfOne,
   searchTable,
@@ -12,6 +12,7 @@ import {
 } from './scim-search.repository.js';
 import {
   ATTRIBUTES,
+  ENTERPRISE_URN,
   GROUPS,
   SHOWN_ATTRIBUTES,
   TAG,

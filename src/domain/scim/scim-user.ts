@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto';
-import { ENTERPRISE_URN } from './schemas.js';
+
+/** The URN of the enterprise extension (RFC 7643 §4.3), the key of its attributes in `users.attributes`. */
+export const ENTERPRISE_URN = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 /** A user as SCIM keeps them. */
 export interface ScimUser {

@@ -1,8 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
-import { isObject } from './attribute-value.js';
 import { changesOf, type PatchOperation } from './patch-operations.js';
-import { ENTERPRISE_URN, USER_SCHEMA } from './schemas.js';
+import { USER_SCHEMA } from './schemas.js';
 import type { NextUser } from './scim-user-changes.service.js';
 import type { ScimUser } from './scim-user.js';
 import { draftOf, userOf, type StoredUser, type UserAttributes } from './user-attributes.js';
@@ -64,23 +62,6 @@ function holds(value: unknown, address: string): boolean {
   if (typeof value === 'string') return parseEmailAddress(value) === address;
   if (typeof value !== 'object' || value === null) return false;
   return Object.values(value).some((inner) => holds(inner, address));
-}
-
-/** Whether a user is already what a client made of them. */
-export function isSame(current: ScimUser, next: NextUser): boolean {
-  const keys = ['userName', 'externalId', 'active', 'email'] as const;
-  if (keys.some((key) => current[key] !== next[key])) return false;
-  return isDeepStrictEqual(written(current), JSON.parse(JSON.stringify(next.attributes)));
-}
-
-/** The attributes of a user that clients wrote: not the address and the name of their manager. */
-function written({ attributes }: ScimUser): unknown {
-  const all = JSON.parse(attributes) as Record<string, unknown>;
-  const extension = all[ENTERPRISE_URN];
-  const manager = isObject(extension) ? extension['manager'] : undefined;
-  if (!isObject(extension) || !isObject(manager)) return all;
-  const { $ref: _, displayName: __, ...own } = manager;
-  return { ...all, [ENTERPRISE_URN]: { ...extension, manager: own } };
 }
 
 /** The most characters of a name made of others; the parts stay as long as they are. */

@@ -6,6 +6,7 @@ import { readGroup } from '#domain/scim/resource.js';
 import type { ScimActor } from '#domain/scim/scim-actor.js';
 import { ScimGroupChanges, noGroup } from '#domain/scim/scim-group-changes.service.js';
 import { ScimGroupsRepository, type ScimGroup } from '#domain/scim/scim-groups.repository.js';
+import { isOfOneGroup, searchGroups } from '#domain/scim/scim-group-search.repository.js';
 import type { ScimPage, ScimSearch } from '#domain/scim/scim-search.repository.js';
 import { isUuid } from '#domain/scim/resource-id.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
@@ -40,10 +41,8 @@ export class ScimGroups {
   }
 
   search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<ScimGroup>> {
-    const found = (tx: EntityManager) => this.groups.search(tx, orgId, search);
-    return this.groups.isOfOne(search)
-      ? this.work.bounded(orgId, found)
-      : this.work.costly(orgId, found);
+    const found = (tx: EntityManager) => searchGroups(tx, orgId, search);
+    return isOfOneGroup(search) ? this.work.bounded(orgId, found) : this.work.costly(orgId, found);
   }
 
   /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */

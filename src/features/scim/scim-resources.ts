@@ -1,13 +1,7 @@
-import {
-  USER_SCHEMA,
-  GROUP_SCHEMA,
-  ENTERPRISE_URN,
-  USER_URN,
-  GROUP_URN,
-} from '#domain/scim/schemas.js';
+import { USER_SCHEMA, GROUP_SCHEMA, USER_URN, GROUP_URN } from '#domain/scim/schemas.js';
 import { project, type Projection } from '#domain/scim/projection.js';
 import type { ScimGroup, ScimMember } from '#domain/scim/scim-groups.repository.js';
-import { withAddresses, type ScimUser } from '#domain/scim/scim-user.js';
+import { ENTERPRISE_URN, withAddresses, type ScimUser } from '#domain/scim/scim-user.js';
 
 /** A resource of which all was read that is shown, or not: then it has no tag. */
 interface Tagged {
