@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ComplexValue } from '#domain/scim/attribute-value.js';
-import { meets } from '#domain/scim/element-match.js';
-import { conditionOf, type FilterFields } from '#domain/scim/filter-condition.js';
-import type { Filter } from '#domain/scim/filter-expression.js';
-import { parseFilter, parsePath } from '#domain/scim/filter.js';
-import { ENTERPRISE_URN, USER_SCHEMA, USER_URN } from '#domain/scim/schemas.js';
+import type { ComplexValue } from '../../src/features/scim/schema/attribute-value.js';
+import { meets } from '../../src/features/scim/query/filter/element-match.js';
+import { conditionOf, type FilterFields } from '../../src/features/scim/query/filter-condition.js';
+import type { Filter } from '../../src/features/scim/query/filter/filter.js';
+import { parseFilter, parsePath } from '../../src/features/scim/query/filter/filter-parser.js';
+import { ENTERPRISE_URN, USER_SCHEMA, USER_URN } from '../../src/features/scim/schema/schemas.js';
 import { openPool } from '#platform/database/connection.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { RecordingLog } from '../support/recording-log.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { MOST_TAKEN, ScimGroupsRepository } from '../../src/domain/scim/scim-groups.repository.js';
+import { MOST_TAKEN, ScimGroupsRepository } from '../../src/domain/directory/groups.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { count } from '../support/rows.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';

@@ -6,7 +6,7 @@ import {
   MOST_TEXT,
   ScimUserListsRepository,
   type ListedUser,
-} from '#domain/scim/scim-user-lists.repository.js';
+} from '../../src/features/scim/query/user-search.repository.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';

@@ -1,6 +1,6 @@
-import type { Filter } from '#domain/scim/filter-expression.js';
-import type { Literal, Operator } from '#domain/scim/literal.js';
-import type { AttributeReference } from '#domain/scim/schemas.js';
+import type { Filter } from '../../src/features/scim/query/filter/filter.js';
+import type { Literal, Operator } from '../../src/features/scim/schema/literal.js';
+import type { AttributeReference } from '../../src/features/scim/schema/schemas.js';
 
 type Json = unknown;
 

@@ -1,17 +1,18 @@
 import { Module } from '@nestjs/common';
-import { ScimModule as ScimDomainModule } from '#domain/scim/scim.module.js';
-import { GroupAnswers } from './group-answers.service.js';
-import { ScimAnswers } from './scim-answers.service.js';
-import { ScimBulkController } from './scim-bulk.controller.js';
-import { ScimBulk } from './scim-bulk.service.js';
-import { ScimDiscoveryController } from './scim-discovery.controller.js';
-import { ScimEverything } from './scim-everything.service.js';
-import { ScimGroupsController } from './scim-groups.controller.js';
-import { ScimGroups } from './scim-groups.service.js';
-import { ScimSearchController } from './scim-search.controller.js';
-import { ScimUsersController } from './scim-users.controller.js';
-import { ScimUsers } from './scim-users.service.js';
-import { UserAnswers } from './user-answers.service.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { GroupAnswers } from './resources/group-answers.service.js';
+import { ScimAnswers } from './resources/scim-answers.service.js';
+import { ScimBulkController } from './http/scim-bulk.controller.js';
+import { ScimBulk } from './bulk/scim-bulk.service.js';
+import { ScimDiscoveryController } from './http/scim-discovery.controller.js';
+import { ScimEverything } from './resources/scim-everything.service.js';
+import { ScimGroupsController } from './http/scim-groups.controller.js';
+import { ScimGroups } from './resources/scim-groups.service.js';
+import { ScimSearchController } from './http/scim-search.controller.js';
+import { ScimUsersController } from './http/scim-users.controller.js';
+import { ScimUserListsRepository } from './query/user-search.repository.js';
+import { ScimUsers } from './resources/scim-users.service.js';
+import { UserAnswers } from './resources/user-answers.service.js';
 
 /**
  * /scim/v2: an organization's identity provider says who is here, by SCIM 2.0 (RFC 7643, RFC 7644) with the paging of RFC 9865.
@@ -22,7 +23,7 @@ import { UserAnswers } from './user-answers.service.js';
  * It has no passwords, no nested groups and no `/Me`.
  */
 @Module({
-  imports: [ScimDomainModule],
+  imports: [DirectoryModule],
   controllers: [
     ScimDiscoveryController,
     ScimUsersController,
@@ -36,6 +37,7 @@ import { UserAnswers } from './user-answers.service.js';
     ScimBulk,
     ScimEverything,
     ScimGroups,
+    ScimUserListsRepository,
     ScimUsers,
     UserAnswers,
   ],

@@ -1,0 +1,178 @@
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { isObject } from '../schema/attribute-value.js';
+import { findAttribute, findSchema, GROUP_SCHEMA, USER_SCHEMA } from '../schema/schemas.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The most operations of a request. */
+export const MOST_OPERATIONS = 1000;
+
+/** One operation of a bulk request (RFC 7644 §3.7), as far as it can be read. */
+export interface BulkOperation {
+  readonly method: string;
+  readonly bulkId: string | undefined;
+  readonly path: string;
+  /** As it came: {@link versionOf} reads it. */
+  readonly version: unknown;
+  readonly data: unknown;
+}
+
+/** A bulk request, read. */
+export interface BulkRequest {
+  readonly operations: readonly BulkOperation[];
+  /** Errors after which the rest is left alone. */
+  readonly failOnErrors: number;
+}
+
+/**
+ * Reads a bulk request. Names are taken in any case.
+ *
+ * @throws DomainError invalid_request; body_too_large for too many operations (RFC 7644 §3.7.4)
+ */
+export function readBulkRequest(body: unknown): BulkRequest {
+  const fields = fieldsOf(body);
+  const operations = fields.get('operations');
+  const failOnErrors = fields.get('failonerrors') ?? Number.MAX_SAFE_INTEGER;
+  if (!Array.isArray(operations)) {
+    throw new DomainError('invalid_request', 'Operations must be a list.');
+  }
+  if (typeof failOnErrors !== 'number' || !Number.isInteger(failOnErrors) || failOnErrors < 1) {
+    throw new DomainError('invalid_request', 'failOnErrors must be a whole number from 1.');
+  }
+  if (operations.length > MOST_OPERATIONS) {
+    throw new DomainError(
+      'body_too_large',
+      `A bulk request has at most ${MOST_OPERATIONS} operations.`,
+    );
+  }
+  return { operations: operations.map(readOperation), failOnErrors };
+}
+
+function readOperation(raw: unknown): BulkOperation {
+  const fields = fieldsOf(raw);
+  const text = (name: string) => {
+    const value = fields.get(name);
+    return typeof value === 'string' ? value : undefined;
+  };
+  const bulkId = fields.get('bulkid');
+  const method = text('method')?.toUpperCase() ?? '';
+  return {
+    method,
+    bulkId: typeof bulkId === 'number' ? String(bulkId) : text('bulkid'),
+    path: text('path') ?? '',
+    version: fields.get('version'),
+    data: dataOf(method, fields.get('data')),
+  };
+}
+
+/** The data of an operation. The examples of RFC 7644 §3.7.3 have a list there: of one resource, or of what a PATCH does. */
+function dataOf(method: string, data: unknown): unknown {
+  if (!Array.isArray(data)) return data;
+  const isPatch = data.every(
+    (each) => isObject(each) && Object.keys(each).some((name) => asciiLowerCase(name) === 'op'),
+  );
+  if (method === 'PATCH' && isPatch) return { Operations: data };
+  return data.length === 1 ? (data as unknown[])[0] : data;
+}
+
+/**
+ * The version an operation is meant for; undefined for whichever there is.
+ *
+ * @throws DomainError invalid_value for one that is no text: a condition is not passed over
+ */
+export function versionOf({ version }: BulkOperation): string | undefined {
+  if (version === undefined || version === null) return undefined;
+  if (typeof version === 'string') return version;
+  throw new DomainError('invalid_value', 'The version of an operation must be a string.');
+}
+
+/** @throws DomainError invalid_request for a key that is there twice: nobody can say which was meant */
+function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
+  const entries = isObject(raw) ? Object.entries(raw) : [];
+  const fields = new Map(entries.map(([name, value]) => [asciiLowerCase(name), value]));
+  if (fields.size === entries.length) return fields;
+  throw new DomainError('invalid_request', 'A key of the bulk request is there twice.');
+}
+
+/** What a reference to another operation begins with (RFC 7644 §3.7.2). */
+const REFERENCE = 'bulkId:';
+
+/** The ids of operations that an operation refers to: in its path, in members, or as a manager. */
+export function referencesOf(operation: BulkOperation): string[] {
+  const found: string[] = [];
+  withReferences(operation, (reference) => {
+    found.push(reference.slice(REFERENCE.length));
+    return reference;
+  });
+  return found;
+}
+
+/** An operation with ids in place of its references. */
+export function resolved(
+  operation: BulkOperation,
+  ids: ReadonlyMap<string, string>,
+): BulkOperation {
+  return withReferences(
+    operation,
+    (reference) => ids.get(reference.slice(REFERENCE.length)) ?? reference,
+  );
+}
+
+type Replace = (reference: string) => string;
+
+function withReferences(operation: BulkOperation, replace: Replace): BulkOperation {
+  const { path, data } = operation;
+  const parts = path.split('/').map((part) => inReference(part, replace));
+  return { ...operation, path: parts.join('/'), data: inAttributes(data, replace) };
+}
+
+/** Members and managers, of a resource or of what a PATCH does to one. In any other attribute a text is a text. */
+function inAttributes(data: unknown, replace: Replace): unknown {
+  return mapped(data, (name, value) => {
+    if (isReference(name)) return inReference(value, replace);
+    if (isSchema(name)) return inAttributes(value, replace);
+    if (asciiLowerCase(name) !== 'operations' || !Array.isArray(value)) return value;
+    return value.map((each) => inPatchOperation(each, replace));
+  });
+}
+
+function inPatchOperation(operation: unknown, replace: Replace): unknown {
+  const isAimed =
+    isObject(operation) &&
+    Object.entries(operation).some(
+      ([name, path]) =>
+        asciiLowerCase(name) === 'path' && typeof path === 'string' && isReference(path),
+    );
+  return mapped(operation, (name, value) => {
+    if (asciiLowerCase(name) !== 'value') return value;
+    return isAimed ? inReference(value, replace) : inAttributes(value, replace);
+  });
+}
+
+/** An id, an object that has one as its `value`, or a list of them. */
+function inReference(value: unknown, replace: Replace): unknown {
+  if (typeof value === 'string') return value.startsWith(REFERENCE) ? replace(value) : value;
+  if (Array.isArray(value)) return value.map((each) => inReference(each, replace));
+  return mapped(value, (name, inner) =>
+    asciiLowerCase(name) === 'value' ? inReference(inner, replace) : inner,
+  );
+}
+
+/** An object with other values; anything else as it is. */
+function mapped(raw: unknown, change: (name: string, value: unknown) => unknown): unknown {
+  if (!isObject(raw)) return raw;
+  return Object.fromEntries(
+    Object.entries(raw).map(([name, value]) => [name, change(name, value)] as const),
+  );
+}
+
+/** The attributes that refer to resources. */
+const REFERENCES: ReadonlySet<string | undefined> = new Set(['members', 'manager']);
+const RESOURCES = [USER_SCHEMA, GROUP_SCHEMA];
+
+function isReference(name: string): boolean {
+  return RESOURCES.some((of) => REFERENCES.has(findAttribute(of, name)?.attribute.name));
+}
+
+function isSchema(name: string): boolean {
+  return RESOURCES.some((of) => findSchema(of, name) !== undefined);
+}

@@ -1,0 +1,72 @@
+import { Controller, Get, Param, Query, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import {
+  resourceTypeDocuments,
+  schemaDocuments,
+  type DiscoveryDocument,
+} from '../schema/schemas.js';
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Access } from '#platform/http/access/access.js';
+import { ScimAnswers } from '../resources/scim-answers.service.js';
+import type { QueryFields } from '../query/scim-query.js';
+import { serviceProviderConfig } from './service-provider-config.js';
+
+/** What a client reads to know what it may do (RFC 7644 §4). */
+@Controller('scim/v2')
+@Access({ session: 'provisioner', origin: 'any' })
+export class ScimDiscoveryController {
+  constructor(private readonly answers: ScimAnswers) {}
+
+  @Get('ServiceProviderConfig')
+  config(@Query() query: QueryFields, @Res() response: Response): void {
+    refuseFilter(query);
+    this.answers.send(response, 200, JSON.stringify(serviceProviderConfig(this.answers.base)));
+  }
+
+  @Get('Schemas')
+  schemas(@Query() query: QueryFields, @Res() response: Response): void {
+    this.#list(response, query, schemaDocuments(this.answers.base));
+  }
+
+  @Get('Schemas/:id')
+  schema(@Param('id') id: string, @Res() response: Response): void {
+    this.#one(response, id, schemaDocuments(this.answers.base));
+  }
+
+  @Get('ResourceTypes')
+  resourceTypes(@Query() query: QueryFields, @Res() response: Response): void {
+    this.#list(response, query, resourceTypeDocuments(this.answers.base));
+  }
+
+  @Get('ResourceTypes/:id')
+  resourceType(@Param('id') id: string, @Res() response: Response): void {
+    this.#one(response, id, resourceTypeDocuments(this.answers.base));
+  }
+
+  #list(response: Response, query: QueryFields, documents: readonly DiscoveryDocument[]): void {
+    refuseFilter(query);
+    const head = this.answers.listHead({
+      totalResults: documents.length,
+      startIndex: 1,
+      nextCursor: undefined,
+    });
+    const texts = documents.map((document) => JSON.stringify(document));
+    const tail = this.answers.listTail(texts.length);
+    this.answers.send(response, 200, head + texts.join(',') + tail);
+  }
+
+  /** @throws DomainError not_found */
+  #one(response: Response, id: string, documents: readonly DiscoveryDocument[]): void {
+    const found = documents.find((one) => asciiLowerCase(one.id) === asciiLowerCase(id));
+    if (!found) throw new DomainError('not_found', 'There is nothing of that name.');
+    this.answers.send(response, 200, JSON.stringify(found));
+  }
+}
+
+/** @throws DomainError not_filterable (RFC 7644 §4) */
+function refuseFilter(query: QueryFields): void {
+  if (Object.keys(query).some((name) => asciiLowerCase(name) === 'filter')) {
+    throw new DomainError('not_filterable', 'What describes the service cannot be filtered.');
+  }
+}

@@ -1,0 +1,45 @@
+import { SERVICE_PROVIDER_CONFIG_URN } from '../schema/schemas.js';
+import { bodyLimitOf } from '#platform/http/body/body-limits.js';
+import { MOST_OPERATIONS } from '../bulk/bulk-request.js';
+import { MOST_RESULTS } from '../query/scim-query.js';
+
+/**
+ * What the service supports (RFC 7643 §5, RFC 9865 §4).
+ *
+ * @param base the address of the SCIM service
+ */
+export function serviceProviderConfig(base: string): object {
+  return {
+    schemas: [SERVICE_PROVIDER_CONFIG_URN],
+    patch: { supported: true },
+    bulk: {
+      supported: true,
+      maxOperations: MOST_OPERATIONS,
+      maxPayloadSize: bodyLimitOf('/scim/v2/Bulk'),
+    },
+    filter: { supported: true, maxResults: MOST_RESULTS },
+    changePassword: { supported: false },
+    sort: { supported: true },
+    etag: { supported: true },
+    pagination: {
+      cursor: true,
+      index: true,
+      defaultPaginationMethod: 'index',
+      defaultPageSize: 100,
+      maxPageSize: MOST_RESULTS,
+    },
+    authenticationSchemes: [
+      {
+        type: 'oauthbearertoken',
+        name: 'SCIM token',
+        description: 'A token that an admin of the organization made, as a Bearer token.',
+        specUri: 'https://www.rfc-editor.org/rfc/rfc6750',
+        primary: true,
+      },
+    ],
+    meta: {
+      resourceType: 'ServiceProviderConfig',
+      location: `${base}/ServiceProviderConfig`,
+    },
+  };
+}

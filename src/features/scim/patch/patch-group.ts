@@ -1,0 +1,96 @@
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { invalidValue, isEmpty, readSimple } from '../schema/attribute-value.js';
+import type { Filter } from '../query/filter/filter.js';
+import { listOfMembers, memberIds } from '../schema/member-ids.js';
+import { isAllowed } from './patch-user.js';
+import { changesOf, type Change, type PatchOperation } from './patch-operations.js';
+import { groupText } from '../schema/read-resource.js';
+import type { MemberChange } from '#domain/directory/group-provisioning.service.js';
+import { GROUP_SCHEMA } from '../schema/schemas.js';
+
+/** What a PATCH does to a group. */
+export interface GroupPatch {
+  /** What it sets; `null` takes an `externalId` away. */
+  readonly set: { readonly displayName?: string; readonly externalId?: string | null };
+  /** In their order. */
+  readonly members: readonly MemberChange[];
+}
+
+/**
+ * What the operations do to a group, without looking at it.
+ * @throws DomainError as {@link patchUser}
+ */
+export function patchGroup(operations: readonly PatchOperation[]): GroupPatch {
+  const set: { displayName?: string; externalId?: string | null } = {};
+  const members: MemberChange[] = [];
+  for (const operation of operations) {
+    for (const change of changesOf(operation, GROUP_SCHEMA, 'members')) {
+      if (!isAllowed(change)) continue;
+      const { path } = change.path.target;
+      if (path === 'displayName') set.displayName = newName(change);
+      else if (path === 'externalId') set.externalId = newText(change) ?? null;
+      else members.push(...memberChanges(change));
+    }
+  }
+  return { set, members };
+}
+
+function newName(change: Change): string {
+  const name = newText(change);
+  if (name === undefined) throw invalidValue('displayName', 'must have a value');
+  return name;
+}
+
+function newText({ op, path: { target }, value }: Change): string | undefined {
+  const text = op === 'remove' ? undefined : readSimple(target.attribute, value);
+  return groupText(target.path, text);
+}
+
+function memberChanges({ op, path: { target, filter }, value: raw }: Change): MemberChange[] {
+  if (target.sub || (filter && op !== 'remove')) {
+    throw new DomainError(
+      'invalid_path',
+      'Members can be added, replaced and removed as a whole only.',
+    );
+  }
+  if (filter) return [removal(filter)];
+  const value = listOfMembers(raw);
+  if (op === 'add') return listed('add', memberIds(value));
+  if (op === 'replace')
+    return isEmpty(value) ? [{ kind: 'clear' }] : listed('replace', memberIds(value));
+  // Without a value all of them go (RFC 7644 §3.5.2.2); of an empty list, none.
+  if (value === undefined || value === null) return [{ kind: 'clear' }];
+  if (value === '') throw invalidValue('members', 'must be a list of {"value": id}');
+  return listed('remove', memberIds(value));
+}
+
+function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): MemberChange[] {
+  return ids.length === 0 ? [] : [{ kind, ids }];
+}
+
+/** Members are chosen by their id: anything else would mean to load them. */
+function removal(filter: Filter): MemberChange {
+  const ids = (filter.kind === 'or' ? filter.operands : [filter]).flatMap(idsIn);
+  const [id] = ids;
+  return ids.length === 1 && id !== undefined
+    ? { kind: 'removeWhere', id }
+    : { kind: 'remove', ids: [...new Set(ids)] };
+}
+
+/** The ids that a condition chooses: `value eq "id"`, also beside `type eq "User"`, which all members are. */
+function idsIn(filter: Filter): string[] {
+  const conditions = filter.kind === 'and' ? filter.operands : [filter];
+  const values = conditions.filter((condition) => isEqual(condition, 'value'));
+  const types = conditions.filter((condition) => isEqual(condition, 'type'));
+  const [id] = values;
+  if (!id || values.length > 1 || values.length + types.length < conditions.length) {
+    throw new DomainError('invalid_filter', 'Members are chosen by value eq "id" only.');
+  }
+  const areUsers = types.every(({ value }) => asciiLowerCase(String(value)) === 'user');
+  return areUsers ? [String(id.value)] : [];
+}
+
+function isEqual(filter: Filter, sub: string): filter is Extract<Filter, { kind: 'compare' }> {
+  return filter.kind === 'compare' && filter.operator === 'eq' && filter.target.sub?.name === sub;
+}

@@ -1,0 +1,192 @@
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { invalidValue, isEmpty, isObject } from '../schema/attribute-value.js';
+import { parsePath, type PatchPath } from '../query/filter/filter-parser.js';
+import { isMentioned, names, type Vital } from '../schema/critical-attribute.js';
+import { referenceTo, type ResourceSchema, type Schema } from '../schema/schemas.js';
+
+/** One operation of a PATCH (RFC 7644 §3.5.2). */
+export interface PatchOperation {
+  readonly op: 'add' | 'replace' | 'remove';
+  readonly path: string | undefined;
+  readonly value: unknown;
+}
+
+const MAX_OPERATIONS = 1000;
+/** The schema of the message, in lower case. */
+const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
+
+/**
+ * Reads the body of a PATCH. Its keys and `op` may be in any case, and it need not name its schema.
+ * @throws DomainError `invalid_request` for what is no PATCH or has a key twice, `invalid_path` for a path that is no
+ * text, `invalid_value` for an `add` without a value, `too_many`
+ */
+export function readOperations(body: unknown): PatchOperation[] {
+  checkSchemas(member(body, 'schemas'));
+  const operations = member(body, 'operations');
+  if (!Array.isArray(operations) || operations.length === 0) {
+    throw new DomainError(
+      'invalid_request',
+      'Operations must be a list of at least one operation.',
+    );
+  }
+  if (operations.length > MAX_OPERATIONS) {
+    throw new DomainError('too_many', `There must be at most ${MAX_OPERATIONS} operations.`);
+  }
+  return operations.map(readOperation);
+}
+
+/** @throws DomainError `invalid_request` where the schemas name another message (RFC 7644 §3.5.2) */
+function checkSchemas(schemas: unknown): void {
+  if (schemas === undefined || schemas === null) return;
+  const named: unknown[] = [schemas].flat();
+  if (named.some((urn) => typeof urn === 'string' && asciiLowerCase(urn) === PATCH_OP)) return;
+  throw new DomainError('invalid_request', 'The schemas of a PATCH must name the PatchOp message.');
+}
+
+function readOperation(raw: unknown): PatchOperation {
+  const named = member(raw, 'op');
+  const op = typeof named === 'string' ? asciiLowerCase(named) : undefined;
+  if (op !== 'add' && op !== 'replace' && op !== 'remove') {
+    throw new DomainError('invalid_request', 'op must be "add", "replace" or "remove".');
+  }
+  const path = member(raw, 'path');
+  const isAbsent = path === undefined || path === null || path === '';
+  if (!isAbsent && typeof path !== 'string') {
+    throw new DomainError('invalid_path', 'path must be a string.');
+  }
+  const value = member(raw, 'value');
+  if (op === 'add' && value === undefined) throw invalidValue('value', 'must be there for add');
+  return { op, path: isAbsent ? undefined : path, value };
+}
+
+function member(of: unknown, name: string): unknown {
+  if (!isObject(of)) return undefined;
+  const found = Object.entries(of).filter(([key]) => asciiLowerCase(key) === name);
+  if (found.length > 1) throw new DomainError('invalid_request', `${name} is there twice.`);
+  return found[0]?.[1];
+}
+
+/** An attribute, and what an operation does to it. */
+export interface Change {
+  readonly op: PatchOperation['op'];
+  readonly path: Extract<PatchPath, { kind: 'attribute' }>;
+  readonly value: unknown;
+  /** Whether the operation was aimed at it, rather than writing it among others of a whole object. */
+  readonly isAimed: boolean;
+}
+
+/**
+ * What an operation does, attribute by attribute. Within objects, what we do not know is left out, unless it mentions
+ * `vital`; so is a path under the URN of a schema that we do not have.
+ * @throws DomainError `invalid_value` for an attribute that an object has twice, `invalid_path` for a path to nothing
+ */
+export function changesOf(
+  operation: PatchOperation,
+  resource: ResourceSchema,
+  vital: Vital,
+): Change[] {
+  const { op, path: text, value } = operation;
+  if (text === undefined) return once(changesIn(operation, resource, vital, ''));
+  const path = parsePath(text, resource);
+  if (path.kind === 'schema') {
+    return once(
+      path.schema === resource.core
+        ? changesIn(operation, resource, vital, '')
+        : changesUnder(path.schema, operation, resource, vital),
+    );
+  }
+  refuseMention(path, value, vital);
+  if (path.kind === 'attribute') return [{ op, path, value, isAimed: true }];
+  if (isForeign(path.name, resource)) return [];
+  throw new DomainError('invalid_path', 'The path names no attribute.');
+}
+
+/** Whether a name lies under the URN of a schema that is none of ours: clients write extensions to every service alike. */
+function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
+  const isOurs = ({ id }: Schema) =>
+    name.startsWith(asciiLowerCase(id)) && /^[:.]|^$/.test(name.slice(id.length));
+  return name.startsWith('urn:') && ![core, ...extensions].some(isOurs);
+}
+
+/** Of two values for one attribute in an object, nobody can say which was meant. */
+function once(changes: Change[]): Change[] {
+  const paths = new Set<string>();
+  for (const { op, path } of changes) {
+    if (op === 'remove' || path.filter) continue;
+    if (paths.has(path.target.path)) throw invalidValue(path.target.path, 'is there twice');
+    paths.add(path.target.path);
+  }
+  return changes;
+}
+
+/** What an operation does to a schema as a whole; without a value, an extension is taken away. */
+function changesUnder(
+  schema: Schema,
+  operation: PatchOperation,
+  resource: ResourceSchema,
+  vital: Vital,
+): Change[] {
+  if (operation.op !== 'remove' && !isEmpty(operation.value)) {
+    return changesIn(operation, resource, vital, `${schema.id}:`);
+  }
+  if (operation.op === 'add' || schema === resource.core) return [];
+  return schema.attributes.map((attribute) => {
+    const target = referenceTo(schema.id, attribute);
+    const path = { kind: 'attribute', target, filter: undefined } as const;
+    return { op: 'remove', path, value: undefined, isAimed: false };
+  });
+}
+
+/** The changes of an object of attributes: the `value` of an operation without a path, or what lies under a URN. */
+function changesIn(
+  { op, value }: PatchOperation,
+  resource: ResourceSchema,
+  vital: Vital,
+  prefix: string,
+): Change[] {
+  if (op === 'remove') throw new DomainError('no_target', 'remove needs the path of an attribute.');
+  if (!isObject(value)) {
+    throw new DomainError(
+      'invalid_value',
+      'Where path names no attribute, value must be an object.',
+    );
+  }
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const path = pathOfKey(`${prefix}${key}`, resource);
+    if (path.kind === 'schema') {
+      return changesUnder(path.schema, { op, path: undefined, value: inner }, resource, vital);
+    }
+    refuseMention(path, inner, vital);
+    return path.kind === 'attribute' ? [{ op, path, value: inner, isAimed: false }] : [];
+  });
+}
+
+/** The path a key is: attributes may be written as `name.givenName`, or with their URN. */
+function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
+  try {
+    return parsePath(key, resource);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    return { kind: 'unknown', name: key };
+  }
+}
+
+/** @throws DomainError for what was meant for `vital`, and goes elsewhere or nowhere */
+function refuseMention(
+  path: Exclude<PatchPath, { kind: 'schema' }>,
+  value: unknown,
+  vital: Vital,
+): void {
+  const name = path.kind === 'attribute' ? path.target.path : path.name;
+  if (path.kind === 'attribute' && name === vital) return;
+  if (names(vital, name)) {
+    throw new DomainError(
+      'invalid_path',
+      `The path names ${vital} in a way that is not understood.`,
+    );
+  }
+  if (isMentioned(vital, value)) {
+    throw invalidValue(vital, 'is in the value in a way that is not understood');
+  }
+}

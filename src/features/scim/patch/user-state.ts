@@ -1,0 +1,90 @@
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
+import { changesOf, type PatchOperation } from './patch-operations.js';
+import { USER_SCHEMA } from '../schema/schemas.js';
+import type { NextUser } from '#domain/directory/user-provisioning.service.js';
+import type { ScimUser } from '#domain/directory/directory-user.js';
+import {
+  draftOf,
+  userOf,
+  type StoredUser,
+  type UserAttributes,
+} from '../schema/user-attributes.js';
+
+/** A user as they are kept, as the language of SCIM reads them. */
+export function storedUser(user: ScimUser): StoredUser {
+  const { displayName, ...attributes } = JSON.parse(user.attributes) as Record<string, unknown>;
+  return {
+    userName: user.userName,
+    externalId: user.externalId ?? undefined,
+    active: user.active,
+    displayName: typeof displayName === 'string' ? displayName : undefined,
+    attributes,
+  };
+}
+
+/** What a client made of a user, as it is kept. */
+export function nextUser(user: UserAttributes): NextUser {
+  const { displayName, attributes } = user;
+  return {
+    userName: user.userName,
+    externalId: user.externalId ?? null,
+    active: user.active,
+    email: user.email ?? null,
+    name: displayName ?? fullName(attributes['name']) ?? null,
+    attributes: { ...(displayName === undefined ? {} : { displayName }), ...attributes },
+  };
+}
+
+/**
+ * The state of a user after a write of SCIM. The user takes an address only by a write that names it, or that changes which of their
+ * addresses it is: one that another user had is not theirs by time alone.
+ *
+ * @param operations the write; a PUT is one `replace` without a path
+ */
+export function stateAfter(
+  current: ScimUser,
+  user: UserAttributes,
+  operations: readonly PatchOperation[],
+): NextUser {
+  const next = nextUser(user);
+  if (next.email === current.email) return next;
+  const before = userOf(draftOf(storedUser(current))).email ?? null;
+  const isTaken = next.email !== before || (next.email !== null && isNamed(next.email, operations));
+  return isTaken ? next : { ...next, email: current.email };
+}
+
+/** Whether a write names an address, as the userName or among the e-mails. */
+function isNamed(address: string, operations: readonly PatchOperation[]): boolean {
+  return operations
+    .flatMap((operation) => changesOf(operation, USER_SCHEMA, 'active'))
+    .some(({ op, path, value }) => {
+      const [root] = path.target.path.split('.', 1);
+      return op !== 'remove' && (root === 'userName' || root === 'emails') && holds(value, address);
+    });
+}
+
+function holds(value: unknown, address: string): boolean {
+  if (typeof value === 'string') return parseEmailAddress(value) === address;
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).some((inner) => holds(inner, address));
+}
+
+/** The most characters of a name made of others; the parts stay as long as they are. */
+const MAX_FULL_NAME = 256;
+
+function fullName(name: unknown): string | undefined {
+  if (typeof name !== 'object' || name === null) return undefined;
+  const { formatted, givenName, familyName } = name as Record<string, unknown>;
+  const parts =
+    typeof formatted === 'string'
+      ? [formatted]
+      : [givenName, familyName].filter((part) => typeof part === 'string');
+  return parts.length === 0 ? undefined : cut(parts.join(' '));
+}
+
+/** Where it is cut, no half of a character stays: PostgreSQL stores none. */
+function cut(text: string): string {
+  return text.length <= MAX_FULL_NAME
+    ? text
+    : text.slice(0, MAX_FULL_NAME).replace(/[\uD800-\uDBFF]$/, '');
+}

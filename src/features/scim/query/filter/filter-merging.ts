@@ -1,0 +1,58 @@
+import type { Filter } from './filter.js';
+
+type Element = Extract<Filter, { kind: 'element' }>;
+
+/**
+ * The same filter, with fewer looks into lists: `emails[a] or emails[b]` is `emails[a or b]`, and `not emails[a] and not
+ * emails[b]` is `not emails[a or b]`. Operands that are merged stand where the first of them stood.
+ */
+export function merged(filter: Filter): Filter {
+  if (filter.kind === 'not') return { kind: 'not', operand: merged(filter.operand) };
+  if (filter.kind === 'element') return { ...filter, where: merged(filter.where) };
+  if (filter.kind !== 'and' && filter.kind !== 'or') return filter;
+  const { kind } = filter;
+  const operands = filter.operands.map(merged);
+  const lists = new Map<string, Element[]>();
+  const kept: (Filter | readonly Element[])[] = [];
+  for (const operand of operands) {
+    const element = mergeable(operand, kind);
+    const same = element && lists.get(element.target.path);
+    if (same) same.push(element);
+    else if (element) {
+      const list = [element];
+      lists.set(element.target.path, list);
+      kept.push(list);
+    } else kept.push(operand);
+  }
+  const joined = kept.map((each) => ('kind' in each ? each : joinedBy(each, kind)));
+  const [only] = joined;
+  return joined.length === 1 && only ? only : { kind, operands: joined };
+}
+
+/** The look into a list that an operand of `or` is, or that an operand of `and` denies. */
+function mergeable(operand: Filter, kind: 'and' | 'or'): Element | undefined {
+  const inner = kind === 'and' && operand.kind === 'not' ? operand.operand : operand;
+  return inner.kind === 'element' && (inner !== operand) === (kind === 'and') ? inner : undefined;
+}
+
+function joinedBy(elements: readonly Element[], kind: 'and' | 'or'): Filter {
+  const [first] = elements;
+  if (!first) throw new RangeError('There is no list without elements');
+  const one: Filter =
+    elements.length === 1
+      ? first
+      : { ...first, where: merged({ kind: 'or', operands: elements.map(({ where }) => where) }) };
+  return kind === 'and' ? { kind: 'not', operand: one } : one;
+}
+
+/** How many times a list is looked into for each resource, once a filter is {@link merged}. */
+export function listsIn(filter: Filter): number {
+  if (filter.kind === 'element') return 1;
+  if (filter.kind === 'present') {
+    const { attribute, sub } = filter.target;
+    return attribute.multiValued && attribute.subAttributes && !sub ? 1 : 0;
+  }
+  if (filter.kind === 'not') return listsIn(filter.operand);
+  if (filter.kind !== 'and' && filter.kind !== 'or') return 0;
+  return filter.operands.reduce((sum, operand) => sum + listsIn(operand), 0);
+}

@@ -1,0 +1,82 @@
+import type { EntityManager } from 'typeorm';
+import type { FilterFields } from './filter-condition.js';
+import { GROUP_SCHEMA } from '../schema/schemas.js';
+import {
+  MEMBER_VERSION,
+  scimGroup,
+  type GroupRow,
+  type ScimGroup,
+} from '#domain/directory/groups.repository.js';
+import {
+  isOfOne,
+  searchTable,
+  type ScimPage,
+  type ScimSearch,
+  type UniqueKeys,
+} from './search-table.repository.js';
+
+interface FoundRow extends GroupRow {
+  sort_value: string | null;
+}
+
+/** As {@link ScimGroup} has it in its tag, for filters. */
+const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
+/** The name of a member, as a group shows it. */
+const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
+
+/** Where the attributes of a group are, for filters and order. */
+const FIELDS: FilterFields = {
+  resource: GROUP_SCHEMA,
+  columns: {
+    id: { kind: 'uuid', expression: 'g.id', required: true },
+    displayName: { kind: 'text', expression: 'g.display_name', required: true },
+    externalId: { kind: 'text', expression: 'g.external_id' },
+    'meta.resourceType': { kind: 'text', expression: `'Group'::text`, required: true },
+    'meta.created': { kind: 'timestamp', expression: 'g.created_at', required: true },
+    'meta.lastModified': { kind: 'timestamp', expression: 'g.updated_at', required: true },
+    'meta.version': { kind: 'text', expression: `('W/"' || ${TAG} || '"')`, required: true },
+    members: {
+      kind: 'relation',
+      from: 'group_members gm',
+      on: 'gm.group_id = g.id',
+      fields: {
+        value: { kind: 'uuid', expression: 'gm.user_id' },
+        display: { kind: 'text', expression: MEMBER_NAME },
+        type: { kind: 'text', expression: `'User'::text` },
+      },
+    },
+  },
+};
+/** What no two groups of an organization have, and what few of them have. */
+const UNIQUE: UniqueKeys = {
+  id: undefined,
+  displayName: `(g.org_id::text || lower(g.display_name COLLATE "C"))`,
+};
+const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
+const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, g.updated_at`;
+
+/** Tells whether a search finds one group at most, by a unique key. */
+export function isOfOneGroup(search: ScimSearch): boolean {
+  return isOfOne(search, UNIQUE);
+}
+
+/** Reads one page of the groups that a search finds. */
+export function searchGroups(
+  tx: EntityManager,
+  orgId: string,
+  search: ScimSearch,
+): Promise<ScimPage<ScimGroup>> {
+  return searchTable<FoundRow, ScimGroup>(tx, orgId, search, {
+    from: 'groups g',
+    id: 'g.id',
+    orgId: 'g.org_id',
+    fields: FIELDS,
+    unique: UNIQUE,
+    keys: KEYS,
+    columns: SHOWN,
+    show: `
+        SELECT ${SHOWN}, listed.sort_value
+        FROM listed JOIN groups g ON g.id = listed.id AND g.org_id = $1 ORDER BY listed.place`,
+    read: scimGroup,
+  });
+}

@@ -1,0 +1,118 @@
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isObject } from '../schema/attribute-value.js';
+import { parseFilter } from './filter/filter-parser.js';
+import { parseProjection, type Projection } from './projection.js';
+import type { ScimSearch } from './search-table.repository.js';
+import { findAttribute, type ResourceSchema } from '../schema/schemas.js';
+
+/** How many resources a page has: unless the client says otherwise, and at most. */
+const USUAL_COUNT = 100;
+export const MOST_RESULTS = 1000;
+
+/** The parameters of a query or a search request (RFC 7644 §3.4.2, §3.4.3; RFC 9865 §2), as they came. */
+export type QueryFields = Readonly<Record<string, unknown>>;
+
+/** A query, understood: decided before any statement is written. */
+export interface ScimQuery {
+  readonly search: ScimSearch;
+  readonly projection: Projection;
+  /** From 1, as it is told back. */
+  readonly startIndex: number;
+}
+
+/**
+ * Reads a query. Names of parameters are taken in any case.
+ *
+ * @param others resources searched with these: what only they have is an attribute without a value here (RFC 7644 §3.4.2.1)
+ * @throws DomainError invalid_request, invalid_filter, invalid_value, invalid_path
+ */
+export function readQuery(
+  raw: QueryFields,
+  schema: ResourceSchema,
+  others: readonly ResourceSchema[] = [],
+): ScimQuery {
+  const fields = byLowerName(raw);
+  const projection = readProjection(raw, schema);
+  const startIndex = Math.max(1, integer(fields, 'startindex') ?? 1);
+  const count = Math.min(MOST_RESULTS, Math.max(0, integer(fields, 'count') ?? USUAL_COUNT));
+  const filter = text(fields, 'filter');
+  const cursor = text(fields, 'cursor');
+  return {
+    projection,
+    startIndex,
+    search: {
+      filter: filter === undefined ? undefined : parseFilter(filter, schema, others),
+      sort: readSort(fields, schema, others),
+      count,
+      page: cursor === undefined ? { kind: 'index', startIndex } : { kind: 'cursor', cursor },
+      withAttributes: projection.needsAttributes || projection.needsVersion,
+      withRelations: projection.needsGroups || projection.needsVersion,
+    },
+  };
+}
+
+/** What of a resource is wanted (RFC 7644 §3.9). @throws DomainError invalid_value */
+export function readProjection(raw: QueryFields, schema: ResourceSchema): Projection {
+  const fields = byLowerName(raw);
+  return parseProjection(
+    {
+      attributes: names(fields, 'attributes'),
+      excludedAttributes: names(fields, 'excludedattributes'),
+    },
+    schema,
+  );
+}
+
+type Fields = ReadonlyMap<string, unknown>;
+
+/** @throws DomainError invalid_request for a search without a body, or with a list for one */
+function byLowerName(raw: unknown): Fields {
+  if (!isObject(raw)) {
+    throw new DomainError('invalid_request', 'The search must be a JSON object.');
+  }
+  return new Map(Object.entries(raw).map(([name, value]) => [asciiLowerCase(name), value]));
+}
+
+function readSort(
+  fields: Fields,
+  schema: ResourceSchema,
+  others: readonly ResourceSchema[],
+): ScimSearch['sort'] {
+  const by = text(fields, 'sortby');
+  if (by === undefined || by === '') return undefined;
+  const target = findAttribute(schema, by);
+  if (!target) {
+    if (others.some((other) => findAttribute(other, by))) return undefined;
+    throw new DomainError('invalid_path', 'sortBy names no attribute.');
+  }
+  return { target, descending: asciiLowerCase(text(fields, 'sortorder') ?? '') === 'descending' };
+}
+
+function text(fields: Fields, name: string): string | undefined {
+  const value = fields.get(name);
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== 'string') throw invalid(name);
+  return value;
+}
+
+function integer(fields: Fields, name: string): number | undefined {
+  const value = fields.get(name);
+  if (value === undefined || value === null || value === '') return undefined;
+  const number = typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
+  if (!Number.isSafeInteger(number)) throw invalid(name);
+  return number as number;
+}
+
+/** A list of names: with commas between them in a query, an array in a search request. */
+function names(fields: Fields, name: string): string | undefined {
+  const value = fields.get(name);
+  if (value === undefined || value === null) return undefined;
+  const list: unknown[] = [value].flat();
+  if (!list.every((one) => typeof one === 'string')) throw invalid(name);
+  return list.join(',');
+}
+
+function invalid(name: string): DomainError {
+  return new DomainError('invalid_value', `The parameter ${name} cannot be read.`);
+}

@@ -1,0 +1,264 @@
+import { hash } from 'node:crypto';
+import type { EntityManager } from 'typeorm';
+import { asciiLowerCase } from '#platform/text/ascii.js';
+import { composedSql } from '#platform/database/statements/sql.js';
+import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
+import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';
+import type { Filter } from './filter/filter.js';
+import type { AttributeReference } from '../schema/schemas.js';
+import { sortExpression, type Sort } from './sort-expression.js';
+
+/** What a client searches for (RFC 7644 §3.4.2), and which page of it (RFC 7644 §3.4.2.4, RFC 9865). */
+export interface ScimSearch {
+  readonly filter: Filter | undefined;
+  readonly sort: { readonly target: AttributeReference; readonly descending: boolean } | undefined;
+  /** The most resources of a page. */
+  readonly count: number;
+  readonly page:
+    | { readonly kind: 'index'; /** From 1. */ readonly startIndex: number }
+    | { readonly kind: 'cursor'; /** Empty for the first page. */ readonly cursor: string };
+  /** Whether the attributes of users are wanted that have no column. */
+  readonly withAttributes: boolean;
+  /** Whether what lies in other tables is wanted: the groups of users. */
+  readonly withRelations: boolean;
+}
+
+/** A page of what was found. */
+export interface ScimPage<Resource> {
+  readonly totalResults: number;
+  readonly resources: readonly Resource[];
+  /** Where the next page begins; undefined for the last one, and where no cursor was asked for. */
+  readonly nextCursor: string | undefined;
+}
+
+/**
+ * The paths of what no two resources of an organization have in common. Each has the expression that a unique index of one column
+ * has: the id of the organization and the value in lower case. `id` needs none.
+ */
+export type UniqueKeys = Readonly<Record<string, string | undefined>>;
+
+/** The table that is searched. Its expressions are a repository's own. */
+export interface SearchedTable<Row, Resource> {
+  readonly from: string;
+  readonly id: string;
+  readonly orgId: string;
+  readonly fields: FilterFields;
+  readonly unique: UniqueKeys;
+  /** The paths of what few resources have in common; an index finds those. */
+  readonly keys: ReadonlySet<string>;
+  /** The statement that reads what is `listed (id, sort_value, place)`, by the places; `$1` is the organization. */
+  readonly show: string;
+  /** The columns of the same statement, read from the table itself. */
+  readonly columns: string;
+  readonly read: (row: Row) => Resource;
+}
+
+/** Whether a search finds one resource at most, by a key that a unique index has. */
+export function isOfOne({ filter }: ScimSearch, unique: UniqueKeys): boolean {
+  return filter !== undefined && keyOf(filter, (path) => Object.hasOwn(unique, path)) !== undefined;
+}
+
+/** A value in some attribute that everything a filter finds equals; undefined where there is none. */
+function keyOf(filter: Filter, isKey: (path: string) => boolean): Comparison | undefined {
+  if (filter.kind === 'and') {
+    for (const operand of filter.operands) {
+      const key = keyOf(operand, isKey);
+      if (key) return key;
+    }
+  }
+  if (filter.kind === 'element') return keyOf(filter.where, isKey);
+  const isEqual = filter.kind === 'compare' && filter.operator === 'eq';
+  return isEqual && isKey(filter.target.path) ? filter : undefined;
+}
+
+type Comparison = Extract<Filter, { kind: 'compare' }>;
+
+/** A condition on the rows of a table, with what is bound for it. */
+interface Within {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+/**
+ * Searches a table within one organization. A page costs one statement, and another one where it cannot tell by itself how
+ * many there are in all. The order is stable: by id, which follows the time of creation, after whatever else is asked for.
+ *
+ * No plan depends on what the planner believes of the data. A search by a unique key has neither order nor limit; one by another
+ * key is found whole before it is ordered; and a plain list names its organization as a range, for which one index alone has the
+ * order.
+ *
+ * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search, or of another organization
+ */
+export async function searchTable<Row extends Position, Resource>(
+  tx: EntityManager,
+  orgId: string,
+  search: ScimSearch,
+  table: SearchedTable<Row, Resource>,
+): Promise<ScimPage<Resource>> {
+  const matches: Condition = search.filter
+    ? conditionOf(search.filter, table.fields, 2)
+    : { text: 'true', values: [] };
+  const within: Within = {
+    text: `${table.orgId} = $1 AND (${matches.text})`,
+    values: [orgId, ...matches.values],
+  };
+  const key = search.filter && keyOf(search.filter, (path) => Object.hasOwn(table.unique, path));
+  if (key) return findOne(tx, orgId, search, table, withKey(within, key, table.unique));
+  // Which resources are on the page, and only then what they are: nothing is put together for those that OFFSET skips.
+  const found = search.count === 0 ? [] : await findPage(tx, orgId, search, table, within);
+  const rows = found.slice(0, search.count);
+  const last = rows.at(-1);
+  const goesOn = found.length > search.count;
+  return {
+    totalResults:
+      (goesOn ? undefined : totalAtEnd(search, rows.length)) ??
+      (await countOf(tx, table.from, within)),
+    resources: rows.map(table.read),
+    nextCursor:
+      search.page.kind === 'cursor' && goesOn && last
+        ? writeCursor(last, fingerprintOf(orgId, search, table.fields))
+        : undefined,
+  };
+}
+
+/** The condition with the comparison of the unique key before it. */
+function withKey(
+  { text, values }: Within,
+  { target, value }: Comparison,
+  unique: UniqueKeys,
+): Within {
+  const expression = unique[target.path];
+  if (expression === undefined) return { text, values };
+  return {
+    text: `${expression} = $1::uuid::text || $${values.length + 1}::text AND ${text}`,
+    values: [...values, asciiLowerCase(String(value))],
+  };
+}
+
+/** The one resource with a unique key, for every page and order that is asked for. */
+async function findOne<Row extends Position, Resource>(
+  tx: EntityManager,
+  orgId: string,
+  search: ScimSearch,
+  table: SearchedTable<Row, Resource>,
+  within: Within,
+): Promise<ScimPage<Resource>> {
+  const { page } = search;
+  if (search.sort) sortExpression(search.sort.target, table.fields); // refuses what has no order
+  const after =
+    page.kind === 'cursor' && page.cursor !== ''
+      ? readCursor(page.cursor, fingerprintOf(orgId, search, table.fields))
+      : undefined;
+  const rows = await composedSql<Row>(
+    tx,
+    `SELECT ${table.columns}, NULL::text AS sort_value FROM ${table.from} WHERE ${within.text}`,
+    within.values,
+  );
+  const isBefore = page.kind === 'index' ? page.startIndex > 1 : after !== undefined;
+  const isShown = search.count > 0 && !isBefore;
+  return {
+    totalResults: rows.length,
+    resources: isShown ? rows.map(table.read) : [],
+    nextCursor: undefined,
+  };
+}
+
+/** The resources of a page, and the first one of the next page where there is one. */
+function findPage<Row extends Position>(
+  tx: EntityManager,
+  orgId: string,
+  search: ScimSearch,
+  table: SearchedTable<Row, unknown>,
+  within: Within,
+): Promise<Row[]> {
+  const { filter, page } = search;
+  const values: unknown[] = [...within.values];
+  const bind = (value: unknown) => `$${values.push(value)}`;
+  const sort = search.sort && sortExpression(search.sort.target, table.fields);
+  const descending = search.sort?.descending ?? false;
+  const direction = descending ? 'DESC NULLS FIRST' : 'ASC NULLS LAST';
+  const order = sort ? `sort_value ${direction}, id` : 'org_id, id';
+  const isPlain = filter === undefined && sort === undefined;
+  const condition = isPlain ? `${table.orgId} BETWEEN $1 AND $1` : within.text;
+  let after = 'true';
+  let offset = '';
+  if (page.kind === 'index') offset = `OFFSET ${bind(page.startIndex - 1)}`;
+  else if (page.cursor !== '') {
+    const position = readCursor(page.cursor, fingerprintOf(orgId, search, table.fields));
+    after = isPlain
+      ? `(org_id, id) > ($1, ${bind(position.id)}::uuid)`
+      : afterPosition(position, { sort, descending, bind });
+  }
+  // What a key finds is found before it is ordered: else the planner may take the order for the shorter way.
+  const isFoundFirst =
+    filter !== undefined && keyOf(filter, (path) => table.keys.has(path)) !== undefined;
+  return composedSql<Row>(
+    tx,
+    `WITH found AS ${isFoundFirst ? '' : 'NOT '}MATERIALIZED (
+       SELECT ${table.orgId} AS org_id, ${table.id} AS id, ${sort?.expression ?? 'NULL::text'} AS sort_value
+       FROM ${table.from} WHERE ${condition}
+     ), page AS MATERIALIZED (
+       SELECT org_id, id, sort_value FROM found WHERE ${after} ORDER BY ${order} LIMIT ${bind(search.count + 1)} ${offset}
+     ), listed AS (
+       SELECT id, sort_value, row_number() OVER (ORDER BY ${order}) AS place FROM page
+     )
+     ${table.show}`,
+    values,
+  );
+}
+
+/** How many there are in all, as far as the last page tells. */
+function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefined {
+  if (count === 0) return undefined;
+  const before = page.kind === 'index' ? page.startIndex - 1 : 0;
+  const isFirst = page.kind === 'index' ? before === 0 : page.cursor === '';
+  return isFirst || (found > 0 && page.kind === 'index') ? before + found : undefined;
+}
+
+async function countOf(tx: EntityManager, from: string, { text, values }: Within): Promise<number> {
+  const counting = `SELECT count(*) AS n FROM ${from} WHERE ${text}`;
+  const [row] = await composedSql<{ n: string }>(tx, counting, values);
+  return Number(row?.n);
+}
+
+interface Order {
+  readonly sort: Sort | undefined;
+  readonly descending: boolean;
+  readonly bind: (value: unknown) => string;
+}
+
+/** What comes after a position: whichever resources are deleted or added in between, no other is skipped or comes twice. */
+function afterPosition(position: Position, { sort, descending, bind }: Order): string {
+  const later = `id > ${bind(position.id)}::uuid`;
+  if (sort === undefined) return later;
+  if (position.sort_value === null) {
+    return descending
+      ? `(sort_value IS NOT NULL OR (sort_value IS NULL AND ${later}))`
+      : `(sort_value IS NULL AND ${later})`;
+  }
+  const value = `${bind(position.sort_value)}::text COLLATE "C"`;
+  if (sort.isRequired) {
+    // An index begins at the value: nobody reads what was on the pages before.
+    const [beyond, from] = descending ? ['<', '<='] : ['>', '>='];
+    return `(sort_value ${from} ${value} AND (sort_value ${beyond} ${value} OR ${later}))`;
+  }
+  return descending
+    ? `(sort_value < ${value} OR (sort_value = ${value} AND ${later}))`
+    : `(sort_value > ${value} OR (sort_value = ${value} AND ${later}) OR sort_value IS NULL)`;
+}
+
+/** Which search a cursor is of: of whose resources, of what type, by which filter and in which order. */
+function fingerprintOf(
+  orgId: string,
+  { filter, sort }: ScimSearch,
+  { resource }: FilterFields,
+): Buffer {
+  const search = JSON.stringify([
+    orgId,
+    resource.core.id,
+    filter ?? null,
+    sort?.target.path ?? null,
+    sort?.descending ?? null,
+  ]);
+  return hash('sha256', search, 'buffer').subarray(0, SEARCH_LENGTH);
+}

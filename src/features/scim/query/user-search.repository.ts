@@ -1,0 +1,177 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { fixedSql } from '#platform/database/statements/sql.js';
+import type { FilterFields } from './filter-condition.js';
+import { USER_SCHEMA } from '../schema/schemas.js';
+import {
+  isOfOne,
+  searchTable,
+  type ScimPage,
+  type ScimSearch,
+  type UniqueKeys,
+} from './search-table.repository.js';
+import {
+  ATTRIBUTES,
+  ENTERPRISE_URN,
+  GROUPS,
+  SHOWN_ATTRIBUTES,
+  TAG,
+  USER_NAME,
+  WHO,
+  scimUser,
+  type ScimUser,
+  type UserRow,
+} from '#domain/directory/directory-user.js';
+
+/** A user of a list. */
+export interface ListedUser {
+  readonly id: string;
+  /** Undefined where those before them in the list were enough to read at a time. */
+  readonly user: ScimUser | undefined;
+}
+
+/** What of listed users is wanted. */
+export type UserParts = Pick<ScimSearch, 'withAttributes' | 'withRelations'>;
+
+interface ListedRow extends Omit<UserRow, 'attributes'> {
+  attributes: string | null;
+  sort_value: string | null;
+}
+
+/** About how much text of users is read at a time, and of how many at most. */
+export const MOST_TEXT = 1 << 20;
+export const MOST_AT_ONCE = 200;
+/** All that is to be known of attributes nobody asked for: whether the extension is among the `schemas`. */
+const NO_ATTRIBUTES = `CASE WHEN u.attributes ? '${ENTERPRISE_URN}' THEN '{"${ENTERPRISE_URN}": {}}' ELSE '{}' END`;
+
+/** What of users may be long, as SQL. */
+function textsOf({ withAttributes, withRelations }: UserParts): {
+  attributes: string;
+  groups: string;
+} {
+  return {
+    attributes: withAttributes ? `(${SHOWN_ATTRIBUTES})::text` : NO_ATTRIBUTES,
+    groups: withRelations ? GROUPS : 'NULL',
+  };
+}
+
+/** The columns of listed users that are never long. */
+const LISTED =
+  'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
+
+/**
+ * Reads those who are `listed`, in their places, until there is {@link MOST_TEXT} of them: the first one whole, however long,
+ * and of those behind them no more than who they are.
+ */
+function showUsers(parts: UserParts): string {
+  const { attributes, groups } = textsOf(parts);
+  const isThin = !parts.withAttributes && !parts.withRelations;
+  const soon = isThin ? 'true' : `listed.place <= ${MOST_AT_ONCE}`;
+  // OFFSET keeps the planner from putting the texts together twice, to measure and to show them.
+  return `
+    SELECT ${LISTED},
+           CASE WHEN before < ${MOST_TEXT} THEN attributes END AS attributes,
+           CASE WHEN before < ${MOST_TEXT} THEN groups END AS groups
+    FROM (
+      SELECT ${LISTED}, place, attributes, groups,
+             coalesce(sum(octet_length(attributes) + coalesce(octet_length(groups), 0)) OVER (
+               ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
+      FROM (
+        SELECT ${WHO}, listed.place, listed.sort_value, CASE WHEN ${soon} THEN ${attributes} END AS attributes,
+               CASE WHEN ${soon} THEN ${groups} END AS groups
+        FROM listed JOIN users u ON u.id = listed.id AND u.org_id = $1
+        OFFSET 0
+      ) whole
+    ) measured
+    ORDER BY place`;
+}
+
+/** What no two users of an organization have, and what few of them have. */
+const UNIQUE: UniqueKeys = {
+  id: undefined,
+  userName: `(u.org_id::text || lower(${USER_NAME} COLLATE "C"))`,
+};
+const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
+
+/** The values of e-mails, in ASCII lower case, as `users_email_values` has them. */
+const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
+/** Where the attributes of a user are, for filters and order. */
+const FIELDS: FilterFields = {
+  resource: USER_SCHEMA,
+  columns: {
+    id: { kind: 'uuid', expression: 'u.id', required: true },
+    userName: { kind: 'text', expression: USER_NAME, required: true },
+    externalId: { kind: 'text', expression: 'u.external_id' },
+    active: { kind: 'boolean', expression: 'u.active' },
+    'meta.resourceType': { kind: 'text', expression: `'User'::text`, required: true },
+    'meta.created': { kind: 'timestamp', expression: 'u.created_at', required: true },
+    'meta.lastModified': { kind: 'timestamp', expression: 'u.updated_at', required: true },
+    'meta.version': { kind: 'text', expression: `('W/"' || ${TAG} || '"')`, required: true },
+    groups: {
+      kind: 'relation',
+      from: 'group_members um JOIN groups ug ON ug.id = um.group_id',
+      on: 'um.user_id = u.id',
+      fields: {
+        value: { kind: 'uuid', expression: 'um.group_id' },
+        display: { kind: 'text', expression: 'ug.display_name' },
+        type: { kind: 'text', expression: `'direct'::text` },
+      },
+    },
+  },
+  attributes: `(${ATTRIBUTES})`,
+  narrowing: {
+    'emails.value': (value) =>
+      `(${EMAIL_VALUES} ? ${value} OR (NOT u.scim_managed AND u.email = ${value}))`,
+  },
+};
+
+/** Users as lists of them are read: those of one organization, some at a time. */
+@Injectable()
+export class ScimUserListsRepository {
+  /** Whether a search finds one user at most, by a unique key. */
+  isOfOne(search: ScimSearch): boolean {
+    return isOfOne(search, UNIQUE);
+  }
+
+  /** One page of the users that a search finds; where it is large, only the beginning is read. */
+  search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ListedUser>> {
+    const { attributes, groups } = textsOf(search);
+    return searchTable<ListedRow, ListedUser>(tx, orgId, search, {
+      from: 'users u',
+      id: 'u.id',
+      orgId: 'u.org_id',
+      fields: FIELDS,
+      unique: UNIQUE,
+      keys: KEYS,
+      show: showUsers(search),
+      columns: `${WHO}, ${attributes} AS attributes, ${groups} AS groups`,
+      read: (row) => listedUser(row, search),
+    });
+  }
+
+  /** Users of the organization, in the order of their ids in the list, without those who are gone; at least one is read. */
+  async read(
+    tx: EntityManager,
+    orgId: string,
+    ids: readonly string[],
+    parts: UserParts,
+  ): Promise<ListedUser[]> {
+    const rows = await fixedSql<ListedRow>(
+      tx,
+      `WITH listed AS (
+         SELECT id, NULL::text AS sort_value, place FROM unnest($2::uuid[]) WITH ORDINALITY AS t (id, place)
+       )
+       ${showUsers(parts)}`,
+      [orgId, ids],
+    );
+    return rows.map((row) => listedUser(row, parts));
+  }
+}
+
+function listedUser(row: ListedRow, { withRelations }: UserParts): ListedUser {
+  const { id, attributes } = row;
+  return {
+    id,
+    user: attributes === null ? undefined : scimUser({ ...row, attributes }, withRelations),
+  };
+}

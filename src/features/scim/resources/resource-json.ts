@@ -1,0 +1,91 @@
+import { USER_SCHEMA, GROUP_SCHEMA, USER_URN, GROUP_URN } from '../schema/schemas.js';
+import { project, type Projection } from '../query/projection.js';
+import type { ScimGroup, ScimMember } from '#domain/directory/groups.repository.js';
+import { ENTERPRISE_URN, withAddresses, type ScimUser } from '#domain/directory/directory-user.js';
+
+/** A resource of which all was read that is shown, or not: then it has no tag. */
+interface Tagged {
+  readonly tag: string | undefined;
+}
+
+/**
+ * The version of a resource as an entity tag (RFC 7644 §3.14): another one whenever what is shown of it is another. It is weak,
+ * since it says nothing about bytes.
+ */
+export function entityTag({ tag }: Tagged): string {
+  if (tag === undefined) throw new Error('a resource was shown of which not all was read');
+  return `W/"${tag}"`;
+}
+
+/** Where a resource is. */
+export function locationOf(base: string, type: 'Users' | 'Groups', id: string): string {
+  return `${base}/${type}/${id}`;
+}
+
+const CORE = JSON.stringify([USER_URN]);
+const WITH_ENTERPRISE = JSON.stringify([USER_URN, ENTERPRISE_URN]);
+const ENTERPRISE_KEY = `"${ENTERPRISE_URN}":`;
+
+/**
+ * A user as JSON. What is kept as text is passed on as it is: a list of a thousand is not parsed to be written again.
+ *
+ * @param base the address of the SCIM service
+ */
+export function userJson(user: ScimUser, projection: Projection, base: string): string {
+  const { id, userName, externalId, active, attributes, groups } = user;
+  const parts = [
+    `{"schemas":${attributes.includes(ENTERPRISE_KEY) ? WITH_ENTERPRISE : CORE}`,
+    `"id":"${id}"`,
+    `"userName":${JSON.stringify(userName)}`,
+  ];
+  if (externalId !== null) parts.push(`"externalId":${JSON.stringify(externalId)}`);
+  parts.push(`"active":${active}`);
+  if (attributes !== '{}') parts.push(withAddresses(attributes.slice(1, -1), base));
+  if (groups !== undefined && groups !== '[]') {
+    parts.push(`"groups":${withAddresses(groups, base)}`);
+  }
+  parts.push(`"meta":${metaJson(user, 'User', locationOf(base, 'Users', id))}`);
+  const json = `${parts.join(',')}}`;
+  if (projection.isDefault) return json;
+  return JSON.stringify(
+    project(JSON.parse(json) as Record<string, unknown>, projection, USER_SCHEMA),
+  );
+}
+
+/** A group as JSON, but for its members and the last brace. */
+export function groupHead(group: ScimGroup, projection: Projection, base: string): string {
+  const { id, displayName, externalId } = group;
+  const whole = {
+    schemas: [GROUP_URN],
+    id,
+    displayName,
+    ...(externalId === null ? {} : { externalId }),
+    meta: meta(group, 'Group', locationOf(base, 'Groups', id)),
+  };
+  const shown = projection.isDefault ? whole : project(whole, projection, GROUP_SCHEMA);
+  return JSON.stringify(shown).slice(0, -1);
+}
+
+/** A member of a group as JSON. */
+export function memberJson({ userId, display }: ScimMember, base: string): string {
+  return `{"value":"${userId}","$ref":"${locationOf(base, 'Users', userId)}","display":${JSON.stringify(display)},"type":"User"}`;
+}
+
+interface Versioned extends Tagged {
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+function meta(of: Versioned, resourceType: 'User' | 'Group', location: string): object {
+  return {
+    resourceType,
+    created: of.createdAt.toISOString(),
+    lastModified: of.updatedAt.toISOString(),
+    location,
+    ...(of.tag === undefined ? {} : { version: entityTag(of) }),
+  };
+}
+
+function metaJson(of: Versioned, resourceType: 'User' | 'Group', location: string): string {
+  return JSON.stringify(meta(of, resourceType, location));
+}
