@@ -3,8 +3,8 @@ import { PINNED_ROOTS } from '#domain/authenticators/attestation/trust-anchors.j
 import type { LoadedConfig } from '#platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
-import { TracingModule } from '#platform/telemetry/tracing.module.js';
-import type { Tracing } from '#platform/telemetry/tracing.js';
+import type { Tracing } from '#platform/telemetry/open-telemetry.js';
+import { TracingModule } from '#platform/telemetry/telemetry.module.js';
 import { createApp } from './create-app.js';
 import { returnStartUpMemory } from './start-up-memory.js';
 

@@ -3,7 +3,7 @@
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { createApp } from '../../dist/create-app.js';
 import { loadConfig } from '../../dist/platform/config/load-config.js';
-import { EDGE_TIMEOUTS } from '../../dist/platform/http/server/edge-timeouts.js';
+import { EDGE_TIMEOUTS } from '../../dist/platform/http/edge/edge-timeouts.js';
 import { returnStartUpMemory } from '../../dist/start-up-memory.js';
 import { createLogger } from '../../dist/platform/telemetry/pino-options.js';
 

@@ -1,6 +1,6 @@
 import { domainOfEmail, parseEmailAddress } from '#domain/organizations/email-address.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { isSingleLine, toSingleLine } from '#platform/text/single-line.js';
 import { isMicrosoftIssuer } from './microsoft-issuer.js';
 import { organizationDomain } from '#domain/organizations/organization-domain.js';

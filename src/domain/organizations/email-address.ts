@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 
 /** The address every mail form accepts (HTML Living Standard §4.10.5.1.5), within the lengths of RFC 5321 §4.5.3.1. */
 const ADDRESS = z

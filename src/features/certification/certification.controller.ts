@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { PendingLogins, type PendingLogin } from '#domain/grants/pending-logins.js';
 import { SyntheticLogIn } from '#domain/users/synthetic-log-in.service.js';
-import { equalInConstantTime } from '#platform/crypto/constant-time.js';
+import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Public } from '#platform/http/access/access.js';
 import { bearerSecret } from '#platform/http/access/bearer-secret.js';

@@ -1,6 +1,6 @@
 import { Inject, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
-import { equalInConstantTime } from '#platform/crypto/constant-time.js';
+import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { bearerSecret } from '#platform/http/access/bearer-secret.js';
 

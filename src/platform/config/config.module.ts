@@ -3,8 +3,9 @@ import { ConfigModule as NestConfigModule, registerAs } from '@nestjs/config';
 import { CONFIG, type Config } from './config.js';
 
 /**
- * What is settled before the application is built: the frozen {@link Config} that the operator decided, and what the
- * composition root alone decides and no variable can change.
+ * Provides the values that are fixed before the application is built: the operator's frozen {@link Config}, and the values of
+ * the composition root, which no variable can change. This file alone imports `@nestjs/config`, whose module it uses to
+ * register the configuration; reading and validation are in `load-config.ts`.
  */
 @Module({})
 export class ConfigModule {

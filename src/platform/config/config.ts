@@ -1,6 +1,6 @@
 import type { TlsSource } from '#platform/tls/tls-material.js';
 
-/** Which models may enroll (SVC_ALLOWED_AAGUIDS): any with a valid chain, a named table, or a list of AAGUIDs. */
+/** The models that may enroll (SVC_ALLOWED_AAGUIDS): any with a valid chain, a named table, or a list of AAGUIDs. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
   | { readonly kind: 'fips-only' }
@@ -18,22 +18,22 @@ export interface OidcProviderConfig {
   readonly clientSecret: string;
 }
 
-/** Everything an operator may set, validated and frozen; a provider takes the slice it needs. */
+/** The operator's settings, validated and frozen. A provider takes the part that it needs. */
 export interface Config {
   readonly http: {
     /** The public origin and OIDC issuer, without a trailing slash. */
     readonly baseUrl: string;
-    /** Where it listens without TLS. */
+    /** The address of the listener without TLS. */
     readonly listen: { readonly host: string; readonly port: number };
-    /** Undefined: a proxy ends TLS, or nobody does. */
+    /** Undefined: a proxy ends TLS, or there is no TLS. */
     readonly tls: TlsSource | undefined;
-    /** The listener that asks for client certificates: there whenever TLS is. */
+    /** The listener that requests client certificates; it exists if TLS is on. */
     readonly mtls: {
       readonly port: number;
-      /** Authorities of client certificates, PEM. None: only self-signed ones can mean anything. */
+      /** Authorities of client certificates, PEM. Without any, only self-signed certificates can be registered. */
       readonly clientCaCerts: readonly string[];
     };
-    /** CIDR list of proxies whose X-Forwarded-For is believed. */
+    /** Networks (CIDR) of proxies whose X-Forwarded-For is trusted. */
     readonly trustedProxies: readonly string[];
     readonly corsOrigins: readonly string[];
   };
@@ -50,9 +50,9 @@ export interface Config {
     readonly maxConnections: number;
   };
   readonly secrets: {
-    /** The root secret; every use derives its own key. */
+    /** The root secret. Each purpose derives a key from it. */
     readonly root: string;
-    /** Still accepted for verifying and decrypting. */
+    /** The previous root secret, which still verifies and decrypts. */
     readonly previousRoot: string | undefined;
   };
   readonly upstream: {
@@ -63,12 +63,12 @@ export interface Config {
   readonly enrollment: {
     /** Lower-cased e-mail domains that may enroll; undefined allows any. */
     readonly allowedDomains: ReadonlySet<string> | undefined;
-    /** Lower-cased e-mails that alone may become an organization's admin; undefined: whoever comes first. */
+    /** Lower-case e-mail addresses that alone may become an organization's first admin; undefined: its first user. */
     readonly bootstrapAdmins: ReadonlySet<string> | undefined;
     readonly allowedAaguids: AaguidPolicy;
   };
   readonly session: { readonly hours: number };
-  /** Certification test mode is on exactly where there is a token. */
+  /** Certification test mode is on if there is a token. */
   readonly certification: { readonly token: string | undefined };
   readonly oidc: {
     /** PEM blocks of each kind, the signing private key first; undefined: the database keeps one. */
@@ -87,7 +87,7 @@ export interface Config {
   readonly cleanUp: {
     /** 0: never. */
     readonly intervalSeconds: number;
-    /** How long audit events of a class are kept; administrative ones are kept for ever. */
+    /** The retention of audit events by class. Administrative events are never deleted. */
     readonly retentionDays: { readonly auth: number; readonly oauth: number };
   };
   readonly log: {
@@ -95,13 +95,13 @@ export interface Config {
     /** RUST_LOG directives: `info,security=warn,svc_server::scim=debug`. */
     readonly filter: string;
   };
-  /** Without a token nobody can read the metrics. */
+  /** Without a token the metrics cannot be read. */
   readonly metrics: { readonly bearerToken: string | undefined };
-  /** Undefined: nothing is traced. */
+  /** Undefined: tracing is off. */
   readonly tracing: TracingConfig | undefined;
 }
 
-/** Where spans go. */
+/** The destination of spans. */
 export interface TracingConfig {
   /** The OTLP collector: spans go to `/v1/traces` below it. */
   readonly endpoint: string;

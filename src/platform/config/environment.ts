@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { holdsCertificates, holdsPrivateKey, readPem } from '#platform/tls/tls-material.js';
 import { parseLogFilter } from './log-filter.js';
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import type { AaguidPolicy } from './config.js';
 
 /** The environment as plain strings; an empty string counts as unset. */

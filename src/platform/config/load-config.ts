@@ -1,7 +1,5 @@
-import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { isLoopbackHost } from '#platform/text/loopback.js';
 import type { Config, OidcProviderConfig } from './config.js';
 import {
   ENVIRONMENT,
@@ -10,10 +8,16 @@ import {
   type Environment,
   type Settings,
 } from './environment.js';
-import { tlsProblems, tlsSource, tlsWarnings, withTlsOrigin } from './tls-settings.js';
+import {
+  certificationProblems,
+  missingProvider,
+  originProblems,
+  warningsOf,
+} from './setting-rules.js';
+import { tlsProblems, tlsSource, withTlsOrigin } from './tls-settings.js';
 import { unknownNames, type KnownNames } from './unknown-variables.js';
 
-/** Everything that is wrong with a configuration: one line each, naming the variable, never its value. */
+/** The problems of a configuration: one line for each, with the variable's name and never its value. */
 export class ConfigProblems extends Error {
   override readonly name = 'ConfigProblems';
 
@@ -22,13 +26,13 @@ export class ConfigProblems extends Error {
   }
 }
 
-/** A configuration that holds, and what its operator should still hear about it. */
+/** A valid configuration, and warnings for its operator. */
 export interface LoadedConfig {
   readonly config: Config;
   readonly warnings: readonly string[];
 }
 
-/** Settings whose promise this version cannot keep: refusing beats pretending. */
+/** Settings of features that do not exist yet. The start fails when one is set. */
 const NOT_BUILT_YET = [
   'SVC_JWT_HMAC_KMS_KEY_ID',
   'SVC_SSH_CA_KMS_KEY_ID',
@@ -39,7 +43,7 @@ const NOT_BUILT_YET = [
   'SVC_SSH_REQUIRE_SK',
 ];
 
-/** Settings of features that do not exist yet: they have no effect, which the start says. */
+/** Settings of features that do not exist yet and that have no effect. The start warns of each. */
 const WITHOUT_EFFECT_YET = [
   'SVC_AWS_AUDIENCE',
   'SVC_GITHUB_API_URL',
@@ -56,7 +60,7 @@ const WITHOUT_EFFECT_YET = [
   'SVC_S3_CONFIG_POLL_INTERVAL',
 ];
 
-/** The variables of SAML providers, which this version refuses as a whole. */
+/** The variables of SAML providers, which this version does not support. */
 const OF_SAML_PROVIDERS = ['METADATA_URL', 'SP_ENTITY_ID', 'EMAIL_ATTRIBUTE', 'DOMAIN_ATTRIBUTE'];
 
 /**
@@ -66,30 +70,40 @@ const OF_SAML_PROVIDERS = ['METADATA_URL', 'SP_ENTITY_ID', 'EMAIL_ATTRIBUTE', 'D
  */
 export function loadConfig(raw: Environment): LoadedConfig {
   const environment = withTlsOrigin(withoutEmpty(raw));
-  const problems: string[] = [];
-  for (const name of NOT_BUILT_YET) {
-    if (environment[name] !== undefined) problems.push(`${name}: is not supported by this version`);
-  }
   const parsed = ENVIRONMENT.safeParse(environment);
-  if (!parsed.success) problems.push(...problemLines(parsed.error));
-  const providers = loadProviders(environment, problems);
-  problems.push(...providerProblems(environment));
-  problems.push(...originProblems(environment), ...tlsProblems(environment));
-  problems.push(...certificationProblems(environment));
+  const { providers, problems: ofProviders } = loadProviders(environment);
   const unknown = unknownNames(environment, knownNames(environment));
-  problems.push(...unknown.problems);
+  const problems = [
+    ...NOT_BUILT_YET.filter((name) => environment[name] !== undefined).map(
+      (name) => `${name}: is not supported by this version`,
+    ),
+    ...(parsed.success ? [] : problemLines(parsed.error)),
+    ...ofProviders,
+    ...missingProvider(environment),
+    ...originProblems(environment),
+    ...tlsProblems(environment),
+    ...certificationProblems(environment),
+    ...unknown.problems,
+  ];
   if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
+  const config = configOf(parsed.data, environment, providers);
+  const withoutEffect = WITHOUT_EFFECT_YET.filter((name) => environment[name] !== undefined);
+  const warnings = [
+    ...withoutEffect.map((name) => `${name}: has no effect in this version`),
+    ...warningsOf(environment, config),
+    ...unknown.warnings,
+  ];
+  return { config: deepFreeze(config), warnings };
+}
 
-  const settings = parsed.data;
-  const config: Config = {
-    http: {
-      baseUrl: settings.SVC_BASE_URL,
-      listen: settings.SVC_LISTEN_ADDR,
-      tls: tlsSource(environment),
-      mtls: { port: settings.SVC_MTLS_PORT, clientCaCerts: settings.SVC_MTLS_CLIENT_CA_CERTS },
-      trustedProxies: settings.SVC_TRUSTED_PROXIES,
-      corsOrigins: settings.SVC_CORS_ORIGINS,
-    },
+/** Arranges valid settings by the part of the service that reads them. */
+function configOf(
+  settings: Settings,
+  environment: Environment,
+  providers: readonly OidcProviderConfig[],
+): Config {
+  return {
+    http: httpSettings(settings, environment),
     relyingParty: {
       id: settings.SVC_RP_ID ?? new URL(settings.SVC_BASE_URL).hostname,
       name: settings.SVC_RP_NAME,
@@ -105,13 +119,7 @@ export function loadConfig(raw: Environment): LoadedConfig {
     },
     session: { hours: settings.SVC_SESSION_HOURS },
     certification: { token: settings.SVC_CERTIFICATION_TEST_TOKEN },
-    oidc: {
-      signingKeys: { ec: settings.SVC_OIDC_SIGNING_KEY, rsa: settings.SVC_OIDC_RSA_SIGNING_KEY },
-      deviceCode: {
-        expiresSeconds: settings.SVC_DEVICE_CODE_EXPIRES,
-        pollIntervalSeconds: settings.SVC_DEVICE_POLL_INTERVAL,
-      },
-    },
+    oidc: oidcSettings(settings),
     ssh: {
       caKey: settings.SVC_SSH_CA_KEY,
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
@@ -128,8 +136,27 @@ export function loadConfig(raw: Environment): LoadedConfig {
     metrics: { bearerToken: settings.SVC_METRICS_BEARER_TOKEN },
     tracing: tracingSettings(settings),
   };
-  const warnings = [...warningsOf(environment, config), ...unknown.warnings];
-  return { config: deepFreeze(config), warnings };
+}
+
+function httpSettings(settings: Settings, environment: Environment): Config['http'] {
+  return {
+    baseUrl: settings.SVC_BASE_URL,
+    listen: settings.SVC_LISTEN_ADDR,
+    tls: tlsSource(environment),
+    mtls: { port: settings.SVC_MTLS_PORT, clientCaCerts: settings.SVC_MTLS_CLIENT_CA_CERTS },
+    trustedProxies: settings.SVC_TRUSTED_PROXIES,
+    corsOrigins: settings.SVC_CORS_ORIGINS,
+  };
+}
+
+function oidcSettings(settings: Settings): Config['oidc'] {
+  return {
+    signingKeys: { ec: settings.SVC_OIDC_SIGNING_KEY, rsa: settings.SVC_OIDC_RSA_SIGNING_KEY },
+    deviceCode: {
+      expiresSeconds: settings.SVC_DEVICE_CODE_EXPIRES,
+      pollIntervalSeconds: settings.SVC_DEVICE_POLL_INTERVAL,
+    },
+  };
 }
 
 const DATABASE_ENVIRONMENT = ENVIRONMENT.pick({
@@ -139,7 +166,7 @@ const DATABASE_ENVIRONMENT = ENVIRONMENT.pick({
 });
 
 /**
- * Only the part of the configuration that names the database: what `npm run migrate` needs.
+ * Returns the part of the configuration about the database, which `npm run migrate` needs.
  *
  * @throws ConfigProblems with every problem at once
  */
@@ -164,93 +191,31 @@ function databaseSettings(
   };
 }
 
-function loadProviders(environment: Environment, problems: string[]): OidcProviderConfig[] {
+/** Reads the settings of each upstream provider, and collects their problems. */
+function loadProviders(environment: Environment): {
+  readonly providers: readonly OidcProviderConfig[];
+  readonly problems: readonly string[];
+} {
   const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
-  if (!slugs.success) return []; // already said
-  return slugs.data.flatMap((slug) => {
+  if (!slugs.success) return { providers: [], problems: [] }; // the schema reports this problem
+  const providers: OidcProviderConfig[] = [];
+  const problems: string[] = [];
+  for (const slug of slugs.data) {
     const prefix = `SVC_IDP_${nameOfSlug(slug)}_`;
     const own = Object.fromEntries(
       Object.keys(PROVIDER_ENVIRONMENT.shape).map((key) => [key, environment[prefix + key]]),
     );
     const parsed = PROVIDER_ENVIRONMENT.safeParse(own);
-    if (!parsed.success) {
-      problems.push(...problemLines(parsed.error, prefix));
-      return [];
-    }
-    const { TYPE, NAME, ISSUER, CLIENT_ID, CLIENT_SECRET } = parsed.data;
-    return [
-      {
-        slug,
-        type: TYPE,
-        name: NAME ?? slug,
-        issuer: ISSUER,
-        clientId: CLIENT_ID,
-        clientSecret: CLIENT_SECRET,
-      },
-    ];
-  });
+    if (parsed.success) {
+      const { TYPE: type, NAME, ISSUER: issuer, CLIENT_ID, CLIENT_SECRET } = parsed.data;
+      const client = { clientId: CLIENT_ID, clientSecret: CLIENT_SECRET };
+      providers.push({ slug, type, name: NAME ?? slug, issuer, ...client });
+    } else problems.push(...problemLines(parsed.error, prefix));
+  }
+  return { providers, problems };
 }
 
-/** Without an upstream provider nobody can sign in: only a conformance suite needs nobody to. */
-function providerProblems(environment: Environment): string[] {
-  const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
-  const isMissing = slugs.success && slugs.data.length === 0;
-  if (!isMissing || environment['SVC_CERTIFICATION_TEST_TOKEN'] !== undefined) return [];
-  return ['SVC_IDPS: at least one upstream identity provider is required'];
-}
-
-/** What the public origin and the relying party must be to each other, where each is well-formed on its own. */
-function originProblems(environment: Environment): string[] {
-  const baseUrl = ENVIRONMENT.shape.SVC_BASE_URL.safeParse(environment['SVC_BASE_URL']);
-  if (!baseUrl.success) return [];
-  const { protocol, hostname } = new URL(baseUrl.data);
-  const rpId = environment['SVC_RP_ID']?.toLowerCase() ?? hostname;
-  const problems: string[] = [];
-  if (protocol === 'http:' && !isLoopbackHost(hostname)) {
-    problems.push('SVC_BASE_URL: must be https (http only for a loopback host)');
-  }
-  if (isIP(rpId.replace(/^\[|\]$/g, '')) !== 0) {
-    problems.push(
-      'SVC_RP_ID: an address cannot be a WebAuthn relying party id; use a host name in SVC_BASE_URL',
-    );
-  } else if (rpId !== 'localhost' && !rpId.includes('.')) {
-    problems.push('SVC_RP_ID: must be localhost or a domain name of two labels or more');
-  } else if (hostname !== rpId && !hostname.endsWith(`.${rpId}`)) {
-    problems.push('SVC_RP_ID: must be the host of SVC_BASE_URL or a parent domain of it');
-  }
-  return problems;
-}
-
-function warningsOf(environment: Environment, config: Config): string[] {
-  const warnings = WITHOUT_EFFECT_YET.filter((name) => environment[name] !== undefined).map(
-    (name) => `${name}: has no effect in this version`,
-  );
-  if (new Set(Buffer.from(config.secrets.root)).size < 8) {
-    warnings.push('SVC_JWT_SECRET: has fewer than 8 distinct bytes');
-  }
-  const { baseUrl, tls, trustedProxies } = config.http;
-  if (baseUrl.startsWith('https:') && tls === undefined && trustedProxies.length === 0) {
-    warnings.push(
-      'SVC_TRUSTED_PROXIES: is empty although a proxy ends TLS; all clients share one address',
-    );
-  }
-  const { hostname } = new URL(baseUrl);
-  if (config.relyingParty.id !== hostname) {
-    warnings.push(
-      'SVC_RP_ID: is not the host of SVC_BASE_URL; every page under that domain can ask for touches of the same keys',
-    );
-  }
-  if (
-    environment['SVC_CERTIFICATION_HOST'] !== undefined &&
-    environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined
-  ) {
-    warnings.push('SVC_CERTIFICATION_HOST: has no effect without SVC_CERTIFICATION_TEST_TOKEN');
-  }
-  warnings.push(...tlsWarnings(environment));
-  return warnings;
-}
-
-/** Every name that an operator may set, in this version or a later one, and that of the command's folder. */
+/** Returns every name that an operator may set, in this version or a later one, and the variable of the command's folder. */
 function knownNames(environment: Environment): KnownNames {
   const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
   return {
@@ -268,20 +233,6 @@ function knownNames(environment: Environment): KnownNames {
 /** Names a provider as its variables do: `corp-saml` is `CORP_SAML`. */
 function nameOfSlug(slug: string): string {
   return slug.replaceAll('-', '_').toUpperCase();
-}
-
-/** Certification test mode bypasses logins: on a public host it starts only where a second variable names that host. */
-function certificationProblems(environment: Environment): string[] {
-  if (environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined) return [];
-  const baseUrl = ENVIRONMENT.shape.SVC_BASE_URL.safeParse(environment['SVC_BASE_URL']);
-  if (!baseUrl.success) return []; // already said
-  const { hostname } = new URL(baseUrl.data);
-  const meant = environment['SVC_CERTIFICATION_HOST']?.toLowerCase();
-  if (isLoopbackHost(hostname) || hostname === meant) return [];
-  return [
-    'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST ' +
-      'names the host of SVC_BASE_URL',
-  ];
 }
 
 function problemLines(error: z.ZodError, prefix = ''): string[] {

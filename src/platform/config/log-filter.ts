@@ -8,11 +8,11 @@ const LEVELS: Readonly<Record<string, number>> = {
   off: 100,
 };
 
-/** Which log lines are written, by level and target. */
+/** A filter of log lines by level and target. */
 export interface LogFilter {
-  /** The lowest level any rule lets through, as pino names it. */
+  /** The lowest level of any rule, by pino's name. */
   readonly level: string;
-  /** Whether a line of this level (pino's number) and target is written. */
+  /** Returns true if a line of this level (pino's number) and target is written. */
   allows(level: number, target: string): boolean;
 }
 

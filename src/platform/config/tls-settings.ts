@@ -7,8 +7,8 @@ import {
 import type { Environment } from './environment.js';
 
 /**
- * Where we end TLS ourselves, the public origin is that of the relying party unless told, and SVC_LISTEN_ADDR is ignored,
- * whatever it is.
+ * Derives settings from TLS. If the service itself ends TLS, the default public origin is that of the relying party, and
+ * SVC_LISTEN_ADDR is ignored.
  */
 export function withTlsOrigin(environment: Environment): Environment {
   if (!tlsSource(environment)) return environment;
@@ -19,7 +19,7 @@ export function withTlsOrigin(environment: Environment): Environment {
     : { ...rest, SVC_BASE_URL: `https://${rpId}` };
 }
 
-/** Where certificate and key come from; undefined without TLS. */
+/** Returns the sources of certificate and key; undefined without TLS. */
 export function tlsSource({
   SVC_TLS_CERT: cert,
   SVC_TLS_KEY: key,
@@ -27,7 +27,7 @@ export function tlsSource({
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/** What certificate, key and public origin must be to each other, where each is well-formed on its own. */
+/** Checks certificate, key and public origin against each other. */
 export function tlsProblems(environment: Environment): string[] {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_BASE_URL: baseUrl } = environment;
   if (cert === undefined && key === undefined) return [];
@@ -41,7 +41,7 @@ export function tlsProblems(environment: Environment): string[] {
   return problems;
 }
 
-/** What is set and means nothing. */
+/** Returns warnings about TLS settings without effect. */
 export function tlsWarnings(environment: Environment): string[] {
   if (tlsSource(environment)) return [];
   return ['SVC_MTLS_PORT', 'SVC_MTLS_CLIENT_CA_CERTS']

@@ -4,26 +4,26 @@ import type { Environment } from './environment.js';
 export interface KnownNames {
   /** Whole names. */
   readonly variables: readonly string[];
-  /** The names behind `SVC_IDP_<SLUG>_`. */
+  /** The names after the prefix `SVC_IDP_<SLUG>_`. */
   readonly ofProviders: readonly string[];
-  /** The slugs of SVC_IDPS, as names have them: `CORP_SAML`. */
+  /** The slugs of SVC_IDPS in the form of variable names: `CORP_SAML`. */
   readonly slugs: readonly string[];
 }
 
-/** The names that are no setting of this service: fatal where a mistyped one is likely, otherwise a warning. */
+/** The names that are no setting of this service: a problem if the name is probably mistyped, otherwise a warning. */
 export interface UnknownNames {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
 }
 
-/** The most letters that a mistyped name differs by. */
+/** The greatest edit distance of a name that counts as mistyped. */
 const MISTYPED = 2;
 
 const PROVIDER = 'SVC_IDP_';
 
 /**
- * Finds the `SVC_` variables that mean nothing. One within two letters of a known name is fatal: `SVC_ALLOWED_DOMAIN`
- * would open enrollment to everyone.
+ * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is fatal: `SVC_ALLOWED_DOMAIN`
+ * would open enrollment to every domain.
  */
 export function unknownNames(environment: Environment, known: KnownNames): UnknownNames {
   const problems: string[] = [];
@@ -52,7 +52,7 @@ function unknown(name: string, { variables }: KnownNames): Finding {
   };
 }
 
-/** Compares by the suffix alone: slugs are the operator's own, and may resemble each other. */
+/** Compares only the suffix: operators choose the slugs, which may resemble each other. */
 function unknownOfProvider(name: string, known: KnownNames): Finding | undefined {
   const { ofProviders, slugs } = known;
   const prefix = slugs
@@ -75,7 +75,7 @@ function unknownOfProvider(name: string, known: KnownNames): Finding | undefined
 }
 
 /**
- * Tells the variables that Kubernetes injects for a Service whose name begins with `svc`: SVC_SERVICE_HOST,
+ * Recognizes the variables that Kubernetes injects for a Service whose name begins with `svc`: SVC_SERVICE_HOST,
  * SVC_PORT_443_TCP_ADDR and the like.
  */
 function isOfKubernetes(name: string, value: string): boolean {

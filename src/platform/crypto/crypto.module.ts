@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { SealedTokens } from './sealed-tokens.service.js';
 
-/** Tokens sealed under the root secret. */
+/** Provides tokens that are sealed under the root secret. */
 @Module({ providers: [SealedTokens], exports: [SealedTokens] })
 export class CryptoModule {}

@@ -1,7 +1,7 @@
-import { hash } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import { systemRandom } from '#platform/clock/random.js';
 
-/** A bearer secret as it is handed out, and the only form of it that is kept. */
+/** A bearer secret for its holder, and its hash, the only form that is stored. */
 export interface OpaqueToken {
   /** 256 random bits, base64url. */
   readonly token: string;
@@ -15,7 +15,12 @@ export function mintOpaqueToken(): OpaqueToken {
   return { token, hash: hashOpaqueToken(token) };
 }
 
-/** What is stored of a bearer secret. Random secrets need no slow hash: there is nothing to guess. */
+/** Returns the stored form of a bearer secret. A random secret needs no slow hash, since it cannot be guessed. */
 export function hashOpaqueToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
+}
+
+/** Compares two secrets by their hashes, in a time that depends on neither their content nor their lengths. */
+export function equalInConstantTime(one: string, other: string): boolean {
+  return timingSafeEqual(hashOpaqueToken(one), hashOpaqueToken(other));
 }

@@ -1,18 +1,18 @@
+import { hkdfSync } from 'node:crypto';
 import { CompactEncrypt, compactDecrypt, errors } from 'jose';
 import type { Config } from '#platform/config/config.js';
-import { deriveKey } from './derive-key.js';
 
 const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
 
-/** A secret that was sealed, opened. */
+/** An opened secret. */
 export interface OpenedSecret {
   readonly text: string;
-  /** Only the previous root secret opened it: it is to be sealed anew while that one is still known. */
+  /** True if the previous root secret opened it. The caller seals it again while that root secret is still configured. */
   readonly isOutdated: boolean;
 }
 
 /**
- * Seals a secret that is to be kept: a JWE (RFC 7516, `dir` with A256GCM) under the key that the root secret has for this
+ * Seals a secret for storage: a JWE (RFC 7516, `dir` with A256GCM) under the key that is derived from the root secret for this
  * purpose. Unlike a sealed token it never expires.
  */
 export function sealSecret(
@@ -25,7 +25,7 @@ export function sealSecret(
     .encrypt(keyOf(root, purpose));
 }
 
-/** Opens what was sealed for this purpose, under the root secret or the one before; undefined for anything else. */
+/** Opens a secret that was sealed for this purpose under the current or previous root secret; undefined for anything else. */
 export async function openSecret(
   { root, previousRoot }: Config['secrets'],
   purpose: string,
@@ -40,7 +40,7 @@ export async function openSecret(
       return { text: Buffer.from(plaintext).toString(), isOutdated: secret !== root };
     } catch (error) {
       if (!(error instanceof errors.JOSEError)) throw error;
-      // Not sealed under this one: the previous secret may still open it.
+      // Not sealed under this root secret: the previous one may still open it.
     }
   }
   return undefined;
@@ -48,4 +48,13 @@ export async function openSecret(
 
 function keyOf(secret: string, purpose: string): Buffer {
   return deriveKey(secret, `sealed secret: ${purpose}`, 32);
+}
+
+/**
+ * Derives the key of one purpose from a root secret by HKDF-SHA256 (RFC 5869). One key reveals nothing about another key.
+ *
+ * @param length in bytes
+ */
+export function deriveKey(secret: string, purpose: string, length: number): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', `svc ${purpose}`, length));
 }

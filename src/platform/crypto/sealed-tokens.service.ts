@@ -2,12 +2,12 @@ import type { webcrypto } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { EncryptJWT, errors, jwtDecrypt, type JWTPayload } from 'jose';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { deriveKey } from './derive-key.js';
+import { deriveKey } from './sealed-secret.js';
 
 const HEADER = { alg: 'dir', enc: 'A256GCM' } as const;
 
 /**
- * Opaque tokens that only this deployment can make or read: JWEs (RFC 7516, `dir` with A256GCM) under keys derived
+ * Makes and reads opaque tokens of this deployment: JWEs (RFC 7516, `dir` with A256GCM) under keys derived
  * from the root secret by HKDF (RFC 5869), one per purpose, so that a token of one purpose opens nothing else.
  */
 @Injectable()
@@ -20,7 +20,7 @@ export class SealedTokens {
     this.#secrets = previousRoot === undefined ? [root] : [root, previousRoot];
   }
 
-  /** Seals a payload for a purpose, for so many seconds. */
+  /** Seals a payload for a purpose. The token is valid for `ttlSeconds`. */
   async seal(purpose: string, payload: JWTPayload, ttlSeconds: number): Promise<string> {
     const [key] = await this.#keysOf(purpose);
     if (!key) throw new Error('no root secret');
@@ -31,7 +31,7 @@ export class SealedTokens {
       .encrypt(key);
   }
 
-  /** The payload of a token sealed for this purpose and still valid; undefined for anything else. */
+  /** Returns the payload of a valid token of this purpose; undefined for anything else. */
   async open(purpose: string, token: string): Promise<JWTPayload | undefined> {
     for (const key of await this.#keysOf(purpose)) {
       try {
@@ -43,13 +43,13 @@ export class SealedTokens {
         return payload;
       } catch (error) {
         if (!(error instanceof errors.JOSEError)) throw error;
-        // Not sealed with this key, or expired: the previous secret may still open it.
+        // Not sealed with this key, or expired: the previous root secret may still open it.
       }
     }
     return undefined;
   }
 
-  /** The keys of a purpose, the sealing one first; each is imported once. */
+  /** Returns the keys of a purpose, the sealing key first. Each key is imported once. */
   #keysOf(purpose: string): Promise<webcrypto.CryptoKey[]> {
     let keys = this.#keys.get(purpose);
     if (!keys) {

@@ -1,6 +1,6 @@
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
-/** IPv4 that is not global, or not anybody's alone (IANA special-purpose registry, RFC 6890). */
+/** IPv4 networks that are not global, or shared (IANA special-purpose registry, RFC 6890). */
 const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8], // this network
   ['10.0.0.0', 8], // private
@@ -24,8 +24,8 @@ const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
 ];
 
 /**
- * What of 2000::/3 is not global. Outside of it nothing is: neither loopback, unique-local, link-local and multicast, nor the
- * forms with an IPv4 address inside (mapped, compatible, NAT64).
+ * Networks in 2000::/3 that are not global. Outside of 2000::/3 no address is global: loopback, unique-local, link-local,
+ * multicast, and the forms with an IPv4 address inside (mapped, compatible, NAT64).
  */
 const SPECIAL_IPV6: readonly (readonly [string, number])[] = [
   ['2001::', 23], // protocol assignments, Teredo, benchmarking, ORCHID
@@ -35,14 +35,14 @@ const SPECIAL_IPV6: readonly (readonly [string, number])[] = [
   ['3fff::', 20], // documentation
 ];
 
-/** Loopback, as far as it is ever allowed. */
+/** The loopback networks. */
 const LOOPBACK = blockList([['127.0.0.0', 8]], [['::1', 128]]);
 
 const NOT_GLOBAL = blockList(SPECIAL_IPV4, SPECIAL_IPV6);
 const GLOBAL_UNICAST = blockList([], [['2000::', 3]]);
 
 /**
- * Whether an address is one that anybody may reach: neither ours, nor a neighbour's, nor a cloud's metadata.
+ * Returns true if an address is global: not of this machine, a private network or a cloud's metadata.
  *
  * @param address IPv4, or IPv6 with or without a zone
  */
@@ -57,14 +57,14 @@ export function isGlobalAddress(address: string): boolean {
   );
 }
 
-/** Whether an address is 127.0.0.0/8 or ::1, and written as such: no IPv6 form of an IPv4 one. */
+/** Returns true if an address is in 127.0.0.0/8 or is ::1. An IPv6 form of an IPv4 address is not. */
 export function isLoopbackAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return LOOPBACK.check(address, 'ipv4');
   return address === '::1';
 }
 
-/** Whether the last half is `0:5efe` or `200:5efe` and an IPv4 address, under whatever prefix (RFC 5214 §6.1). */
+/** Returns true if the last half is `0:5efe` or `200:5efe` and an IPv4 address (ISATAP, RFC 5214 §6.1). */
 function isIsatap(ipv6: string): boolean {
   const canonical = new SocketAddress({ address: ipv6, family: 'ipv6' }).address;
   const [head = [], tail = []] = canonical

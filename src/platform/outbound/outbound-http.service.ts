@@ -14,23 +14,23 @@ export interface OutboundRequest {
   readonly signal?: AbortSignal | null | undefined;
 }
 
-/** What tests may want otherwise. */
+/** Options for tests. */
 export interface OutboundOptions {
-  /** The addresses of a name; those of the DNS unless told. */
+  /** Resolves a name; the default asks the DNS. */
   readonly resolve?: (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
-  /** Authorities trusted in place of those Node trusts, PEM. SVC_EXTRA_CA_CERTS are the operator's, and never count here. */
+  /** Trusted authorities (PEM) in place of Node's. SVC_EXTRA_CA_CERTS do not apply to addresses of clients. */
   readonly ca?: readonly string[];
 }
 
 /** The injection token of {@link OutboundOptions}. */
 export const OUTBOUND_OPTIONS = Symbol('OutboundOptions');
 
-/** That an address may not be fetched: told to nobody but the log, since what stands behind it is not theirs to learn. */
+/** An address must not be fetched. Only the log has the reason, so that a client learns nothing about internal networks. */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
 }
 
-/** That an address which may be fetched gave nothing that can be used. The cause is for the log alone, for the same reason. */
+/** An allowed address gave no usable response. Only the log has the cause, for the same reason. */
 export class OutboundFailed extends Error {
   override readonly name = 'OutboundFailed';
 }
@@ -38,12 +38,12 @@ export class OutboundFailed extends Error {
 /** In milliseconds, from the first look-up to the last byte. */
 const DEADLINE = 2500;
 
-/** In bytes, as they come: nothing is inflated. */
+/** In bytes. Responses are not decompressed. */
 const MOST_BYTES = 64 * 1024;
 
 /**
- * HTTP to addresses that clients choose (`jwks_uri`, `request_uri`): over https, to global addresses, to the very ones that
- * were checked, without redirects, and for so long and so much only.
+ * Fetches addresses that clients choose (`jwks_uri`, `request_uri`): over https, to global addresses, to exactly the addresses
+ * that were checked, without redirects, and with limits of time and size.
  */
 @Injectable()
 export class OutboundHttp {
@@ -61,18 +61,18 @@ export class OutboundHttp {
   }
 
   /**
-   * Resolves an address's name and checks what it leads to, without connecting.
+   * Resolves an address's name and checks the result, without connecting.
    *
-   * @throws OutboundRefused, or OutboundFailed when nobody could say what it leads to
+   * @throws OutboundRefused, or OutboundFailed when the name could not be resolved
    */
   async assertAllowed(address: string): Promise<void> {
     await this.#check(address, AbortSignal.timeout(DEADLINE));
   }
 
   /**
-   * Fetches; the answer's body is read already.
+   * Fetches an address and reads the body.
    *
-   * @throws OutboundRefused, or OutboundFailed: no connection, a redirect, the deadline, too large an answer
+   * @throws OutboundRefused, or OutboundFailed: no connection, a redirect, the deadline, a response that is too large
    */
   async fetch(
     address: string,
@@ -108,14 +108,14 @@ export class OutboundHttp {
     }
   }
 
-  /** An agent for one request, whose every connection leads to one of these addresses and ends with the signal. */
+  /** Creates an agent for one request, which connects only to the checked addresses and ends with the signal. */
   #agentTo(checked: readonly string[], signal: AbortSignal): Agent {
     return new Agent({
       connect: {
-        signal, // undici's own is not heard while a TLS handshake lasts
+        signal, // undici ignores the signal of the request during a TLS handshake
         lookup: pinnedLookup(checked),
         autoSelectFamily: true, // a host without IPv6 still reaches a name that has both
-        rejectUnauthorized: true, // whatever NODE_TLS_REJECT_UNAUTHORIZED says
+        rejectUnauthorized: true, // also if NODE_TLS_REJECT_UNAUTHORIZED is 0
         ...(this.#ca ? { ca: [...this.#ca] } : {}),
       },
       allowH2: false,
@@ -149,14 +149,14 @@ export class OutboundHttp {
     const host = hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) !== 0) return [host];
     try {
-      return await within(this.#resolve(host, signal), signal);
+      return await untilAborted(this.#resolve(host, signal), signal);
     } catch (cause) {
       throw new OutboundFailed('its name could not be looked up', { cause });
     }
   }
 }
 
-/** Whatever is asked for, the answer is what was checked: a name that answers twice is asked once. */
+/** Returns the checked addresses for every name, so that a second DNS response cannot change them (DNS rebinding). */
 function pinnedLookup(checked: readonly string[]): LookupFunction {
   const answers = checked.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, options, callback) => {
@@ -166,8 +166,8 @@ function pinnedLookup(checked: readonly string[]): LookupFunction {
   };
 }
 
-/** @throws the signal's reason when it comes first */
-function within<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Waits for a promise. @throws the signal's reason when the signal is aborted first */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: over, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason as Error);
   if (signal.aborted) abort();

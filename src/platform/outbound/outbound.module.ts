@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { OutboundHttp } from './outbound-http.service.js';
 
-/** Fetching what clients name, and nothing that is not theirs to reach. */
+/** Provides requests to addresses that clients choose. */
 @Module({ providers: [OutboundHttp], exports: [OutboundHttp] })
 export class OutboundModule {}

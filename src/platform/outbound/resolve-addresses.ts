@@ -1,16 +1,16 @@
 import { Resolver } from 'node:dns/promises';
 
-/** What a name server says when a name has no address of a kind: an answer, not a failure. */
+/** The error codes for a name without an address of a kind, which is a valid response. */
 const NO_ADDRESS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 
 /**
- * Every IPv4 and IPv6 address that the DNS has for a name; of `localhost`, loopback (RFC 6761 §6.3). Unlike `dns.lookup` it
- * waits outside of Node's four worker threads: whoever owns a slow name server would hold up everybody's work there.
+ * Returns every IPv4 and IPv6 address of a name in the DNS; for `localhost`, loopback (RFC 6761 §6.3). Unlike `dns.lookup` it
+ * does not wait in one of Node's four worker threads, where a client's slow name server would delay all other work.
  *
  * @param signal ends the look-up
- * @param servers whom to ask, `address:port`; those of the system unless told
- * @returns nothing for a name that has none
- * @throws the resolver's error when either kind of address could not be learnt
+ * @param servers name servers as `address:port`; the default is those of the system
+ * @returns an empty list for a name without addresses
+ * @throws the resolver's error when it got no response for either kind of address
  */
 export async function resolveAddresses(
   hostname: string,

@@ -9,14 +9,13 @@ import { callerOf } from '#platform/http/access/access.js';
 import type { ClientAddressResolver } from '#platform/http/request/client-address.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 import { routeTemplateOf } from '#platform/http/routing/route-template.js';
-import { nestPinoParams } from './pino-options.js';
-import { servedRequest } from './served-request.js';
+import { nestPinoParams, servedRequest } from './pino-options.js';
 
 /** The target of the lines about requests. */
 const HTTP_TARGET = 'http';
-/** Told once, by the entry point, and not by Nest as well: what keeps an application from starting. */
+/** The context of start-up errors. The entry point logs them, so that Nest does not. */
 const STARTUP_ERRORS = 'ExceptionHandler';
-/** Worth a line only to whoever looks for it: how Nest puts the application together. */
+/** The contexts of Nest's assembly lines, which are logged at debug level. */
 const ASSEMBLY = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer']);
 
 class ApplicationLogger extends NestPinoLogger {
@@ -30,20 +29,20 @@ class ApplicationLogger extends NestPinoLogger {
   }
 }
 
-/** The log of an application: Nest's and every Nest `Logger`'s, and what its requests are wrapped in. */
+/** The log of an application: the service behind each Nest `Logger`, and the edge step that logs requests. */
 export interface ApplicationLog {
   readonly nest: LoggerService;
-  /** A line per request, and the interaction id on every line written while it is served. */
+  /** Writes one line per request, and adds the interaction id to each line that is written during the request. */
   readonly requestLog: EdgeStep;
 }
 
-/** Makes an application's log on the logger of the process. */
+/** Creates an application's log on the logger of the process. */
 export function applicationLog(logger: Logger, addressOf: ClientAddressResolver): ApplicationLog {
   const params = nestPinoParams(logger);
   const root = new PinoLogger(params);
   const requestLog: EdgeStep = (request, response, next) => {
     const start = systemClock.monotonic();
-    const client = addressOf(request); // which is gone with its connection
+    const client = addressOf(request); // read now: the address is gone once the connection is closed
     response.once('close', () => {
       const ms = Math.round(systemClock.monotonic() - start);
       const facts = { ...factsOf(request, response), ms, client };
@@ -57,10 +56,10 @@ export function applicationLog(logger: Logger, addressOf: ClientAddressResolver)
   return { nest: new ApplicationLogger(root, params), requestLog };
 }
 
-/** Static files and probes: there are many of them, and they say little. */
+/** Matches static files and probes, which are logged at debug level. */
 const QUIET = /^\/(?:static\/|health(?:\/ready)?(?:$|\?))/;
 
-/** The fields of a request's line; those without a value are left out. */
+/** Returns the fields of a request's line. Fields without a value are omitted. */
 function factsOf(request: IncomingMessage, response: ServerResponse): object {
   const { userId, orgId, clientId } = callerOf(request);
   return {
@@ -76,19 +75,19 @@ function factsOf(request: IncomingMessage, response: ServerResponse): object {
 }
 
 /**
- * What is logged of a request: method, path and status. Headers, cookies, bodies and queries never are: they carry the
- * secrets.
+ * Returns the message of a request's line: method, path and status. Headers, cookies, bodies and queries are never logged: they
+ * contain the secrets.
  */
 function requestLine(request: IncomingMessage, response: ServerResponse): string {
   const outcome = response.writableFinished ? response.statusCode : 'aborted';
   return `${request.method} ${plainPath(requestPath(request))} ${outcome}`;
 }
 
-/** In characters: more than any path of ours has. */
+/** In characters. No route has a longer path. */
 const LONGEST_PATH = 200;
 
 /**
- * A path as far as it looks like one of ours: what follows may be a query that was encoded once too often, or control a
+ * Returns the start of a path up to the first unusual character. The rest may be a query that was encoded twice, or control a
  * terminal.
  */
 function plainPath(path: string): string {

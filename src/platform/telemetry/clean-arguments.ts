@@ -1,25 +1,24 @@
 import { isSingleLine, withoutControls } from '#platform/text/single-line.js';
 
-/** How deep an object of a log line is read: what lies deeper is left out. */
+/** The greatest depth of an object in a log line. Deeper values are dropped. */
 const DEEPEST = 6;
 
 /**
- * Cleans the arguments of a log call, in every format: no string that reaches a line, as message, key or value, holds a
- * line break, a control character or a change of direction, so that a client cannot forge a line. Errors are left to the
- * serializer, which cleans what it takes from them.
+ * Cleans the arguments of a log call. No message, key or value of a line keeps a line break, a control character or a change of
+ * text direction, so that a client cannot forge a line. The serializer cleans errors.
  *
- * @param args as pino takes them: an object or an error first, or the message
+ * @param args the arguments of a pino call: an object or an error first, or the message
  */
 export function cleanArguments(args: readonly unknown[]): unknown[] {
   const [first] = args;
   if (first instanceof Error && args.length === 1) {
-    // pino would take the message from the error as it is.
+    // pino would take the message from the error without cleaning it.
     return [{ err: first }, withoutControls(first.message)];
   }
   return args.map((argument) => (isClean(argument, DEEPEST) ? argument : clean(argument, DEEPEST)));
 }
 
-/** Nearly every line is clean: then nothing is copied. */
+/** Checks a value before it is copied: most lines are clean already. */
 function isClean(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return isSingleLine(value);
   if (typeof value !== 'object' || value === null || value instanceof Error) return true;

@@ -3,17 +3,19 @@ import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import { cleanSpan } from './clean-span.js';
 
-/** Hands on spans as they may leave, and has it logged when they do not arrive. */
+/** Exports cleaned spans, and logs when they cannot be delivered. */
 export class CleanSpanExporter implements SpanExporter {
   #logger: Logger | undefined;
   #isDelivering = true;
 
   constructor(private readonly exporter: SpanExporter) {}
 
+  /** Sets the logger of the reports. */
   reportTo(logger: Logger): void {
     this.#logger = logger;
   }
 
+  /** Exports the spans without their secrets. */
   export(spans: ReadableSpan[], done: (result: ExportResult) => void): void {
     this.exporter.export(spans.map(cleanSpan), (result) => {
       this.#report(result);
@@ -29,7 +31,7 @@ export class CleanSpanExporter implements SpanExporter {
     return this.exporter.shutdown();
   }
 
-  /** One line when it stops and one when it goes on, however long a collector is away. */
+  /** Logs one line when delivery fails first, and one when it works again. */
   #report({ code, error }: ExportResult): void {
     const isDelivering = code === ExportResultCode.SUCCESS;
     if (isDelivering === this.#isDelivering) return;

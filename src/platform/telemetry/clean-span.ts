@@ -1,7 +1,7 @@
 import { SpanKind, type Attributes, type SpanContext } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 
-/** The attribute that holds the interaction id of the request that a span belongs to. */
+/** The attribute for the interaction id of a span's request. */
 export const INTERACTION_ATTRIBUTE = 'svc.interaction_id';
 
 const ALWAYS = [INTERACTION_ATTRIBUTE, 'error.type'];
@@ -15,8 +15,8 @@ const HTTP = [
 const SERVER = ['server.address', 'server.port'];
 const DATABASE = ['db.system.name', 'db.namespace', 'db.operation.name', 'db.query.text'];
 
-/** What may be told, by the kind of span. The address of ours is not: a client writes it. */
-const TOLD: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
+/** The attributes that are exported, by kind of span. `server.address` of a server span is not: a client writes it. */
+const EXPORTED: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
   [SpanKind.SERVER]: new Set([...ALWAYS, ...HTTP, 'http.route']),
   [SpanKind.CLIENT]: new Set([...ALWAYS, ...HTTP, ...SERVER, ...DATABASE]),
   [SpanKind.INTERNAL]: new Set(ALWAYS),
@@ -25,9 +25,8 @@ const TOLD: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
 };
 
 /**
- * A span as it may leave. What instrumentations find worth telling is full of secrets (queries of URLs, headers, the
- * messages of errors), so only what is known to be none passes: the text of a query, for one, in which values are
- * parameters. Events and links are left out, and of a status its message.
+ * Returns a span without secrets. Instrumentations record queries of URLs, headers and error messages, so only listed attributes
+ * are kept; the text of a query is one of them, since its values are parameters. Events, links and status messages are dropped.
  */
 export function cleanSpan(span: ReadableSpan): ReadableSpan {
   const { name, kind, parentSpanContext, resource, instrumentationScope } = span;
@@ -44,7 +43,7 @@ export function cleanSpan(span: ReadableSpan): ReadableSpan {
     spanContext: () => withoutState(span.spanContext()),
     ...(parentSpanContext ? { parentSpanContext: withoutState(parentSpanContext) } : {}),
     status: { code: span.status.code },
-    attributes: told(span.attributes, TOLD[kind]),
+    attributes: pick(span.attributes, EXPORTED[kind]),
     events: [],
     links: [],
     droppedAttributesCount: 0,
@@ -53,11 +52,11 @@ export function cleanSpan(span: ReadableSpan): ReadableSpan {
   };
 }
 
-function told(attributes: Attributes, names: ReadonlySet<string>): Attributes {
+function pick(attributes: Attributes, names: ReadonlySet<string>): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([name]) => names.has(name)));
 }
 
-/** The trace state is a header of the client's. */
+/** Drops the trace state, which is a header of the client. */
 function withoutState({ traceId, spanId, traceFlags, isRemote }: SpanContext): SpanContext {
   return { traceId, spanId, traceFlags, ...(isRemote === undefined ? {} : { isRemote }) };
 }

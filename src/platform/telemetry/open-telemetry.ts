@@ -1,28 +1,48 @@
 import { IncomingMessage, type ClientRequest } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
-import { diag, type Span } from '@opentelemetry/api';
+import { diag, trace, type Context, type Span } from '@opentelemetry/api';
 import { getNodeAutoInstrumentations } from '@opentelemetry/auto-instrumentations-node';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { NodeSDK } from '@opentelemetry/sdk-node';
-import { BatchSpanProcessor } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  NoopSpanProcessor,
+  type Span as SdkSpan,
+} from '@opentelemetry/sdk-trace';
+import type { Logger } from 'pino';
 import type { TracingConfig } from '#platform/config/config.js';
 import { setProcessVariable } from '#platform/config/environment.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-template.js';
 import { CleanSpanExporter } from './clean-span-exporter.js';
 import { INTERACTION_ATTRIBUTE } from './clean-span.js';
-import { InteractionIdProcessor } from './interaction-id-processor.js';
-import type { Tracing } from './tracing.js';
 
-/** What is traced: requests in, queries, requests out. The package knows no other way to be told. */
+/** The instrumentations: incoming requests, queries, outgoing requests. The package reads them from a variable only. */
 const INSTRUMENTATIONS = 'http,pg,undici';
-/** Milliseconds that what is left may take when the application stops. */
+/** Milliseconds for the delivery of the last spans when the application stops. */
 const LAST_DELIVERY_MS = 3000;
 
+/** Tracing that has started. Nest calls its hook when the application stops, so that the last spans are delivered. */
+export interface Tracing {
+  /** Sets the logger that reports when spans cannot be delivered, and when they can again. */
+  reportTo(logger: Logger): void;
+  /** Delivers the last spans, in {@link LAST_DELIVERY_MS} milliseconds at most. */
+  onApplicationShutdown(): Promise<void>;
+}
+
+/** Gives every span the interaction id of its parent. */
+class InteractionIdProcessor extends NoopSpanProcessor {
+  override onStart(span: SdkSpan, context: Context): void {
+    const parent = trace.getSpan(context) as Partial<SdkSpan> | undefined;
+    const id = parent?.attributes?.[INTERACTION_ATTRIBUTE];
+    if (id !== undefined) span.setAttribute(INTERACTION_ATTRIBUTE, id);
+  }
+}
+
 /**
- * Loads OpenTelemetry and begins. Only traces leave: metrics are scraped, logs are on standard output.
+ * Loads OpenTelemetry and starts tracing. Only traces are sent: metrics are scraped, and logs go to standard output.
  *
  * @throws Error naming OTEL_EXPORTER_OTLP_ENDPOINT when the exporter cannot be built
  */
@@ -44,15 +64,15 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
       },
       '@opentelemetry/instrumentation-undici': { requireParentforSpans: true },
     }),
-    // No baggage: what a client says is not passed on to the next.
+    // No baggage: values of a client are not passed on to other services.
     textMapPropagator: new W3CTraceContextPropagator(),
     spanProcessors: [new InteractionIdProcessor(), new BatchSpanProcessor({ exporter })],
     metricReaders: [],
     logRecordProcessors: [],
   });
-  diag.disable(); // with OTEL_LOG_LEVEL it would print what it stumbles over, queries included
+  diag.disable(); // with OTEL_LOG_LEVEL it would print data, queries included
   sdk.start();
-  // Only what is loaded by `require` is instrumented.
+  // Only modules loaded by `require` are instrumented.
   const require = createRequire(import.meta.url);
   for (const name of ['node:http', 'node:https']) require(name);
   return {
@@ -71,7 +91,7 @@ function otlpExporter(url: string): OTLPTraceExporter {
   }
 }
 
-/** Names the span of an incoming request once it is known which route took it. */
+/** Names the span of an incoming request by its route, which is known at the end of the request. */
 function nameByRoute(span: Span, request: IncomingMessage | ClientRequest): void {
   if (!(request instanceof IncomingMessage)) return;
   const route = routeTemplateOf(request);
@@ -80,7 +100,7 @@ function nameByRoute(span: Span, request: IncomingMessage | ClientRequest): void
   span.updateName(`${request.method} ${route}`);
 }
 
-/** Names the span of a query by its first word; it would be by the hash that prepared statements are called by. */
+/** Names the span of a query by its first word instead of the hash that names the prepared statement. */
 function nameByVerb(span: Span, statement: string): void {
   const [verb = ''] = statement.trim().split(/\W/, 1);
   span.setAttribute('db.operation.name', verb);

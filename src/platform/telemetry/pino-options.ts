@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage } from 'node:http';
 import { isatty } from 'node:tty';
 import { trace } from '@opentelemetry/api';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
@@ -8,12 +10,14 @@ import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
 import { parseLogFilter } from '#platform/config/log-filter.js';
-import { servedRequest } from './served-request.js';
+
+/** The request that the current code serves; undefined between requests. */
+export const servedRequest = new AsyncLocalStorage<IncomingMessage>();
 
 /**
- * The logger of the process: filtered by target (RUST_LOG), in the format the operator chose.
+ * Creates the logger of the process: filtered by target (RUST_LOG), in the operator's format.
  *
- * @param destination a file descriptor (standard output, unless told), or a stream that takes JSON whatever the format
+ * @param destination a file descriptor, or a stream, which takes JSON in every format
  */
 export function createLogger(
   log: Config['log'],
@@ -26,7 +30,7 @@ export function createLogger(
     timestamp: isoTime,
     formatters: { level: (label) => ({ level: label }) },
     serializers: { err: (error) => describeError(error) },
-    mixin: whereabouts,
+    mixin: currentIds,
     hooks: {
       logMethod(args, method, level) {
         const [first] = args as unknown[];
@@ -44,8 +48,8 @@ export function createLogger(
   );
 }
 
-/** Which request and which span a line was written in, as collectors look for it; nothing where there is none. */
-function whereabouts(): object {
+/** Returns the ids of the current request and span, under the names that collectors look for. */
+function currentIds(): object {
   const request = servedRequest.getStore();
   const span = trace.getActiveSpan()?.spanContext();
   return {
@@ -57,7 +61,7 @@ function whereabouts(): object {
 let millisecond = 0;
 let written = '';
 
-/** The time of a line (RFC 3339), written once a millisecond: there are more lines than that. */
+/** Returns the time of a line (RFC 3339), formatted once per millisecond. */
 function isoTime(): string {
   const now = systemClock.milliseconds();
   if (now !== millisecond) {
@@ -67,12 +71,12 @@ function isoTime(): string {
   return written;
 }
 
-/** How many errors behind an error are told. */
+/** The greatest number of logged causes of an error. */
 const CAUSES = 3;
 
 /**
- * What is logged of an error: nothing but what says where it comes from. Libraries hang the rest of the world on theirs,
- * such as the parameters of a failed query, and quote what a client sent, which may try to forge lines.
+ * Returns the logged part of an error: its type, message, code, stack and causes. Other properties are dropped, since libraries
+ * attach secrets such as the parameters of a failed query. Values of a client are cleaned, so that they forge no line.
  */
 export function describeError(error: unknown, causes = CAUSES): unknown {
   if (!(error instanceof Error)) return typeof error;
@@ -90,7 +94,7 @@ export function describeError(error: unknown, causes = CAUSES): unknown {
 /** In characters. */
 const LONGEST_MESSAGE = 1000;
 
-/** Only the frames: the lines above them repeat the message. */
+/** Returns the frames of a stack: the lines above them repeat the message. */
 function framesOf(stack: string): string {
   return stack
     .split('\n')
@@ -99,20 +103,20 @@ function framesOf(stack: string): string {
     .join('\n');
 }
 
-/** Lines for people: written in this process, at once, so that a crash loses none. */
+/** Creates the stream of readable lines, written at once in this process, so that a crash loses none. */
 function textStream(destination: 1 | 2) {
   return pretty({
     destination,
     colorize: isatty(destination),
     singleLine: true,
     sync: true,
-    // The message says them already.
+    // The message contains them already.
     ignore: 'context,method,route,status',
     messageFormat: '{if context}{context}: {end}{msg}',
   });
 }
 
-/** What nestjs-pino needs to write through the process's logger, with our reading of errors instead of its own. */
+/** Returns the parameters by which nestjs-pino writes through the logger of the process and describes errors as it does. */
 export function nestPinoParams(logger: Logger) {
   return {
     pinoHttp: {

@@ -4,8 +4,8 @@ import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-templat
 import type { ServiceMetrics } from './service-metrics.service.js';
 
 /**
- * Counts every request once, when it is over. One whose client hung up before the answer was out has no status that
- * anybody saw: it is counted as `aborted`, as the log calls it.
+ * Counts every request once, at its end. A request whose client closed the connection before the response was sent is counted
+ * with the status `aborted`, as in the log.
  */
 export function requestMetrics(metrics: ServiceMetrics): EdgeStep {
   return (request, response, next) => {
@@ -23,9 +23,9 @@ export function requestMetrics(metrics: ServiceMetrics): EdgeStep {
 }
 
 /**
- * Counts what never became a request: an unreadable or oversized head, or one that took too long, and CONNECT.
+ * Counts bytes that never became a request: an unreadable, oversized or late head, and CONNECT.
  *
- * @returns takes the status of the answer, and the method where one was read
+ * @returns a function that takes the status of the response, and the method if one was read
  */
 export function rawAnswerMetrics(
   metrics: ServiceMetrics,

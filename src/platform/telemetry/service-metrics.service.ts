@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Counter, Histogram, Registry } from 'prom-client';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 
-/** How an authentication ended: the values of `event_type`. */
+/** The outcomes of authentications: the values of `event_type`. */
 const AUTH_EVENTS = [
   'enrollment',
   'browser_login_success',
@@ -12,11 +12,11 @@ const AUTH_EVENTS = [
 ] as const;
 export type AuthEvent = (typeof AUTH_EVENTS)[number];
 
-/** What is issued: the values of `type`. */
+/** The kinds of credentials: the values of `type`. */
 const CREDENTIALS = ['ssh', 'aws', 'github', 'oidc'] as const;
 export type CredentialType = (typeof CREDENTIALS)[number];
 
-/** The methods that are told apart (RFC 9110 §9, RFC 5789); a client may send any other token. */
+/** The methods that are counted by name (RFC 9110 §9, RFC 5789). A client may send any other token. */
 const METHODS = new Set([
   'GET',
   'HEAD',
@@ -29,20 +29,20 @@ const METHODS = new Set([
   'PATCH',
 ]);
 
-/** In seconds: from what `/health` takes to what the deadline of a request allows. */
+/** In seconds: from the duration of the fastest route to the deadline of a request. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** A request that is over. */
+/** A finished request. */
 export interface CountedRequest {
   readonly method: string;
-  /** The template of its route, never what the client wrote. */
+  /** The template of its route, never the client's path. */
   readonly path: string;
   readonly status: number | 'aborted';
-  /** Undefined where nobody saw when it began. */
+  /** Undefined when its start is unknown. */
   readonly seconds?: number;
 }
 
-/** The four metrics of this process, and nothing else. */
+/** The four metrics of this process. */
 @Injectable()
 export class ServiceMetrics {
   readonly #registry = new Registry();
@@ -73,22 +73,24 @@ export class ServiceMetrics {
   });
 
   constructor() {
-    // From zero on, so that the first event already is a rate.
+    // Each series starts at zero, so that the first event gives a rate.
     for (const event_type of AUTH_EVENTS) this.#authEvents.inc({ event_type }, 0);
     for (const type of CREDENTIALS) this.#issued.inc({ type }, 0);
   }
 
+  /** Counts a finished request. */
   countRequest({ method: token, path, status, seconds }: CountedRequest): void {
     const method = METHODS.has(token) ? token : 'OTHER';
     this.#requests.inc({ method, path, status });
     if (seconds !== undefined) this.#durations.observe({ method, path }, seconds);
   }
 
+  /** Counts the outcome of an authentication. */
   countAuthEvent(event_type: AuthEvent): void {
     this.#authEvents.inc({ event_type });
   }
 
-  /** Counts a browser's login by its outcome. A fault of ours is neither: nobody failed. */
+  /** Counts a browser's login by its outcome. An internal error counts as neither success nor failure. */
   async countLogin<Login>(attempt: Promise<Login>): Promise<Login> {
     try {
       const login = await attempt;
@@ -100,11 +102,12 @@ export class ServiceMetrics {
     }
   }
 
+  /** Counts an issued credential. */
   countIssued(type: CredentialType): void {
     this.#issued.inc({ type });
   }
 
-  /** The series in the text format of Prometheus, without HELP and TYPE lines. */
+  /** Returns the series in the text format of Prometheus, without HELP and TYPE lines. */
   async scrape(): Promise<string> {
     const lines = (await this.#registry.metrics()).split('\n');
     return `${lines.filter((line) => line !== '' && !line.startsWith('#')).join('\n')}\n`;

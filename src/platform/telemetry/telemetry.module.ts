@@ -2,11 +2,12 @@ import { Module, type DynamicModule } from '@nestjs/common';
 import { LoggerModule } from 'nestjs-pino';
 import type { Logger } from 'pino';
 import { nestPinoParams } from './pino-options.js';
+import type { Tracing } from './open-telemetry.js';
 import { ServiceMetrics } from './service-metrics.service.js';
 
 /**
- * Structured logs by nestjs-pino, and the metrics. The steps of application-log.ts and request-metrics.ts see every request,
- * before routing.
+ * Provides structured logs by nestjs-pino, and the metrics. The steps of application-log.ts and request-metrics.ts see every
+ * request before routing.
  */
 @Module({})
 export class TelemetryModule {
@@ -17,6 +18,17 @@ export class TelemetryModule {
       imports: [LoggerModule.forRoot({ ...nestPinoParams(logger), forRoutes: [] })],
       providers: [ServiceMetrics],
       exports: [LoggerModule, ServiceMetrics],
+    };
+  }
+}
+
+/** Ends tracing when the application stops: Nest calls the hook of the provider. Only the production composition uses it. */
+@Module({})
+export class TracingModule {
+  static forRoot(tracing: Tracing): DynamicModule {
+    return {
+      module: TracingModule,
+      providers: [{ provide: Symbol('Tracing'), useValue: tracing }],
     };
   }
 }

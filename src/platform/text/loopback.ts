@@ -1,11 +1,11 @@
-/** Whether a URL is https, or http to this very machine. */
+/** Returns true if a URL is https, or http to this machine. */
 export function isHttpsOrLoopback(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
 }
 
-/** Whether a URL's host names this very machine: localhost, 127.0.0.0/8 or ::1. */
+/** Returns true if a URL's host is this machine: localhost, 127.0.0.0/8 or ::1. */
 export function isLoopbackHost(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
 }

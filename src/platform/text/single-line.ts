@@ -1,18 +1,25 @@
-/** What has no place in a line of text: control characters, halves of surrogate pairs, and what turns its direction. */
+/** Matches characters that a line must not contain: controls, halves of surrogate pairs, and changes of text direction. */
 const NOT_IN_A_LINE = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Whether a text is one clean line: one PostgreSQL can store, a log can hold and a page shows as it is written. */
+/** Returns true if a text is one clean line, which PostgreSQL can store and logs and pages show unchanged. */
 export function isSingleLine(text: string): boolean {
   return text.search(NOT_IN_A_LINE) < 0;
 }
 
-/** Replaces everything in a text that has no place in a line by spaces. */
+/** Replaces characters that a line must not contain by spaces. */
 export function withoutControls(text: string): string {
   return isSingleLine(text) ? text : text.replaceAll(NOT_IN_A_LINE, ' ');
 }
 
-/** A text from elsewhere as one clean line of at most so many characters; null when nothing is left. */
+/** Cleans an external text to one line of at most `limit` characters; null when nothing is left. */
 export function toSingleLine(text: string, limit: number): string | null {
   const clean = withoutControls(text).trim();
   return Array.from(clean).slice(0, limit).join('') || null;
+}
+
+/**
+ * Lower-cases A to Z only. Unicode lower-casing would turn the Kelvin sign into `k`, and so one name into another.
+ */
+export function asciiLowerCase(text: string): string {
+  return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }

@@ -4,7 +4,7 @@ import { createLocalJWKSet, jwtVerify } from 'jose';
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { deriveKey } from '#platform/crypto/derive-key.js';
+import { deriveKey } from '#platform/crypto/sealed-secret.js';
 import { Adapters } from '../storage/adapters.service.js';
 
 type Token = InstanceType<Provider['AccessToken']> | InstanceType<Provider['ClientCredentials']>;

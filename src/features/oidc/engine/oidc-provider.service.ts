@@ -6,7 +6,7 @@ import { Provider, errors, type Configuration, type KoaContextWithOIDC } from 'o
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { deriveKey } from '#platform/crypto/derive-key.js';
+import { deriveKey } from '#platform/crypto/sealed-secret.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { AccessTokenJwts } from './access-tokens.service.js';

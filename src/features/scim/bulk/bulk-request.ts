@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { isObject } from '../schema/attribute-value.js';
 import { findAttribute, findSchema, GROUP_SCHEMA, USER_SCHEMA } from '../schema/schemas.js';
 import { DomainError } from '#platform/errors/domain-error.js';

@@ -5,7 +5,7 @@ import {
   schemaDocuments,
   type DiscoveryDocument,
 } from '../schema/schemas.js';
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Access } from '#platform/http/access/access.js';
 import { ScimAnswers } from '../resources/scim-answers.service.js';

@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, readSimple } from '../schema/attribute-value.js';
 import type { Filter } from '../query/filter/filter.js';

@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, isObject } from '../schema/attribute-value.js';
 import { parsePath, type PatchPath } from '../query/filter/filter-parser.js';

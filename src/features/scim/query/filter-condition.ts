@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { merged } from './filter/filter-merging.js';
 import type { Filter } from './filter/filter.js';

@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isObject } from '../schema/attribute-value.js';
 import { parseFilter } from './filter/filter-parser.js';

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { composedSql } from '#platform/database/statements/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
 import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';

@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 
 /**
  * The attribute of a resource of which every mention must be understood: a server that shrugs at what was meant for it

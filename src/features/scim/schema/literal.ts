@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import type { AttributeType } from './attributes/attribute.js';
 
 /** `ne` is not among them: `a ne v` is read as `not (a eq v)`. */

@@ -1,5 +1,5 @@
 import { GROUP_ATTRIBUTES } from './attributes/group-schema.js';
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import { invalidValue, isEmpty, isObject, readParts } from './attribute-value.js';
 
 const MEMBERS = GROUP_ATTRIBUTES.find(({ name }) => name === 'members');

@@ -1,4 +1,4 @@
-import { asciiLowerCase } from '#platform/text/ascii.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
 import type { ComplexValue } from '../../schema/attribute-value.js';
 import type { Filter } from './filter.js';
 import type { Operator } from '../../schema/literal.js';
