@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startCpuTime } from './cpu-time.js';
+import { startCpuTime, sumOfCpu } from './cpu-time.js';
 import { EDGE_SCENARIOS } from './edge.bench.js';
 import { measureTurn, percentile, table } from './measure.js';
 import { OAUTH_SCENARIOS, prepareOAuth } from './oauth.bench.js';
@@ -27,16 +27,34 @@ const WORKS = {
 
 /**
  * Compares this tree with another checkout, whose `dist` is built: both servers run at once, each with a PostgreSQL of its
- * own, and take turns in pairs. The one that is not measured is idle.
+ * own, and take turns; the other one is idle meanwhile. A pair is before, after, after, before, and the next one the reverse:
+ * slow changes of the machine's speed cancel out. Both servers start several times, since no two processes are equally fast.
  *
- * @param args `BASE_DIR [WORK…] [--pairs=12] [--seconds=2]`
+ * @param args `BASE_DIR [WORK…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`; `seconds` is for either tree in a
+ *   pair; `--after` names another tree in place of this one, such as `BASE_DIR` itself, which shows how exact the measure is
  */
 export async function run(...args) {
-  const { baseDir, works, pairs, seconds } = optionsOf(args);
+  const options = optionsOf(args);
+  const { pairs, starts } = options;
+  const results = new Map();
+  for (let start = 0; start < starts; start += 1) {
+    const from = Math.round((pairs * start) / starts);
+    const to = Math.round((pairs * (start + 1)) / starts);
+    await withServers(options, (servers) =>
+      measurePairs(servers, { ...options, from, to }, (what, turns) => {
+        results.set(what, [...(results.get(what) ?? []), turns]);
+      }),
+    );
+  }
+  report(results, options);
+}
+
+/** Starts the servers of both trees, and removes them and their data when the act ends. */
+async function withServers({ baseDir, afterDir }, act) {
   const folders = [];
   const servers = [];
   try {
-    for (const tree of [resolve(baseDir), undefined]) {
+    for (const tree of [baseDir, afterDir]) {
       const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
       folders.push(folder);
       const environment = {
@@ -45,21 +63,25 @@ export async function run(...args) {
       };
       servers.push(await startBenchServer(folder, environment, tree));
     }
-    const scenarios = await prepareAll(works, servers);
-    for (let pair = -1; pair < pairs; pair += 1) {
-      for (const [n, scenario] of scenarios.entries()) {
-        const turns = await measurePair(servers, scenario, {
-          seconds: pair < 0 ? Math.min(seconds, 1) : seconds, // the first pair warms both up
-          isReversed: (pair + n) % 2 !== 0,
-        });
-        if (pair >= 0) scenario.pairs.push(turns);
-      }
-      process.stderr.write(pair < 0 ? 'warmed up\n' : `pair ${pair + 1} of ${pairs}\n`);
-    }
-    report(scenarios, { pairs, seconds, baseDir });
+    await act(servers);
   } finally {
     for (const server of servers) await server.stop();
     for (const folder of folders) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function measurePairs(servers, { works, pairs, seconds, from, to }, add) {
+  const scenarios = await prepareAll(works, servers);
+  for (const scenario of scenarios) {
+    await measurePair(servers, scenario, { seconds: Math.min(seconds, 2), isReversed: false });
+  }
+  process.stderr.write('warmed up\n');
+  for (let pair = from; pair < to; pair += 1) {
+    for (const [n, scenario] of scenarios.entries()) {
+      const isReversed = (pair + n) % 2 !== 0;
+      add(scenario.what, await measurePair(servers, scenario, { seconds, isReversed }));
+    }
+    process.stderr.write(`pair ${pair + 1} of ${pairs}\n`);
   }
 }
 
@@ -70,18 +92,27 @@ function optionsOf(args) {
     options: {
       pairs: { type: 'string', default: '12' },
       seconds: { type: 'string', default: '2' },
+      starts: { type: 'string', default: '2' },
+      after: { type: 'string', default: dirname(import.meta.dirname) },
     },
   });
   const [baseDir, ...works] = positionals;
-  const [pairs, seconds] = [values.pairs, values.seconds].map(Number);
+  const [pairs, seconds, starts] = [values.pairs, values.seconds, values.starts].map(Number);
   const isKnown = works.every((work) => work in WORKS);
-  if (baseDir === undefined || !isKnown || !(pairs >= 2) || !(seconds > 0)) {
+  if (baseDir === undefined || !isKnown || !(pairs >= 2) || !(seconds > 0) || !(starts >= 1)) {
     process.stderr.write(
-      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--pairs=12] [--seconds=2]\n`,
+      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\n`,
     );
     process.exit(2);
   }
-  return { baseDir, works: works.length === 0 ? Object.keys(WORKS) : works, pairs, seconds };
+  return {
+    baseDir: resolve(baseDir),
+    afterDir: resolve(values.after),
+    works: works.length === 0 ? Object.keys(WORKS) : works,
+    pairs,
+    seconds,
+    starts,
+  };
 }
 
 /** Prepares both servers for every work, and lists the scenarios of all works. */
@@ -91,7 +122,7 @@ async function prepareAll(works, servers) {
     const { scenarios: ofWork, prepare } = WORKS[work];
     const targets = [];
     for (const server of servers) targets.push(await prepare(server));
-    scenarios.push(...ofWork.map((scenario) => ({ ...scenario, targets, pairs: [] })));
+    scenarios.push(...ofWork.map((scenario) => ({ ...scenario, targets })));
   }
   return scenarios;
 }
@@ -101,16 +132,20 @@ async function prepareScim({ baseUrl, database }) {
   return { url: `${baseUrl}/scim/v2`, token: await new ScimData(database).fill() };
 }
 
-/** Measures a turn of either server, one right after the other. @returns the turns `[before, after]` */
+/** Measures two turns of either server. @returns the sums of the turns `[before, after]` */
 async function measurePair(servers, { open, sleeps, targets }, { seconds, isReversed }) {
-  const turns = [];
-  for (const n of isReversed ? [1, 0] : [0, 1]) {
+  const turns = [[], []];
+  const [first, second] = isReversed ? [1, 0] : [0, 1];
+  for (const n of [first, second, second, first]) {
     await untilQuiet(servers);
     const work = { open: () => open(targets[n]), sleeps };
-    const limits = { seconds, warmUpSeconds: WARM_UP_SECONDS };
-    turns[n] = await measureTurn(servers[n].pid, work, limits);
+    const limits = { seconds: seconds / 2, warmUpSeconds: WARM_UP_SECONDS };
+    turns[n].push(await measureTurn(servers[n].pid, work, limits));
   }
-  return turns;
+  return turns.map((ofOne) => ({
+    ...sumOfCpu(ofOne),
+    latencies: ofOne.flatMap(({ latencies }) => latencies),
+  }));
 }
 
 /** Waits until neither server works any more, and 3 seconds at most: a PostgreSQL writes after its last answer. */
@@ -126,11 +161,11 @@ async function untilQuiet(servers) {
   }
 }
 
-function report(scenarios, { pairs, seconds, baseDir }) {
-  const rows = scenarios.map(rowOf);
+function report(results, { pairs, seconds, starts, baseDir, afterDir }) {
+  const rows = [...results].map(([what, turns]) => rowOf(what, turns));
   process.stdout.write(
     `${table(rows)}\n\n` +
-      `${pairs} alternating pairs of ${seconds} s each; before: ${baseDir}; fsync, limits, audit and the request log on\n` +
+      `${pairs} alternating pairs, ${seconds} s for either tree in each, servers started ${starts} times; before: ${baseDir}, after: ${afterDir}; fsync, limits, audit and the request log on\n` +
       `µs: CPU time of one operation, of the server (S) and of all PostgreSQL processes (P) together; ratios are after/before,\n` +
       `geometric means over the pairs; slower: the 95 % interval of the CPU ratio lies wholly above ${SLOWER}\n`,
   );
@@ -139,7 +174,7 @@ function report(scenarios, { pairs, seconds, baseDir }) {
   if (slower.length > 0) process.exitCode = 1;
 }
 
-function rowOf({ what, pairs }) {
+function rowOf(what, pairs) {
   const ratioBy = (figure) => ratioOf(pairs.map((pair) => pair.map(figure)));
   const { ratio, low, high } = ratioBy((turn) => perOperation(turn, turn.server + turn.postgres));
   const latency = (share) => ratioBy(({ latencies }) => percentile(latencies, share)).ratio;

@@ -29,7 +29,11 @@ export function startCpuTime(pid) {
   const before = cpuSecondsOf(pid);
   return () => {
     const after = cpuSecondsOf(pid);
-    return { server: after.server - before.server, postgres: after.postgres - before.postgres };
+    return {
+      server: after.server - before.server,
+      // The time of a process that has ended is known to 0.01 s only, so that less may be left than there was.
+      postgres: Math.max(0, after.postgres - before.postgres),
+    };
   };
 }
 
