@@ -16,6 +16,7 @@ import { FallbackModule } from './platform/http/fallback/fallback.module.js';
 import { HttpModule } from './platform/http/http.module.js';
 import { PAGE_SCRIPTS } from '#platform/http/views/views.service.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
+import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
 import { HealthModule } from './features/health/health.module.js';
@@ -42,6 +43,20 @@ export interface CompositionRoot extends ListenerPlan {
 }
 
 /** The list of features. */
+@UnmatchedPaths({
+  '/v1/*': { errors: 'problem', protectedResource: true },
+  '/api/*': { errors: 'problem', protectedResource: true },
+  // The modules of these paths may be switched off.
+  '/certification/*': { tier: 'general', errors: 'problem' },
+  '/metrics': { hosts: 'any' },
+  // Later versions serve these paths. Until then, requests for them are limited as their routes will be.
+  '/admin/*': { tier: 'general', audience: 'ui', errors: 'html' },
+  '/api/webhooks/github': { tier: 'general', body: { max: 1024 * KIB } },
+  '/saml/acs': { body: { max: 64 * KIB }, errors: 'html' },
+  '/v1/credentials/aws/token': { tier: 'issuance' },
+  '/v1/credentials/github/token': { tier: 'issuance' },
+  '/v1/keys/register/*': { tier: 'authentication', body: { max: 32 * KIB } },
+})
 @Module({})
 export class AppModule {
   static compose(config: Config, logger: Logger, root: CompositionRoot): DynamicModule {

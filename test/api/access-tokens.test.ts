@@ -7,7 +7,7 @@ import { Controller, Get, Module } from '@nestjs/common';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { NewSession } from '../../src/domain/sessions/sessions.repository.js';
 import { Sessions } from '../../src/domain/sessions/sessions.service.js';
-import { Access } from '../../src/platform/http/access/access.js';
+import { Route } from '../../src/platform/http/routing/route.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer } from '../support/client.js';
 import { DpopKey, type ProofTampering } from '../support/dpop-key.js';
@@ -21,25 +21,28 @@ import { makeTlsAuthority } from '../support/tls-authority.js';
 @Controller()
 class ProbeController {
   @Get('api/v1/org/probe')
-  @Access({ session: 'verified', origin: 'own', scope: 'svc:admin' })
+  @Route({ tier: 'general', auth: { session: 'verified', origin: 'own', scope: 'svc:admin' } })
   admin(): string {
     return 'admin';
   }
 
   @Get('api/v1/applications/probe/probe')
-  @Access({ session: 'verified', origin: 'own', scope: 'svc:applications' })
+  @Route({
+    tier: 'general',
+    auth: { session: 'verified', origin: 'own', scope: 'svc:applications' },
+  })
   applications(): string {
     return 'applications';
   }
 
   @Get('v1/probe')
-  @Access({ session: 'verified', origin: 'own' })
+  @Route({ tier: 'general', auth: { session: 'verified', origin: 'own' } })
   unscoped(): string {
     return 'unscoped';
   }
 
   @Get('v1/probe/optional')
-  @Access({ session: 'optional', origin: 'own' })
+  @Route({ tier: 'general', auth: { session: 'optional', origin: 'own' } })
   optional(): string {
     return 'optional';
   }

@@ -1,7 +1,8 @@
 import { Body, Controller, Get, Module, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Public } from '../../src/platform/http/access/access.js';
+import { PUBLIC } from '../../src/platform/http/routing/route-policy.js';
+import { Route } from '../../src/platform/http/routing/route.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
@@ -33,7 +34,7 @@ const TOO_LARGE = ['Content-Type: application/json', 'Content-Length: 300000'];
 
 /** Answers as a library might that has never heard of us. */
 @Controller('test')
-@Public()
+@Route({ tier: 'general', auth: PUBLIC })
 class CarelessController {
   @Get('overrides')
   override(@Res() response: Response): void {

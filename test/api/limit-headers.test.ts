@@ -2,14 +2,15 @@ import { Controller, Get, Module, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Public } from '#platform/http/access/access.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 
 /** Refuses and fails in ways of its own. */
 @Controller()
-@Public()
+@Route({ tier: 'general', auth: PUBLIC })
 class StubbornController {
   @Get('test/never')
   never(): Promise<never> {

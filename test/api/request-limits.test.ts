@@ -8,8 +8,8 @@ import type { Response } from 'express';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { sharesOf } from '../../src/platform/database/tenants/tenant-work.js';
-import { Public } from '../../src/platform/http/access/access.js';
-import { BodyType } from '../../src/platform/http/body/body-type.js';
+import { PUBLIC } from '../../src/platform/http/routing/route-policy.js';
+import { Route } from '../../src/platform/http/routing/route.js';
 import { RequestsInFlight } from '../../src/platform/http/server/requests-in-flight.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
@@ -30,7 +30,7 @@ const LOCK = 408;
 
 /** Routes that are not built yet, or that misbehave. */
 @Controller()
-@Public()
+@Route({ tier: 'general', auth: PUBLIC })
 class TestController {
   constructor(private readonly dataSource: DataSource) {}
 
@@ -48,7 +48,7 @@ class TestController {
 
   @Post('test/form')
   @HttpCode(200)
-  @BodyType('form')
+  @Route({ body: { kind: 'form' } })
   form(@Body() body: object): object {
     return { ...body };
   }

@@ -1,7 +1,8 @@
 import { Body, Controller, Get, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Access, Public } from '#platform/http/access/access.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { readStaticFiles } from '../../features/pages/static-files.js';
 import type { CreateOptions, GetOptions } from '../software-key/software-key.js';
 import { BrowserKey } from './browser-key.js';
@@ -9,13 +10,19 @@ import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 
 /** The script that stands in for `navigator.credentials`, and the key that answers it. */
 @Controller()
-@Public()
+@Route({
+  tier: 'general',
+  audience: 'api',
+  errors: 'negotiated',
+  auth: { session: 'none', origin: 'strict' },
+})
 export class BrowserKeyController {
   readonly #files = readStaticFiles(new URL('../static/', import.meta.url));
 
   constructor(private readonly key: BrowserKey) {}
 
   @Get('static/demo/:name')
+  @Route({ tier: 'unlimited', audience: 'ui', auth: PUBLIC, summary: 'Sends a script of the demo' })
   read(@Param('name') name: string, @Res() response: Response): void {
     const file = this.#files.get(name);
     if (!file) throw new DomainError('not_found', 'There is nothing here.');
@@ -24,14 +31,14 @@ export class BrowserKeyController {
 
   /** Our own pages alone may use the key, as if it were plugged in. */
   @Post('demo/software-key/create')
-  @Access({ session: 'none', origin: 'strict' })
+  @Route({ summary: 'Creates a credential with the software key' })
   @HttpCode(200)
   create(@Body({ schema: CREATE_OPTIONS }) options: CreateOptions) {
     return this.key.create(options);
   }
 
   @Post('demo/software-key/get')
-  @Access({ session: 'none', origin: 'strict' })
+  @Route({ summary: 'Signs with the software key' })
   @HttpCode(200)
   get(@Body({ schema: GET_OPTIONS }) options: GetOptions) {
     return this.key.get(options);

@@ -7,11 +7,11 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import {
   AccessPolicy,
   type AskedRequest,
-  type AccessRequirement,
   type CallerFacts,
   type PresentedToken,
   type Visitor,
 } from '#platform/http/access/access-policy.js';
+import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import { AccessTokenRule, challengeOf, refusedToken } from './access-token-rule.service.js';
 import { ADMIN_SCOPE } from './access-token.js';
 import { assertTouchedWithin } from './recent-touch.js';
@@ -48,7 +48,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
 
   override async find(
     presented: PresentedToken | undefined,
-    requirement: AccessRequirement,
+    requirement: AuthRule,
   ): Promise<LiveSession | Provisioner | undefined> {
     if (requirement.session === 'provisioner') return this.#provisioner(presented);
     if (presented === undefined) return nobody(requirement, 'Sign in first.');
@@ -66,7 +66,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
    */
   override async judge(
     session: LiveSession | Provisioner,
-    requirement: AccessRequirement,
+    requirement: AuthRule,
     asked: AskedRequest,
   ): Promise<void> {
     if (!('level' in session)) return;
@@ -141,14 +141,14 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   }
 }
 
-function nobody({ session }: AccessRequirement, detail: string): undefined {
+function nobody({ session }: AuthRule, detail: string): undefined {
   if (session !== 'optional') throw new DomainError('unauthenticated', detail);
 }
 
 /** @throws DomainError hardware_required, admin_required, insufficient_user_authentication, in this order */
 function assertMay(
   session: LiveSession,
-  { session: level, scope, touchedWithinSeconds }: AccessRequirement,
+  { session: level, scope, touchedWithinSeconds }: AuthRule,
   scheme: PresentedToken['scheme'],
 ): void {
   if (level === 'verified' && session.level !== 'verified') throw hardwareRequired();

@@ -5,19 +5,24 @@ import { PendingLogins, type PendingLogin } from '#domain/grants/pending-logins.
 import { SyntheticLogIn } from '#domain/users/synthetic-log-in.service.js';
 import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Public } from '#platform/http/access/access.js';
 import { bearerSecret } from '#platform/http/access/bearer-secret.js';
-import { BodyType } from '#platform/http/body/body-type.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { CERTIFICATION_TOKEN } from './certification-token.js';
 import { CERTIFICATION_FORM, type CertificationForm } from './certification.schemas.js';
 
 /** `POST /certification/complete-login` and `/certification/deny-login`, for whoever presents the test token. */
 @Controller('certification')
-@Public()
-@BodyType('form')
+@Route({
+  tier: 'general',
+  body: { kind: 'form' },
+  audience: 'api',
+  errors: 'problem',
+  auth: PUBLIC,
+})
 export class CertificationController {
   constructor(
     @Inject(CERTIFICATION_TOKEN) private readonly token: string,
@@ -29,6 +34,9 @@ export class CertificationController {
 
   /** Ends the login of a pending authorization, or approves a device, as the synthetic person. */
   @Post('complete-login')
+  @Route({
+    summary: 'Ends the login of an authorization or a device, without a key (certification only)',
+  })
   @HttpCode(200)
   async completeLogin(
     @Req() request: Request,
@@ -45,6 +53,7 @@ export class CertificationController {
 
   /** Ends the login of a pending authorization, or of a device, as refused. */
   @Post('deny-login')
+  @Route({ summary: 'Denies the login of an authorization or a device (certification only)' })
   @HttpCode(200)
   async denyLogin(
     @Req() request: Request,

@@ -3,14 +3,21 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { IssueCertificate } from '#domain/ssh-certificates/issue-certificate.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
 import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schemas.js';
 
 /** `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller's, until their session ends at most. */
 @Controller('v1/credentials/ssh')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:credentials' })
+@Route({
+  tier: 'issuance',
+  body: { max: 8 * KIB },
+  audience: 'api',
+  errors: 'problem',
+  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+})
 export class SshController {
   constructor(
     private readonly certificates: IssueCertificate,
@@ -18,9 +25,10 @@ export class SshController {
   ) {}
 
   @Post()
+  @Route({ summary: 'Issues an SSH user certificate' })
   @HttpCode(200)
   async issue(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Body({ schema: SSH_REQUEST }) body: SshRequest,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<SshJson> {

@@ -1,14 +1,22 @@
 import { Controller, Get, Header, Logger, Res } from '@nestjs/common';
 import { HealthCheckService, TypeOrmHealthIndicator } from '@nestjs/terminus';
 import type { Response } from 'express';
-import { Public } from '#platform/http/access/access.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 
 const DATABASE_TIMEOUT_MS = 2000;
 
 /** What an orchestrator asks: is the process alive, may it get traffic. */
 @Controller('health')
-@Public()
+@Route({
+  tier: 'unlimited',
+  audience: 'api',
+  errors: 'negotiated',
+  hosts: 'any',
+  plainHttp: true,
+  auth: PUBLIC,
+})
 export class HealthController {
   readonly #logger = new Logger('health');
 
@@ -20,6 +28,7 @@ export class HealthController {
 
   /** Liveness alone: it checks nothing, so that a database that is away restarts nobody. */
   @Get()
+  @Route({ summary: 'Says that the process is alive' })
   @Header('Content-Type', 'text/plain; charset=utf-8')
   live(): string {
     return 'ok';
@@ -27,6 +36,7 @@ export class HealthController {
 
   /** Readiness: not while the database is away, and not once the process is on its way out. */
   @Get('ready')
+  @Route({ summary: 'Says whether the process takes traffic' })
   async ready(@Res({ passthrough: true }) response: Response): Promise<object> {
     if (this.inFlight.isStopping) {
       response.status(503);

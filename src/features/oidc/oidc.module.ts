@@ -10,6 +10,7 @@ import { UsersModule } from '#domain/users/users.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ApplicationRules } from './applications/application-rules.service.js';
 import { ApplicationSecretsController } from './applications/application-secrets.controller.js';
 import { ApplicationSecrets } from './applications/application-secrets.service.js';
@@ -58,11 +59,23 @@ import { IntrospectionController } from './introspection/introspection.controlle
 import { RevocationController } from './introspection/revocation.controller.js';
 import { LogoutController } from './logout/logout.controller.js';
 
+/** The rules of unmatched requests below the endpoints that browsers navigate to. */
+const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } as const;
+
 /**
  * /oauth/*, /device, /interaction, /.well-known/* and /api/v1/applications: OAuth 2.0, OpenID Connect and FAPI 2.0, with
  * `oidc-provider` as the core. One controller method a path, so that limits, access rules, metrics and headers hold for each.
  * It decides neither who somebody is (domain/sessions) nor what hangs on what (domain/grants).
  */
+@UnmatchedPaths({
+  '/oauth/*': { errors: 'oauth' },
+  '/oauth/authorize/*': NAVIGATION,
+  '/oauth/logout/*': NAVIGATION,
+  '/oauth/register/*': { tier: 'authentication' },
+  '/device/*': { tier: 'general', audience: 'ui', errors: 'problem' },
+  '/interaction/*': { tier: 'general', audience: 'ui' },
+  '/api/v1/applications/*': { tier: 'general' },
+})
 @Module({
   imports: [
     AuditModule,

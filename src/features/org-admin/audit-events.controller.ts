@@ -5,7 +5,8 @@ import type { AuditRow } from '#domain/audit/audit-events.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { logError } from '#platform/http/errors/error-log.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { ADMIN_READS, adminOf } from './admin.js';
 import { AUDIT_QUERY, auditJson, type AuditJson, type AuditQuery } from './audit-events.schemas.js';
 import { AuditEvents } from './audit-events.service.js';
@@ -14,13 +15,14 @@ const NDJSON = 'application/x-ndjson';
 
 /** `GET /api/v1/org/audit-events`: the organization's own log, a page of it, or all of it as lines (NDJSON). */
 @Controller('api/v1/org/audit-events')
-@Access(ADMIN_READS)
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_READS })
 export class AuditEventsController {
   constructor(private readonly audit: AuditEvents) {}
 
   @Get()
+  @Route({ summary: 'Lists the audit events of the organization' })
   async list(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Query({ schema: AUDIT_QUERY }) query: AuditQuery,
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,

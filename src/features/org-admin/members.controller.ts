@@ -2,8 +2,9 @@ import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageMembers } from '#domain/users/manage-members.service.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   MEMBER_ID,
@@ -15,14 +16,14 @@ import {
 
 /** `/api/v1/org/members`: the people of the organization, and what its admins do to them. */
 @Controller('api/v1/org/members')
-@Access(ADMIN_WRITES)
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class MembersController {
   constructor(private readonly members: ManageMembers) {}
 
   @Get()
-  @Access(ADMIN_READS)
+  @Route({ auth: ADMIN_READS, summary: 'Lists the members' })
   async list(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Query({ schema: MEMBER_PAGE }) { after, limit }: MemberPageQuery,
   ): Promise<{ readonly members: MemberJson[]; readonly next: string | null }> {
     const { members, next } = await this.members.list(adminOf(session), after, limit);
@@ -30,9 +31,10 @@ export class MembersController {
   }
 
   @Post(':id/promote')
+  @Route({ summary: 'Makes a member an admin' })
   @HttpCode(200)
   async promote(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<MemberJson> {
@@ -40,9 +42,10 @@ export class MembersController {
   }
 
   @Post(':id/demote')
+  @Route({ summary: 'Makes an admin a plain member' })
   @HttpCode(200)
   async demote(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<MemberJson> {
@@ -50,9 +53,10 @@ export class MembersController {
   }
 
   @Post(':id/deactivate')
+  @Route({ summary: 'Deactivates a member' })
   @HttpCode(200)
   async deactivate(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<MemberJson> {
@@ -60,9 +64,10 @@ export class MembersController {
   }
 
   @Post(':id/activate')
+  @Route({ summary: 'Activates a member' })
   @HttpCode(200)
   async activate(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<MemberJson> {
@@ -70,9 +75,10 @@ export class MembersController {
   }
 
   @Post(':id/revoke-credentials')
+  @Route({ summary: 'Revokes all credentials of a member' })
   @HttpCode(200)
   async revokeCredentials(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<MemberJson> {
@@ -81,9 +87,10 @@ export class MembersController {
   }
 
   @Post(':id/remove')
+  @Route({ summary: 'Removes a member' })
   @HttpCode(204)
   async remove(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {

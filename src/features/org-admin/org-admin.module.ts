@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
@@ -17,6 +18,7 @@ import { ScimTokens } from './scim-tokens.service.js';
  * session of an admin, or a token of svc-cli with the scope `svc:admin`. Everything is the caller's own organization's;
  * what is another's is not there: 404.
  */
+@UnmatchedPaths({ '/api/v1/org/*': { tier: 'general' } })
 @Module({
   imports: [AuditModule, OrganizationsModule, ScimTokensModule, UsersModule],
   controllers: [

@@ -2,27 +2,29 @@ import { Body, Controller, Get, Patch } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { OrganizationSettings } from '#domain/organizations/organizations.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import { ChangeOrganization } from './change-organization.service.js';
 import { CHANGE_ORGANIZATION, type OrganizationChange } from './organization.schemas.js';
 
 /** `/api/v1/org`: the settings of the organization. */
 @Controller('api/v1/org')
-@Access(ADMIN_WRITES)
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class OrganizationController {
   constructor(private readonly organization: ChangeOrganization) {}
 
   @Get()
-  @Access(ADMIN_READS)
-  show(@CurrentSession() session: VerifiedSession): Promise<OrganizationSettings> {
+  @Route({ auth: ADMIN_READS, summary: 'Shows the settings of the organization' })
+  show(@Caller() session: VerifiedSession): Promise<OrganizationSettings> {
     return this.organization.show(adminOf(session));
   }
 
   @Patch()
+  @Route({ summary: 'Changes the settings of the organization' })
   change(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Body({ schema: CHANGE_ORGANIZATION }) change: OrganizationChange,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<OrganizationSettings> {

@@ -1,8 +1,9 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   CREATE_TOKEN,
@@ -17,14 +18,15 @@ import { ScimTokens } from './scim-tokens.service.js';
 
 /** `/api/v1/org/scim-tokens`: the tokens of the organization's identity provider, told once. */
 @Controller('api/v1/org/scim-tokens')
-@Access(ADMIN_WRITES)
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class ScimTokensController {
   constructor(private readonly tokens: ScimTokens) {}
 
   @Post()
+  @Route({ summary: 'Creates a SCIM token' })
   @HttpCode(201)
   async create(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Body({ schema: CREATE_TOKEN }) { description, expires_in_days: expiresInDays }: CreateToken,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<NewTokenJson> {
@@ -33,20 +35,18 @@ export class ScimTokensController {
   }
 
   @Get()
-  @Access(ADMIN_READS)
-  async list(
-    @CurrentSession() session: VerifiedSession,
-  ): Promise<{ readonly tokens: ScimTokenJson[] }> {
+  @Route({ auth: ADMIN_READS, summary: 'Lists the SCIM tokens' })
+  async list(@Caller() session: VerifiedSession): Promise<{ readonly tokens: ScimTokenJson[] }> {
     const tokens = await this.tokens.list(adminOf(session));
     return { tokens: tokens.map(scimTokenJson) };
   }
 
   /** The safe direction: it asks for no new touch. */
   @Delete(':id')
-  @Access(ADMIN_READS)
+  @Route({ auth: ADMIN_READS, summary: 'Revokes a SCIM token' })
   @HttpCode(204)
   async revoke(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: TOKEN_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {

@@ -12,11 +12,12 @@ import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
 import { LogOut } from '#domain/users/log-out.service.js';
 import { ManageKeys } from '#domain/users/manage-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { moment } from './moment.js';
 import { person } from './person.js';
 
@@ -24,7 +25,12 @@ const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 
 /** The pages of a person: the start page, enrolling a key, one's keys, and logging out. */
 @Controller()
-@Access({ session: 'optional', origin: 'ui' })
+@Route({
+  tier: 'general',
+  audience: 'ui',
+  errors: 'html',
+  auth: { session: 'optional', origin: 'ui' },
+})
 export class AccountPagesController {
   readonly #baseUrl: string;
   readonly #models: AllowedModels;
@@ -42,14 +48,16 @@ export class AccountPagesController {
   }
 
   @Get()
-  home(@CurrentSession() session: LiveSession | undefined, @Res() response: Response): void {
+  @Route({ tier: 'unlimited', summary: 'Shows the start page' })
+  home(@Caller() session: LiveSession | undefined, @Res() response: Response): void {
     this.#show(response, 'home', { person: person(session) });
   }
 
   /** @throws DomainError already_enrolled (403) for whoever has a key */
   @Get('enroll')
+  @Route({ summary: 'Shows the page that enrolls a security key' })
   enroll(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Query({ schema: QUERY }) query: z.output<typeof QUERY>,
     @Res() response: Response,
   ): void {
@@ -67,8 +75,9 @@ export class AccountPagesController {
   }
 
   @Get('keys')
+  @Route({ summary: 'Shows the security keys of the user' })
   async showKeys(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Res() response: Response,
   ): Promise<void> {
     if (session?.level !== 'verified') {
@@ -98,6 +107,7 @@ export class AccountPagesController {
 
   /** Ends the session of every cookie that came: one that another host planted beside ours must not keep it alive. */
   @Post('logout')
+  @Route({ summary: 'Ends the session of the browser' })
   async logOut(
     @ClientOrigin() origin: AuditOrigin,
     @Req() request: Request,

@@ -5,10 +5,11 @@ import { PendingLogins } from '#domain/grants/pending-logins.js';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { person } from './person.js';
 
 const QUERY = z.object({
@@ -27,7 +28,12 @@ const INTERACTION = /^\/interaction\/([\w-]{1,64})$/;
 
 /** `GET /login`: a button for each identity provider and one for the key; `?provider=` goes upstream at once. */
 @Controller('login')
-@Access({ session: 'optional', origin: 'ui' })
+@Route({
+  tier: 'general',
+  audience: 'ui',
+  errors: 'html',
+  auth: { session: 'optional', origin: 'ui' },
+})
 export class LoginPageController {
   readonly #baseUrl: string;
   readonly #isCertification: boolean;
@@ -44,8 +50,9 @@ export class LoginPageController {
   }
 
   @Get()
+  @Route({ summary: 'Shows the login page' })
   async show(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Query({ schema: QUERY }) query: z.output<typeof QUERY>,
     @Req() request: Request,
     @Res() response: Response,

@@ -3,6 +3,7 @@ import { IdentityProvidersModule } from '#domain/identity-providers/identity-pro
 import { UsersModule } from '#domain/users/users.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AccountPagesController } from './account-pages.controller.js';
 import { LoginPageController } from './login-page.controller.js';
 import { SessionsPageController } from './sessions-page.controller.js';
@@ -12,6 +13,11 @@ import { StaticController } from './static.controller.js';
  * /, /login, /enroll, /keys, /sessions, /logout and /static: server-rendered pages, escaped by the template engine, no inline
  * script or style. The ceremonies they start are feature webauthn's; they share nothing but the paths.
  */
+@UnmatchedPaths({
+  '/login/*': { audience: 'ui' },
+  '/enroll/*': { audience: 'ui' },
+  '/static/*': { audience: 'ui' },
+})
 @Module({})
 export class PagesModule implements OnModuleInit {
   /** @param pendingLogins the module that exports the PendingLogins: what waits for a login is not this one's to know */

@@ -2,14 +2,20 @@ import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { ManageSessions } from '#domain/users/manage-sessions.service.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { moment } from './moment.js';
 import { person } from './person.js';
 
 /** `/sessions`: the page on which users see where they are logged in, and end a session with every token on it. */
 @Controller('sessions')
-@Access({ session: 'optional', origin: 'ui' })
+@Route({
+  tier: 'general',
+  audience: 'ui',
+  errors: 'html',
+  auth: { session: 'optional', origin: 'ui' },
+})
 export class SessionsPageController {
   constructor(
     private readonly sessions: ManageSessions,
@@ -17,10 +23,8 @@ export class SessionsPageController {
   ) {}
 
   @Get()
-  async show(
-    @CurrentSession() session: LiveSession | undefined,
-    @Res() response: Response,
-  ): Promise<void> {
+  @Route({ summary: 'Shows the sessions of the user' })
+  async show(@Caller() session: LiveSession | undefined, @Res() response: Response): Promise<void> {
     if (session?.level !== 'verified') {
       response.redirect(303, `/login?redirect_to=${encodeURIComponent('/sessions')}`);
       return;

@@ -1,16 +1,18 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Public } from '#platform/http/access/access.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { readStaticFiles } from './static-files.js';
 
 /** `GET /static/{name}`: style sheet, scripts and icon of the pages. */
 @Controller('static')
-@Public()
+@Route({ tier: 'unlimited', audience: 'ui', errors: 'negotiated', auth: PUBLIC })
 export class StaticController {
   readonly #files = readStaticFiles(new URL('static/', import.meta.url));
 
   @Get(':name')
+  @Route({ summary: 'Sends a style sheet, a script or an image' })
   read(@Param('name') name: string, @Req() request: Request, @Res() response: Response): void {
     const file = this.#files.get(name);
     if (!file) throw new DomainError('not_found', 'There is nothing here.');

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { GroupAnswers } from './resources/group-answers.service.js';
 import { ScimAnswers } from './resources/scim-answers.service.js';
 import { ScimBulkController } from './http/scim-bulk.controller.js';
@@ -22,6 +23,10 @@ import { UserAnswers } from './resources/user-answers.service.js';
  *
  * It has no passwords, no nested groups and no `/Me`.
  */
+@UnmatchedPaths({
+  '/scim/*': { errors: 'scim', protectedResource: true },
+  '/scim/v2/*': { tier: 'general', body: { max: 64 * KIB } },
+})
 @Module({
   imports: [DirectoryModule],
   controllers: [

@@ -4,9 +4,10 @@ import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageSessions } from '#domain/users/manage-sessions.service.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { sessionJson, type SessionJson } from './session-json.js';
 
 /** An id that is no UUID names nothing: 404, not 400. */
@@ -14,7 +15,12 @@ const SESSION_ID = z.object({ id: z.string() });
 
 /** `/v1/sessions`: the sessions of the user who asks. One of another user is not there: 404. */
 @Controller('v1/sessions')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:credentials' })
+@Route({
+  tier: 'general',
+  audience: 'api',
+  errors: 'problem',
+  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+})
 export class SessionsController {
   constructor(
     private readonly sessions: ManageSessions,
@@ -22,16 +28,18 @@ export class SessionsController {
   ) {}
 
   @Get()
-  async list(@CurrentSession() session: VerifiedSession): Promise<{ sessions: SessionJson[] }> {
+  @Route({ summary: 'Lists the sessions of the user' })
+  async list(@Caller() session: VerifiedSession): Promise<{ sessions: SessionJson[] }> {
     const sessions = await this.sessions.list(session.user.id);
     return { sessions: sessions.map((own) => sessionJson(own, session.id)) };
   }
 
   /** Ends a session. A browser that ends its own loses the cookie too. */
   @Delete(':id')
+  @Route({ summary: 'Ends a session of the user' })
   @HttpCode(204)
   async end(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: SESSION_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
     @Res({ passthrough: true }) response: Response,

@@ -4,8 +4,9 @@ import {
   type PublishedRevocations,
   Revocations,
 } from '#domain/ssh-certificates/revocations.service.js';
-import { Public } from '#platform/http/access/access.js';
 import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
 import {
   type RevocationJson,
   type RevocationListJson,
@@ -23,7 +24,13 @@ interface Written {
 
 /** `GET /v1/credentials/ssh/krl`: the file that sshd's `RevokedKeys` reads, or JSON when asked for; and one serial of it. */
 @Controller('v1/credentials/ssh/krl')
-@Public()
+@Route({
+  tier: 'general',
+  body: { max: 8 * KIB },
+  audience: 'api',
+  errors: 'problem',
+  auth: PUBLIC,
+})
 export class RevocationListController {
   /** What a list looks like never changes: it is written once, and forgotten with the list. */
   readonly #written = new WeakMap<PublishedRevocations, Partial<Record<Form, Written>>>();
@@ -31,6 +38,7 @@ export class RevocationListController {
   constructor(private readonly revocations: Revocations) {}
 
   @Get()
+  @Route({ summary: 'The revocation list, for RevokedKeys of sshd or as JSON' })
   async read(@Req() request: Request, @Res() response: Response): Promise<void> {
     const list = await this.revocations.list();
     const form = request.accepts(['bin', 'json']) === 'json' ? 'json' : 'bin';
@@ -44,6 +52,7 @@ export class RevocationListController {
   }
 
   @Get(':serial')
+  @Route({ summary: 'Says whether a certificate is revoked' })
   async check(@Param({ schema: SERIAL }) { serial }: SerialParameter): Promise<RevocationJson> {
     const checkedAt = new Date();
     const revoked = await this.revocations.isRevoked(serial);

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
 import { RevocationListController } from './revocation-list.controller.js';
 import { SshCaController } from './ssh-ca.controller.js';
@@ -7,6 +8,7 @@ import { SshCaController } from './ssh-ca.controller.js';
  * /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl): what an sshd needs to know of us. Public, and
  * nothing secret is near it: of a revoked certificate only the serial is told.
  */
+@UnmatchedPaths({ '/v1/credentials/ssh/krl/*': { tier: 'general' } })
 @Module({
   imports: [SshCertificatesModule],
   controllers: [SshCaController, RevocationListController],

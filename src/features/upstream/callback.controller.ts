@@ -6,13 +6,20 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { SignIn } from '#domain/users/sign-in.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 
 /** `GET /oauth/callback`: where an OpenID provider sends the browser back to. */
 @Controller('oauth/callback')
-@Access({ session: 'optional', origin: 'any' })
+@Route({
+  tier: 'unlimited',
+  audience: 'api',
+  errors: 'html',
+  head: false,
+  auth: { session: 'optional', origin: 'any' },
+})
 export class CallbackController {
   readonly #baseUrl: string;
 
@@ -26,8 +33,9 @@ export class CallbackController {
   }
 
   @Get()
+  @Route({ summary: 'Takes the browser back from an identity provider' })
   async complete(
-    @CurrentSession() previous: LiveSession | undefined,
+    @Caller() previous: LiveSession | undefined,
     @ClientOrigin() origin: AuditOrigin,
     @Req() request: Request,
     @Res() response: Response,

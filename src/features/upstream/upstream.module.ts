@@ -2,9 +2,11 @@ import { Module } from '@nestjs/common';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { CallbackController } from './callback.controller.js';
 
 /** /oauth/callback: people coming back from the identity provider they signed in with. */
+@UnmatchedPaths({ '/oauth/callback/*': { errors: 'html' } })
 @Module({
   imports: [HttpModule, IdentityProvidersModule, UsersModule],
   controllers: [CallbackController],

@@ -3,10 +3,11 @@ import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { invalidState } from '#domain/single-use/single-use-states.service.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
 import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
 import { keyJson } from './key-json.js';
 import {
@@ -20,7 +21,13 @@ import {
 
 /** Enrolling a person's first key, in a session of either level; whoever has a key is refused. */
 @Controller('enroll/webauthn')
-@Access({ session: 'any', origin: 'ui' })
+@Route({
+  tier: 'authentication',
+  body: { max: 32 * KIB },
+  audience: 'ui',
+  errors: 'problem',
+  auth: { session: 'any', origin: 'ui' },
+})
 export class EnrollController {
   constructor(
     private readonly ceremony: EnrollmentCeremony,
@@ -29,9 +36,10 @@ export class EnrollController {
   ) {}
 
   @Post('start')
+  @Route({ summary: 'Begins the enrollment of a security key' })
   @HttpCode(200)
   start(
-    @CurrentSession() session: LiveSession,
+    @Caller() session: LiveSession,
     @Body({ schema: START }) body: Start,
     @ClientOrigin() origin: AuditOrigin,
   ) {
@@ -40,9 +48,10 @@ export class EnrollController {
 
   /** The page tells that its browser made no credential; the answer is the number to ask about. */
   @Post('failed')
+  @Route({ summary: 'Reports that the browser created no credential' })
   @HttpCode(200)
   async fail(
-    @CurrentSession() session: LiveSession,
+    @Caller() session: LiveSession,
     @Body({ schema: FAILED_ENROLLMENT }) body: FailedEnrollment,
     @ClientOrigin() origin: AuditOrigin,
   ) {
@@ -52,10 +61,14 @@ export class EnrollController {
 
   /** Without a session every state is invalid: one request of several that carry it has won, and ended the session. */
   @Post('complete')
-  @Access({ session: 'optional', origin: 'ui' })
+  @Route({
+    failureStatus: 400,
+    auth: { session: 'optional', origin: 'ui' },
+    summary: 'Completes the enrollment of a security key',
+  })
   @HttpCode(200)
   async complete(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Body({ schema: COMPLETE_ENROLLMENT }) body: CompleteEnrollment,
     @ClientOrigin() origin: AuditOrigin,
     @Res({ passthrough: true }) response: Response,

@@ -2,26 +2,34 @@ import { Body, Controller, Get, Param, Patch } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ManageKeys } from '#domain/users/manage-keys.service.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
 /** One's own security keys. Another person's key is not there at all: 404. */
 @Controller('v1/keys')
-@Access({ session: 'verified', origin: 'own', scope: 'svc:credentials' })
+@Route({
+  tier: 'general',
+  audience: 'api',
+  errors: 'problem',
+  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+})
 export class KeysController {
   constructor(private readonly keys: ManageKeys) {}
 
   @Get()
-  async list(@CurrentSession() session: VerifiedSession): Promise<{ keys: KeyJson[] }> {
+  @Route({ summary: 'Lists the security keys of the user' })
+  async list(@Caller() session: VerifiedSession): Promise<{ keys: KeyJson[] }> {
     const keys = await this.keys.list(session.user.id);
     return { keys: keys.map((key) => keyJson(key, session.authenticatorId)) };
   }
 
   @Patch(':id')
+  @Route({ summary: 'Renames a security key' })
   async rename(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: KEY_ID }) { id }: { id: string },
     @Body({ schema: RENAME }) { name }: Rename,
     @ClientOrigin() origin: AuditOrigin,

@@ -2,16 +2,23 @@ import { Body, Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { COMPLETE_LOGIN, START, type CompleteLogin, type Start } from './webauthn.schemas.js';
 
 /** Logging in with a security key: without a session, in a bootstrap one, or again in a verified one (step-up). */
 @Controller('login/webauthn')
-@Access({ session: 'optional', origin: 'ui' })
+@Route({
+  tier: 'authentication',
+  body: { max: 32 * KIB },
+  audience: 'ui',
+  errors: 'problem',
+  auth: { session: 'optional', origin: 'ui' },
+})
 export class LoginController {
   constructor(
     private readonly ceremony: LoginCeremony,
@@ -20,9 +27,10 @@ export class LoginController {
   ) {}
 
   @Post('start')
+  @Route({ summary: 'Begins a login with a security key' })
   @HttpCode(200)
   start(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Body({ schema: START }) body: Start,
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
@@ -32,9 +40,10 @@ export class LoginController {
   }
 
   @Post('complete')
+  @Route({ failureStatus: 400, summary: 'Completes a login with a security key' })
   @HttpCode(200)
   async complete(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Body({ schema: COMPLETE_LOGIN }) body: CompleteLogin,
     @ClientOrigin() origin: AuditOrigin,
     @Req() request: Request,

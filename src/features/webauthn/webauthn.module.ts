@@ -3,17 +3,31 @@ import { AuthenticatorsModule } from '#domain/authenticators/authenticators.modu
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { UsersModule } from '#domain/users/users.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
+import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { EnrollController } from './enroll.controller.js';
 import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
 import { KeysController } from './keys.controller.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { LoginController } from './login.controller.js';
 
+/** The rules of unmatched requests below the two ceremonies. */
+const CEREMONY = {
+  tier: 'authentication',
+  body: { max: 32 * KIB },
+  audience: 'ui',
+  errors: 'problem',
+} as const;
+
 /**
  * /enroll/webauthn/*, /login/webauthn/* and /v1/keys: the WebAuthn Level 2 ceremonies in the platform's own JSON
  * (`RegistrationResponseJSON`, `AuthenticationResponseJSON`).
  * It does not decide which keys are genuine (domain/authenticators) nor who may have one (domain/users).
  */
+@UnmatchedPaths({
+  '/v1/keys/*': { tier: 'general' },
+  '/enroll/webauthn/*': CEREMONY,
+  '/login/webauthn/*': CEREMONY,
+})
 @Module({
   imports: [AuthenticatorsModule, HttpModule, SessionsModule, UsersModule],
   controllers: [EnrollController, LoginController, KeysController],

@@ -1,8 +1,9 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { secretJson, type SecretJson } from './application-json.js';
 import { APPLICATION_SECRETS, APPLICATIONS, managerOf } from './application-manager.js';
 import { ApplicationSecrets } from './application-secrets.service.js';
@@ -10,14 +11,14 @@ import { APPLICATION_ID, ROTATE, SECRET_ID, type Rotate } from './applications.s
 
 /** `/api/v1/applications/{id}/secrets`: the secrets of an application, which are told when they are made and never again. */
 @Controller('api/v1/applications/:id/secrets')
-@Access(APPLICATION_SECRETS)
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_SECRETS })
 export class ApplicationSecretsController {
   constructor(private readonly secrets: ApplicationSecrets) {}
 
   @Get()
-  @Access(APPLICATIONS)
+  @Route({ auth: APPLICATIONS, summary: 'Lists the secrets of an application' })
   async list(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
   ): Promise<{ readonly secrets: SecretJson[] }> {
     const secrets = await this.secrets.list(managerOf(session), id);
@@ -25,9 +26,10 @@ export class ApplicationSecretsController {
   }
 
   @Post()
+  @Route({ summary: 'Adds a secret to an application' })
   @HttpCode(201)
   async rotate(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
     @Body({ schema: ROTATE }) { expires_previous_in_seconds: overlap }: Rotate,
     @ClientOrigin() origin: AuditOrigin,
@@ -41,9 +43,10 @@ export class ApplicationSecretsController {
   }
 
   @Delete(':secretId')
+  @Route({ summary: 'Revokes a secret of an application' })
   @HttpCode(204)
   async revoke(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: SECRET_ID }) { id, secretId }: { id: string; secretId: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {

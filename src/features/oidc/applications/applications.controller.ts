@@ -1,8 +1,9 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { applicationJson, type ApplicationJson } from './application-json.js';
 import { APPLICATIONS, managerOf } from './application-manager.js';
 import {
@@ -19,7 +20,7 @@ import { ManagedApplications } from './managed-applications.service.js';
 
 /** `/api/v1/applications`: the OAuth clients that people register. One that somebody does not manage is not there: 404. */
 @Controller('api/v1/applications')
-@Access(APPLICATIONS)
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATIONS })
 export class ApplicationsController {
   constructor(
     private readonly applications: Applications,
@@ -27,9 +28,10 @@ export class ApplicationsController {
   ) {}
 
   @Post()
+  @Route({ summary: 'Registers an application' })
   @HttpCode(201)
   async register(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Body({ schema: REGISTER }) body: Register,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<ApplicationJson & { readonly client_secret?: string }> {
@@ -45,22 +47,25 @@ export class ApplicationsController {
   }
 
   @Get()
-  async list(@CurrentSession() session: VerifiedSession, @Query({ schema: PAGE }) { after }: Page) {
+  @Route({ summary: 'Lists the applications of the caller' })
+  async list(@Caller() session: VerifiedSession, @Query({ schema: PAGE }) { after }: Page) {
     const { applications, next } = await this.managed.list(managerOf(session), after);
     return { applications: applications.map(applicationJson), next };
   }
 
   @Get(':id')
+  @Route({ summary: 'Shows an application' })
   async find(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
   ): Promise<ApplicationJson> {
     return applicationJson(await this.managed.find(managerOf(session), id));
   }
 
   @Patch(':id')
+  @Route({ summary: 'Changes an application' })
   async change(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
     @Body({ schema: CHANGE }) body: Change,
     @ClientOrigin() origin: AuditOrigin,
@@ -69,9 +74,10 @@ export class ApplicationsController {
   }
 
   @Delete(':id')
+  @Route({ summary: 'Removes an application' })
   @HttpCode(204)
   async remove(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {
@@ -79,9 +85,10 @@ export class ApplicationsController {
   }
 
   @Post(':id/revoke-tokens')
+  @Route({ summary: 'Revokes all tokens of an application' })
   @HttpCode(200)
   async revokeTokens(
-    @CurrentSession() session: VerifiedSession,
+    @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<{ readonly revoked: number }> {

@@ -1,8 +1,8 @@
 import { Body, Controller, Get, Inject, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { Public } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { PostedRequests } from './posted-requests.service.js';
 import { queryOf, type FormFields } from '../request/form-fields.js';
@@ -14,7 +14,7 @@ const LONGEST_QUERY = 2048;
 
 /** `/oauth/authorize` and `/oauth/par`: authorization requests of browsers (RFC 6749 §3.1) and of clients (RFC 9126). */
 @Controller('oauth')
-@Public()
+@Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
 export class AuthorizationController {
   readonly #baseUrl: string;
 
@@ -27,6 +27,7 @@ export class AuthorizationController {
   }
 
   @Get('authorize')
+  @Route({ body: { max: 64 * KIB }, summary: 'Begins an authorization (RFC 6749 §4.1.1)' })
   async authorize(@Req() request: Request, @Res() response: Response): Promise<void> {
     const query = new URL(request.url, this.#baseUrl).searchParams;
     if (this.posted.isReference(query)) {
@@ -42,7 +43,7 @@ export class AuthorizationController {
    * that is too long for an address is kept, and the address has a reference to it.
    */
   @Post('authorize')
-  @BodyType('fields')
+  @Route({ body: { kind: 'fields', max: 64 * KIB }, summary: 'Begins an authorization by a form' })
   async authorizeByPost(@Body() fields: FormFields, @Res() response: Response): Promise<void> {
     const query = queryOf(fields);
     const isLong = query.toString().length > LONGEST_QUERY;
@@ -51,13 +52,20 @@ export class AuthorizationController {
   }
 
   @Post('par')
-  @BodyType('fields')
+  @Route({
+    tier: 'authentication',
+    body: { kind: 'fields' },
+    audience: 'api',
+    errors: 'oauth',
+    summary: 'Takes a pushed authorization request (RFC 9126)',
+  })
   push(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidc.answer(request, response);
   }
 
   /** Goes on with a request after its interaction. */
   @Get('authorize/:uid')
+  @Route({ summary: 'Resumes an authorization after an interaction' })
   resume(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidc.answer(request, response);
   }

@@ -1,15 +1,20 @@
 import { Controller, Get, HttpCode, Param, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { Access } from '#platform/http/access/access.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { Route } from '#platform/http/routing/route.js';
 import { Interactions } from './interactions.service.js';
 
 const UID = z.object({ uid: z.string().max(64) });
 
 /** `/interaction/{uid}`: what an authorization request needs of the person at the browser, who logs in and is asked. */
 @Controller('interaction/:uid')
-@Access({ session: 'none', origin: 'strict' })
+@Route({
+  tier: 'general',
+  audience: 'ui',
+  errors: 'negotiated',
+  auth: { session: 'none', origin: 'strict' },
+})
 export class InteractionController {
   constructor(
     private readonly interactions: Interactions,
@@ -18,6 +23,7 @@ export class InteractionController {
 
   /** Leads on: to the login page, to a page that asks for consent, or back to the client. */
   @Get()
+  @Route({ summary: 'Shows the login or the consent page of an authorization' })
   async show(
     @Param({ schema: UID }) { uid }: z.output<typeof UID>,
     @Req() request: Request,
@@ -30,6 +36,7 @@ export class InteractionController {
 
   /** The person agrees. */
   @Post('consent')
+  @Route({ summary: 'Consents to an authorization' })
   @HttpCode(200)
   async agree(
     @Param({ schema: UID }) { uid }: z.output<typeof UID>,
@@ -41,6 +48,7 @@ export class InteractionController {
 
   /** The person does not. */
   @Post('deny')
+  @Route({ summary: 'Denies an authorization' })
   @HttpCode(200)
   async refuse(
     @Param({ schema: UID }) { uid }: z.output<typeof UID>,

@@ -2,11 +2,11 @@ import { Body, Controller, Get, HttpCode, Post, Query, Req, Res } from '@nestjs/
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { Access, CurrentSession } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { Caller } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
 import { Holders } from '../request/resource-owners.service.js';
 import { DeviceApprovals } from './device-approvals.service.js';
 import { DeviceRequests } from './device-requests.service.js';
@@ -23,7 +23,12 @@ import { formatUserCode } from '../protocol/user-code.js';
 
 /** `/device`: where a person types the code that a device shows, and lets it act for them, or not (RFC 8628 §3.3). */
 @Controller('device')
-@Access({ session: 'none', origin: 'strict' })
+@Route({
+  tier: 'general',
+  audience: 'ui',
+  errors: 'problem',
+  auth: { session: 'none', origin: 'strict' },
+})
 export class DeviceController {
   constructor(
     private readonly holders: Holders,
@@ -36,9 +41,13 @@ export class DeviceController {
 
   /** Asks for the code. One that came with the address is shown to be compared, and never sent by itself (§3.3.1). */
   @Get()
-  @Access({ session: 'optional', origin: 'strict' })
+  @Route({
+    errors: 'html',
+    auth: { session: 'optional', origin: 'strict' },
+    summary: 'Asks for the code of a device',
+  })
   ask(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Query({ schema: DEVICE_QUERY }) query: DeviceQuery,
     @Req() request: Request,
     @Res() response: Response,
@@ -51,11 +60,16 @@ export class DeviceController {
    * with the key.
    */
   @Post()
-  @Access({ session: 'optional', origin: 'strict' })
+  @Route({
+    tier: 'authentication',
+    body: { kind: 'form' },
+    errors: 'html',
+    auth: { session: 'optional', origin: 'strict' },
+    summary: 'Shows the device that a code belongs to',
+  })
   @HttpCode(200)
-  @BodyType('form')
   async show(
-    @CurrentSession() session: LiveSession | undefined,
+    @Caller() session: LiveSession | undefined,
     @Body({ schema: DEVICE_FORM }) form: DeviceForm,
     @Req() request: Request,
     @Res() response: Response,
@@ -75,6 +89,7 @@ export class DeviceController {
 
   /** The person approves, with a touch of their key in the last minute. */
   @Post('approve')
+  @Route({ summary: 'Approves a device' })
   @HttpCode(200)
   async approve(
     @Body({ schema: DEVICE_DECISION }) decision: DeviceDecision,
@@ -88,6 +103,7 @@ export class DeviceController {
 
   /** The person does not. */
   @Post('deny')
+  @Route({ summary: 'Denies a device' })
   @HttpCode(200)
   async deny(@Body({ schema: DEVICE_DECISION }) decision: DeviceDecision, @Req() request: Request) {
     await this.approvals.deny(this.cookies.token(request), decision.user_code);

@@ -1,14 +1,19 @@
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Public } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { AccessTokenJwts } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
 /** `POST /oauth/introspect`: tells a client about a token (RFC 7662). */
 @Controller('oauth/introspect')
-@Public()
-@BodyType('fields')
+@Route({
+  tier: 'general',
+  body: { kind: 'fields' },
+  audience: 'api',
+  errors: 'oauth',
+  auth: PUBLIC,
+})
 export class IntrospectionController {
   constructor(
     private readonly oidcProvider: OidcProvider,
@@ -16,6 +21,7 @@ export class IntrospectionController {
   ) {}
 
   @Post()
+  @Route({ summary: 'Introspects a token (RFC 7662)' })
   @HttpCode(200)
   async introspect(@Req() request: Request, @Res() response: Response): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);

@@ -1,14 +1,19 @@
 import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Public } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { AccessTokenJwts } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
 /** `POST /oauth/revoke`: ends a token that its client no longer needs (RFC 7009). */
 @Controller('oauth/revoke')
-@Public()
-@BodyType('fields')
+@Route({
+  tier: 'general',
+  body: { kind: 'fields' },
+  audience: 'api',
+  errors: 'oauth',
+  auth: PUBLIC,
+})
 export class RevocationController {
   constructor(
     private readonly oidcProvider: OidcProvider,
@@ -16,6 +21,7 @@ export class RevocationController {
   ) {}
 
   @Post()
+  @Route({ summary: 'Revokes a token (RFC 7009)' })
   @HttpCode(200)
   async revoke(@Req() request: Request, @Res() response: Response): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);

@@ -1,15 +1,15 @@
 import { Body, Controller, Get, Inject, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { Public } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { ROUTES } from '../engine/configuration.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { queryOf, type FormFields } from '../request/form-fields.js';
 
 /** `/oauth/logout`: the logout that an application asks for (OpenID Connect RP-Initiated Logout 1.0). */
 @Controller('oauth/logout')
-@Public()
+@Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
 export class LogoutController {
   readonly #endpoint: string;
 
@@ -21,19 +21,20 @@ export class LogoutController {
   }
 
   @Get()
+  @Route({ summary: 'Asks whether to log out (OpenID Connect RP-Initiated Logout)' })
   logOut(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.#answerWithPage(request, response);
   }
 
   /** Redirects to the GET, since Lax cookies do not come with a POST of another site (§2). */
   @Post()
-  @BodyType('fields')
+  @Route({ body: { kind: 'fields' }, summary: 'Asks whether to log out, by a form' })
   logOutByPost(@Body() fields: FormFields, @Res() response: Response): void {
     response.redirect(303, `${this.#endpoint}?${queryOf(fields).toString()}`);
   }
 
   @Post('confirm')
-  @BodyType('fields')
+  @Route({ body: { kind: 'fields' }, summary: 'Logs out' })
   confirmLogOut(@Req() request: Request, @Res() response: Response): Promise<void> {
     return request.headers.accept === 'application/json'
       ? this.oidcProvider.answer(request, response)
@@ -41,6 +42,7 @@ export class LogoutController {
   }
 
   @Get('success')
+  @Route({ summary: 'Shows that the user is logged out' })
   loggedOut(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.#answerWithPage(request, response);
   }

@@ -1,13 +1,14 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Public } from '#platform/http/access/access.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { ClientAdapter } from '../storage/client-adapter.service.js';
 import { dynamicMetadata } from '../protocol/clients/dynamic-metadata.js';
 
 /** Clients that register themselves (RFC 7591), and what they may change of it afterwards (RFC 7592). */
 @Controller('oauth/register')
-@Public()
+@Route({ tier: 'authentication', audience: 'api', errors: 'oauth', auth: PUBLIC })
 export class RegistrationController {
   constructor(
     private readonly oidc: OidcProvider,
@@ -15,6 +16,7 @@ export class RegistrationController {
   ) {}
 
   @Post()
+  @Route({ failureStatus: 201, summary: 'Registers a client (RFC 7591)' })
   register(
     @Body() body: unknown,
     @Req() request: Request,
@@ -25,11 +27,13 @@ export class RegistrationController {
   }
 
   @Get(':clientId')
+  @Route({ summary: 'Shows the registration of a client (RFC 7592)' })
   read(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidc.answer(request, response);
   }
 
   @Put(':clientId')
+  @Route({ summary: 'Changes the registration of a client (RFC 7592)' })
   async update(
     @Param('clientId') clientId: string,
     @Body() body: unknown,
@@ -41,6 +45,7 @@ export class RegistrationController {
   }
 
   @Delete(':clientId')
+  @Route({ summary: 'Removes the registration of a client (RFC 7592)' })
   remove(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidc.answer(request, response);
   }

@@ -1,23 +1,29 @@
 import { Controller, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Public } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
 /** `/oauth/userinfo`: the claims of the user of an access token (OpenID Connect Core §5.3). */
 @Controller('oauth/userinfo')
-@Public()
-@BodyType('fields')
+@Route({
+  tier: 'unlimited',
+  body: { kind: 'fields' },
+  audience: 'api',
+  errors: 'oauth',
+  auth: PUBLIC,
+})
 export class UserinfoController {
   constructor(private readonly oidcProvider: OidcProvider) {}
 
   @Get()
-  @BodyType('none')
+  @Route({ summary: 'Claims about the user (OpenID Connect Core §5.3)' })
   userinfo(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }
 
   @Post()
+  @Route({ summary: 'Claims about the user, by POST' })
   @HttpCode(200)
   userinfoByPost(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

@@ -1,16 +1,14 @@
 import { Body, Controller, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { Route } from '#platform/http/routing/route.js';
 import type { ScimActor } from '#domain/directory/scim-actor.js';
-import { Access } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
 import { ScimAnswers } from '../resources/scim-answers.service.js';
 import { ScimBulk } from '../bulk/scim-bulk.service.js';
-import { Caller } from './scim-caller.js';
+import { Caller, SCIM } from './scim-caller.js';
 
 /** `/scim/v2/Bulk` (RFC 7644 §3.7): many operations for one token of the rate limit. */
 @Controller('scim/v2/Bulk')
-@Access({ session: 'provisioner', origin: 'any' })
-@BodyType('scim')
+@Route(SCIM)
 export class ScimBulkController {
   constructor(
     private readonly bulk: ScimBulk,
@@ -18,6 +16,7 @@ export class ScimBulkController {
   ) {}
 
   @Post()
+  @Route({ summary: 'Runs several operations (RFC 7644 §3.7)' })
   async run(
     @Caller() caller: ScimActor,
     @Body() body: unknown,

@@ -7,39 +7,45 @@ import {
 } from '../schema/schemas.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Access } from '#platform/http/access/access.js';
+import { Route } from '#platform/http/routing/route.js';
+import { SCIM } from './scim-caller.js';
 import { ScimAnswers } from '../resources/scim-answers.service.js';
 import type { QueryFields } from '../query/scim-query.js';
 import { serviceProviderConfig } from './service-provider-config.js';
 
 /** What a client reads to know what it may do (RFC 7644 §4). */
 @Controller('scim/v2')
-@Access({ session: 'provisioner', origin: 'any' })
+@Route(SCIM)
 export class ScimDiscoveryController {
   constructor(private readonly answers: ScimAnswers) {}
 
   @Get('ServiceProviderConfig')
+  @Route({ summary: 'Shows what the SCIM service supports (RFC 7643 §5)' })
   config(@Query() query: QueryFields, @Res() response: Response): void {
     refuseFilter(query);
     this.answers.send(response, 200, JSON.stringify(serviceProviderConfig(this.answers.base)));
   }
 
   @Get('Schemas')
+  @Route({ summary: 'Lists the schemas' })
   schemas(@Query() query: QueryFields, @Res() response: Response): void {
     this.#list(response, query, schemaDocuments(this.answers.base));
   }
 
   @Get('Schemas/:id')
+  @Route({ summary: 'Shows a schema' })
   schema(@Param('id') id: string, @Res() response: Response): void {
     this.#one(response, id, schemaDocuments(this.answers.base));
   }
 
   @Get('ResourceTypes')
+  @Route({ summary: 'Lists the resource types' })
   resourceTypes(@Query() query: QueryFields, @Res() response: Response): void {
     this.#list(response, query, resourceTypeDocuments(this.answers.base));
   }
 
   @Get('ResourceTypes/:id')
+  @Route({ summary: 'Shows a resource type' })
   resourceType(@Param('id') id: string, @Res() response: Response): void {
     this.#one(response, id, resourceTypeDocuments(this.answers.base));
   }

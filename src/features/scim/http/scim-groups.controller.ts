@@ -13,19 +13,17 @@ import {
   Res,
 } from '@nestjs/common';
 import type { Response } from 'express';
+import { Route } from '#platform/http/routing/route.js';
 import type { ScimActor } from '#domain/directory/scim-actor.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
-import { Access } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
 import { GroupAnswers } from '../resources/group-answers.service.js';
-import { Caller } from './scim-caller.js';
+import { Caller, SCIM } from './scim-caller.js';
 import { ScimGroups } from '../resources/scim-groups.service.js';
 import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
 
 /** `/scim/v2/Groups` (RFC 7644 §3). */
 @Controller('scim/v2/Groups')
-@Access({ session: 'provisioner', origin: 'any' })
-@BodyType('scim')
+@Route(SCIM)
 export class ScimGroupsController {
   constructor(
     private readonly groups: ScimGroups,
@@ -33,6 +31,7 @@ export class ScimGroupsController {
   ) {}
 
   @Post()
+  @Route({ summary: 'Creates a group' })
   async create(
     @Caller() caller: ScimActor,
     @Body() body: unknown,
@@ -50,6 +49,7 @@ export class ScimGroupsController {
   }
 
   @Get()
+  @Route({ summary: 'Lists or searches groups' })
   async list(
     @Caller() caller: ScimActor,
     @Query() fields: QueryFields,
@@ -62,6 +62,7 @@ export class ScimGroupsController {
 
   /** RFC 7644 §3.4.3: the same, asked for in a body. */
   @Post('.search')
+  @Route({ summary: 'Searches groups by POST (RFC 7644 §3.4.3)' })
   search(
     @Caller() caller: ScimActor,
     @Body() fields: QueryFields,
@@ -71,6 +72,7 @@ export class ScimGroupsController {
   }
 
   @Get(':id')
+  @Route({ summary: 'Shows a group' })
   async find(
     @Caller() caller: ScimActor,
     @Param('id') id: string,
@@ -82,6 +84,7 @@ export class ScimGroupsController {
   }
 
   @Put(':id')
+  @Route({ summary: 'Replaces a group' })
   async replace(
     @Caller() caller: ScimActor,
     @Param('id') id: string,
@@ -97,6 +100,7 @@ export class ScimGroupsController {
 
   /** 204 where the group is large and nothing in particular was asked for. */
   @Patch(':id')
+  @Route({ summary: 'Changes a group (RFC 7644 §3.5.2)' })
   async patch(
     @Caller() caller: ScimActor,
     @Param('id') id: string,
@@ -111,6 +115,7 @@ export class ScimGroupsController {
   }
 
   @Delete(':id')
+  @Route({ summary: 'Removes a group' })
   @HttpCode(204)
   async remove(
     @Caller() caller: ScimActor,

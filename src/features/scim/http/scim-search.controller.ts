@@ -2,21 +2,20 @@ import { Body, Controller, Get, Post, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { ScimActor } from '#domain/directory/scim-actor.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Access } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
-import { Caller } from './scim-caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import { Caller, SCIM } from './scim-caller.js';
 import type { QueryFields } from '../query/scim-query.js';
 import { ScimEverything } from '../resources/scim-everything.service.js';
 
 /** What is asked of users and groups at once, and of the caller themselves. */
 @Controller('scim/v2')
-@Access({ session: 'provisioner', origin: 'any' })
-@BodyType('scim')
+@Route(SCIM)
 export class ScimSearchController {
   constructor(private readonly everything: ScimEverything) {}
 
   /** RFC 7644 §3.4.2.1. */
   @Get()
+  @Route({ summary: 'Searches users and groups' })
   async list(
     @Caller() caller: ScimActor,
     @Query() fields: QueryFields,
@@ -27,6 +26,7 @@ export class ScimSearchController {
 
   /** RFC 7644 §3.4.3. */
   @Post('.search')
+  @Route({ summary: 'Searches users and groups by POST (RFC 7644 §3.4.3)' })
   async search(
     @Caller() caller: ScimActor,
     @Body() fields: QueryFields,
@@ -37,6 +37,7 @@ export class ScimSearchController {
 
   /** RFC 7644 §3.11: a token stands for an identity provider, and not for a person. */
   @Get('Me')
+  @Route({ summary: 'Refuses: a SCIM token belongs to no user' })
   me(): never {
     throw new DomainError('not_implemented', 'A SCIM token is nobody in particular.');
   }

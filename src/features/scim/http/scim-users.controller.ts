@@ -13,19 +13,17 @@ import {
   Res,
 } from '@nestjs/common';
 import type { Response } from 'express';
+import { Route } from '#platform/http/routing/route.js';
 import type { ScimActor } from '#domain/directory/scim-actor.js';
 import { USER_SCHEMA } from '../schema/schemas.js';
-import { Access } from '#platform/http/access/access.js';
-import { BodyType } from '#platform/http/body/body-type.js';
-import { Caller } from './scim-caller.js';
+import { Caller, SCIM } from './scim-caller.js';
 import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
 import { ScimUsers } from '../resources/scim-users.service.js';
 import { UserAnswers } from '../resources/user-answers.service.js';
 
 /** `/scim/v2/Users` (RFC 7644 §3). */
 @Controller('scim/v2/Users')
-@Access({ session: 'provisioner', origin: 'any' })
-@BodyType('scim')
+@Route(SCIM)
 export class ScimUsersController {
   constructor(
     private readonly users: ScimUsers,
@@ -33,6 +31,7 @@ export class ScimUsersController {
   ) {}
 
   @Post()
+  @Route({ summary: 'Creates a user' })
   async create(
     @Caller() caller: ScimActor,
     @Body() body: unknown,
@@ -44,6 +43,7 @@ export class ScimUsersController {
   }
 
   @Get()
+  @Route({ summary: 'Lists or searches users' })
   async list(
     @Caller() caller: ScimActor,
     @Query() fields: QueryFields,
@@ -56,6 +56,7 @@ export class ScimUsersController {
 
   /** RFC 7644 §3.4.3: the same, asked for in a body. */
   @Post('.search')
+  @Route({ summary: 'Searches users by POST (RFC 7644 §3.4.3)' })
   search(
     @Caller() caller: ScimActor,
     @Body() fields: QueryFields,
@@ -65,6 +66,7 @@ export class ScimUsersController {
   }
 
   @Get(':id')
+  @Route({ summary: 'Shows a user' })
   async find(
     @Caller() caller: ScimActor,
     @Param('id') id: string,
@@ -77,6 +79,7 @@ export class ScimUsersController {
   }
 
   @Put(':id')
+  @Route({ summary: 'Replaces a user' })
   async replace(
     @Caller() caller: ScimActor,
     @Param('id') id: string,
@@ -91,6 +94,7 @@ export class ScimUsersController {
   }
 
   @Patch(':id')
+  @Route({ summary: 'Changes a user (RFC 7644 §3.5.2)' })
   async patch(
     @Caller() caller: ScimActor,
     @Param('id') id: string,
@@ -105,6 +109,7 @@ export class ScimUsersController {
   }
 
   @Delete(':id')
+  @Route({ summary: 'Removes a user' })
   @HttpCode(204)
   async remove(
     @Caller() caller: ScimActor,

@@ -1,25 +1,5 @@
+import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import type { originOf } from '#platform/http/request/client-origin.js';
-
-/** What a route asks of its caller. Every route states it: one that does not is refused to everybody. */
-export interface AccessRequirement {
-  /**
-   * none: no session is looked up. optional: one is looked up where a token is presented. any: a live session of
-   * either level. verified: a hardware-verified one. provisioner: no session, but the token of an identity provider.
-   */
-  readonly session: 'none' | 'optional' | 'any' | 'verified' | 'provisioner';
-  /**
-   * Whose pages may send a write here: `own` our own origin, where a cookie decides; `strict` our own origin, whatever
-   * decides; `ui` those of SVC_CORS_ORIGINS too; `any` does not ask (no cookie means anything on such a route).
-   */
-  readonly origin: 'own' | 'strict' | 'ui' | 'any';
-  /** The OAuth scope that opens the route; without it no OAuth access token does, whoever holds it. */
-  readonly scope?: string;
-  /**
-   * Seconds that the last assertion of a verified session may lie back. A request after that is answered with the
-   * challenge of a step-up (RFC 9470 §3).
-   */
-  readonly touchedWithinSeconds?: number;
-}
 
 /** An access token as a request presented it, and what came with it to prove whose it is. */
 export interface PresentedToken {
@@ -62,7 +42,7 @@ export interface AskedRequest {
 /**
  * Decides who may come in: implemented where sessions are known, called by the guard.
  *
- * @typeParam Session what a route's handler gets as {@link CurrentSession}
+ * @typeParam Session what a route's handler gets as its caller
  */
 export abstract class AccessPolicy<Session = unknown> {
   /**
@@ -74,7 +54,7 @@ export abstract class AccessPolicy<Session = unknown> {
    */
   abstract find(
     presented: PresentedToken | undefined,
-    requirement: AccessRequirement,
+    requirement: AuthRule,
   ): Promise<Session | undefined>;
 
   /**
@@ -82,11 +62,7 @@ export abstract class AccessPolicy<Session = unknown> {
    *
    * @throws DomainError why it is not
    */
-  abstract judge(
-    session: Session,
-    requirement: AccessRequirement,
-    asked: AskedRequest,
-  ): Promise<void>;
+  abstract judge(session: Session, requirement: AuthRule, asked: AskedRequest): Promise<void>;
 
   /** Names the caller of a session for the log. */
   abstract factsOf(session: Session): CallerFacts;

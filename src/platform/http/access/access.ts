@@ -1,14 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
 import type { Request } from 'express';
-import type { AccessRequirement, CallerFacts } from './access-policy.js';
-
-/** States what a route, or every route of a controller, asks of its caller. */
-export const Access = Reflector.createDecorator<AccessRequirement>();
-
-/** Open to everybody, and no cookie means anything here. */
-export const Public = () => Access({ session: 'none', origin: 'any' });
+import type { CallerFacts } from './access-policy.js';
 
 /** A request the access guard let in. */
 export interface AdmittedRequest extends Request {
@@ -31,8 +24,11 @@ export function callerOf(request: IncomingMessage & { [CALLER]?: CallerFacts }):
 }
 const NO_CALLER: CallerFacts = {};
 
-/** The session the access guard found, in a handler's parameter; undefined only where it is optional. */
-export const CurrentSession = createParamDecorator(
+/**
+ * Gives a handler the caller that its `auth` rule admits: the session that was found, or the identity provider of a SCIM token.
+ * It is undefined only where the rule makes a session optional.
+ */
+export const Caller = createParamDecorator(
   (_: unknown, context: ExecutionContext) =>
     context.switchToHttp().getRequest<AdmittedRequest>().session,
 );

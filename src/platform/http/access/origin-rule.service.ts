@@ -3,7 +3,7 @@ import type { Request } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { SessionCookies } from './session-cookies.service.js';
-import type { AccessRequirement } from './access-policy.js';
+import type { OriginRule as Rule } from '#platform/http/routing/route-policy.js';
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -25,7 +25,7 @@ export class OriginRule {
   }
 
   /** @throws DomainError invalid_origin when the request's Origin may not write here */
-  check(request: Request, rule: AccessRequirement['origin']): void {
+  check(request: Request, rule: Rule): void {
     if (rule === 'any' || SAFE_METHODS.has(request.method)) return;
     const { origin, authorization } = request.headers;
     // Without the cookie nothing of a browser's is at stake; the pages' own calls come from our pages even so.

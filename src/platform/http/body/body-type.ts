@@ -1,4 +1,4 @@
-import { Reflector } from '@nestjs/core';
+import type { BodyKind } from '#platform/http/routing/route-policy.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** How a body is read: a media type, or not at all. */
@@ -32,10 +32,7 @@ export const BODY_READERS = {
     accepts: /^application\/x-www-form-urlencoded$/i,
     parse: parseFields,
   },
-} as const satisfies Record<string, BodyReader>;
-
-/** States how a route, or a controller, reads its bodies: as JSON unless it says so, or not at all. */
-export const BodyType = Reflector.createDecorator<keyof typeof BODY_READERS | 'none'>();
+} as const satisfies Record<Exclude<BodyKind, 'none'>, BodyReader>;
 
 /** The most fields of a form, and the deepest that JSON may be nested. */
 const MOST_FIELDS = 100;

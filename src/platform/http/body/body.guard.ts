@@ -1,12 +1,12 @@
 import { Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
-import { Reflector } from '@nestjs/core';
+import { RoutePolicies } from '#platform/http/routing/route-policies.js';
+import type { BodyRule } from '#platform/http/routing/route-policy.js';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { bodyLimitOf, tooLarge } from './body-limits.js';
-import { BODY_READERS, BodyType, type BodyReader } from './body-type.js';
+import { tooLarge } from './body-limits.js';
+import { BODY_READERS, type BodyReader } from './body-type.js';
 import { expectsContinue } from './expectation.js';
 import { readBody } from './read-body.js';
-import { requestPath } from '#platform/http/contract/request-path.js';
 
 /** Methods whose content means something (RFC 9110 §9.3). */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
@@ -22,15 +22,13 @@ const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
  */
 @Injectable()
 export class BodyGuard implements CanActivate {
-  constructor(private readonly reflector: Reflector) {}
+  constructor(private readonly routes: RoutePolicies) {}
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<Request>();
     if (!METHODS_WITH_BODY.has(request.method) || !hasBody(request)) return true;
-    const targets = [context.getHandler(), context.getClass()];
-    const type = this.reflector.getAllAndOverride(BodyType, targets) ?? 'json';
-    return type === 'none' || take(request, http.getResponse<Response>(), BODY_READERS[type]);
+    return take(request, http.getResponse<Response>(), this.routes.ofContext(context).body);
   }
 }
 
@@ -39,12 +37,13 @@ function hasBody({ headers }: Request): boolean {
 }
 
 /** @throws DomainError body_too_large, unsupported_media_type, malformed_body or invalid_request */
-async function take(request: Request, response: Response, reader: BodyReader): Promise<true> {
-  const limit = bodyLimitOf(requestPath(request));
+async function take(request: Request, response: Response, rule: BodyRule): Promise<true> {
+  if (rule.kind === 'none') return true;
+  const reader = BODY_READERS[rule.kind];
   checkType(request, reader);
   if (expectsContinue(request)) response.writeContinue();
-  const body = await readBody(request, response, limit);
-  if (body === 'too-large') throw tooLarge(limit);
+  const body = await readBody(request, response, rule.max);
+  if (body === 'too-large') throw tooLarge(rule.max);
   if (body === 'cut-off') throw new DomainError('malformed_body', 'The body ended too early.');
   if (body.length > 0) request.body = reader.parse(decode(body));
   return true;

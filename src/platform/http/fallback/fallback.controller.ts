@@ -1,17 +1,13 @@
 import { All, Controller, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Public } from '#platform/http/access/access.js';
 import { allowedMethods, FALLBACK_TEMPLATE } from '#platform/http/routing/allowed-methods.js';
-import { BodyType } from '#platform/http/body/body-type.js';
 
 /**
  * Whatever no route took, brought before the guards like every route: 405 where another method would do (RFC 9110
  * §15.5.6), 404 elsewhere.
  */
 @Controller()
-@Public()
-@BodyType('none')
 export class FallbackController {
   @All(FALLBACK_TEMPLATE)
   refuse(@Req() request: Request, @Res() response: Response): void {

@@ -1,9 +1,9 @@
-/** A row: a path, or a path and everything below it (`/scim/v2/*`, `/v1/keys*`), and what holds there. */
+/** A row: a path, or a path and everything below it (`/scim/v2/*`, `/v1/keys*`), and its value. */
 export type RouteRow<T> = readonly [pattern: string, value: T];
 
 /**
- * What holds for which routes. A look-up takes a request's path or a route's template alike, and reads it as the router
- * does: whatever its case, with or without a slash at its end. The longest pattern wins, an exact one over its prefix.
+ * Values by path. A look-up takes the path of a request or the template of a route, and reads it as the router does: without
+ * regard to case and to a slash at its end. The longest pattern wins, and an exact path wins over a prefix.
  */
 export class RouteTable<T> {
   readonly #exact = new Map<string, T>();
@@ -14,18 +14,18 @@ export class RouteTable<T> {
     for (const [pattern, value] of rows) {
       const isPrefix = pattern.endsWith('*');
       const rowsOfKind = isPrefix ? this.#below : this.#exact;
-      const path = normalize(isPrefix ? pattern.slice(0, -1) : pattern);
+      const path = normalizePath(isPrefix ? pattern.slice(0, -1) : pattern);
       if (rowsOfKind.has(path)) throw new Error(`The route table names ${pattern} twice`);
       rowsOfKind.set(path, value);
     }
     this.#depth = Math.max(0, ...[...this.#below.keys()].map((path) => path.split('/').length));
   }
 
-  /** @returns what holds for the path; undefined where no row speaks of it */
+  /** @returns the value of the path; undefined where no row covers it */
   of(path: string): T | undefined {
     const asWritten = this.#exact.get(path);
     if (asWritten !== undefined) return asWritten;
-    const normal = normalize(path);
+    const normal = normalizePath(path);
     const exact = this.#exact.get(normal);
     if (exact !== undefined) return exact;
     // No deeper than the deepest row: a hostile path may have thousands of segments.
@@ -39,7 +39,7 @@ export class RouteTable<T> {
 }
 
 /** One spelling of a path: lower case, no slash at its end; the root is empty. */
-function normalize(path: string): string {
+export function normalizePath(path: string): string {
   const lower = path.toLowerCase();
   return lower.endsWith('/') ? lower.slice(0, -1) : lower;
 }

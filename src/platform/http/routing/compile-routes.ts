@@ -1,0 +1,88 @@
+import { RequestMethod } from '@nestjs/common';
+import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
+import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
+import { FALLBACK_TEMPLATE } from './allowed-methods.js';
+import { RoutePolicies, type CompiledRoute, type Handler } from './route-policies.js';
+import { UNMATCHED_POLICY, withChanges, type RoutePolicy } from './route-policy.js';
+import { RouteTable } from './route-table.js';
+import { Route, UnmatchedPaths, type UnmatchedRules } from './route.js';
+
+type Constructor = new (...parameters: never[]) => object;
+
+const reflector = new Reflector();
+const scanner = new MetadataScanner();
+
+/** The methods whose content means something (RFC 9110 §9.3). */
+const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH', 'ALL']);
+
+const JSON_BODY = { body: { kind: 'json' } } as const;
+const NO_BODY = { body: { kind: 'none' } } as const;
+
+/**
+ * Compiles the table of route policies from the decorators of all modules and controllers.
+ *
+ * @throws Error where a route states no tier or no auth rule
+ */
+export function compileRoutes(modules: ModulesContainer): RoutePolicies {
+  const all = [...modules.values()];
+  const unmatched = compileUnmatched(
+    all
+      .map(({ metatype }) => reflector.get(UnmatchedPaths, metatype))
+      .filter((rules) => rules !== undefined),
+  );
+  const controllers = all.flatMap((module) => [...module.controllers.values()]);
+  const routes = controllers.flatMap(({ metatype }) =>
+    typeof metatype === 'function' ? routesOf(metatype as Constructor, unmatched) : [],
+  );
+  return new RoutePolicies(routes, unmatched);
+}
+
+/** A rule inherits from the rules of the shorter paths that cover it. */
+function compileUnmatched(rules: readonly UnmatchedRules[]): RouteTable<RoutePolicy> {
+  const rows = rules
+    .flatMap((each) => Object.entries(each))
+    .toSorted(([a], [b]) => a.length - b.length);
+  const compiled: [string, RoutePolicy][] = [];
+  for (const [pattern, changes] of rows) {
+    const base = new RouteTable(compiled).of(pattern.replace(/\*$/, '')) ?? UNMATCHED_POLICY;
+    compiled.push([pattern, withChanges(base, changes)]);
+  }
+  return new RouteTable(compiled);
+}
+
+function routesOf(controller: Constructor, unmatched: RouteTable<RoutePolicy>): CompiledRoute[] {
+  const prototype = controller.prototype as Record<string, Handler>;
+  const shared = reflector.get(Route, controller);
+  return scanner.getAllMethodNames(prototype).flatMap((name) => {
+    const handler = prototype[name];
+    if (handler === undefined) return [];
+    const own = reflector.get(Route, handler);
+    return templatesOf(controller, handler).map((template) => {
+      const where = `${controller.name}.${name} (${template})`;
+      if (!(own?.tier ?? shared?.tier)) throw new Error(`${where} states no tier in its @Route`);
+      if (!(own?.auth ?? shared?.auth)) throw new Error(`${where} states no auth in its @Route`);
+      const method = methodOf(handler);
+      const base = withChanges(unmatched.of(template) ?? UNMATCHED_POLICY, JSON_BODY, shared, own);
+      const policy = METHODS_WITH_BODY.has(method) ? base : withChanges(base, NO_BODY);
+      return { method, template, handler, policy };
+    });
+  });
+}
+
+/** The templates of a handler, as Nest mounts them; none for the fallback and for a method that is no handler. */
+function templatesOf(controller: Constructor, handler: Handler): string[] {
+  const paths = [Reflect.getMetadata(PATH_METADATA, handler) as string | string[] | undefined];
+  const bases = [Reflect.getMetadata(PATH_METADATA, controller) as string | string[]];
+  return bases.flat().flatMap((base) =>
+    paths.flat().flatMap((path) => {
+      if (path === undefined || path === FALLBACK_TEMPLATE) return [];
+      const template = `/${base}/${path}`.replaceAll(/\/+/g, '/').replace(/(?<=.)\/$/, '');
+      if (/[*{}()?]/.test(template)) throw new Error(`${template} is no plain template`);
+      return [template];
+    }),
+  );
+}
+
+function methodOf(handler: Handler): string {
+  return RequestMethod[Reflect.getMetadata(METHOD_METADATA, handler) as number] ?? '';
+}

@@ -1,0 +1,76 @@
+import { normalizePath } from './route-table.js';
+
+/** A segment of templates: the fixed segments below it, and the one that is a parameter. */
+interface Node<T> {
+  readonly fixed: Map<string, Node<T>>;
+  parameter?: Node<T>;
+  value?: T;
+}
+
+/**
+ * Values by the template of a route, found by the path of a request. A path without parameters costs one look-up in a map; any
+ * other path is followed segment by segment, where a fixed segment wins over a parameter.
+ */
+export class PathTree<T> {
+  readonly #asWritten = new Map<string, T>();
+  readonly #fixed = new Map<string, T>();
+  readonly #root: Node<T> = { fixed: new Map() };
+  #depth = 0;
+
+  set(template: string, value: T): void {
+    if (!template.includes(':')) {
+      this.#asWritten.set(template, value);
+      this.#fixed.set(normalizePath(template), value);
+      return;
+    }
+    const segments = segmentsOf(template);
+    this.#depth = Math.max(this.#depth, segments.length);
+    let node = this.#root;
+    for (const segment of segments) node = childOf(node, segment);
+    node.value = value;
+  }
+
+  /** @returns undefined where no template matches */
+  find(path: string): T | undefined {
+    const asWritten = this.#asWritten.get(path);
+    if (asWritten !== undefined) return asWritten;
+    const normal = normalizePath(path);
+    const fixed = this.#fixed.get(normal);
+    if (fixed !== undefined) return fixed;
+    // One segment more than the deepest template has: a hostile path may have thousands.
+    const segments = normal.split('/', this.#depth + 2).slice(1);
+    return segments.length > this.#depth ? undefined : valueBelow(this.#root, segments, 0);
+  }
+}
+
+function childOf<T>(node: Node<T>, segment: string): Node<T> {
+  if (segment.startsWith(':')) return (node.parameter ??= { fixed: new Map() });
+  const child = node.fixed.get(segment) ?? { fixed: new Map() };
+  node.fixed.set(segment, child);
+  return child;
+}
+
+function valueBelow<T>(node: Node<T>, segments: readonly string[], at: number): T | undefined {
+  const segment = segments[at];
+  if (segment === undefined) return node.value;
+  const fixed = node.fixed.get(segment);
+  const found = fixed && valueBelow(fixed, segments, at + 1);
+  if (found !== undefined || segment === '' || !node.parameter) return found;
+  return valueBelow(node.parameter, segments, at + 1);
+}
+
+function segmentsOf(template: string): string[] {
+  return normalizePath(template).split('/').slice(1);
+}
+
+/** Whether a template matches a path, or another template whose parameters stand for themselves. */
+export function matchesTemplate(template: string, path: string): boolean {
+  const wanted = segmentsOf(template);
+  const segments = segmentsOf(path);
+  return (
+    wanted.length === segments.length &&
+    wanted.every((segment, i) =>
+      segment.startsWith(':') ? segments[i] !== '' : segment === segments[i],
+    )
+  );
+}

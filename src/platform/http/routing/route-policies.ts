@@ -1,0 +1,109 @@
+import type { IncomingMessage } from 'node:http';
+import type { ExecutionContext } from '@nestjs/common';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
+import { FALLBACK_TEMPLATE } from './allowed-methods.js';
+import { asUnmatched, UNMATCHED_POLICY, type RoutePolicy } from './route-policy.js';
+import { matchesTemplate, PathTree } from './path-tree.js';
+import type { RouteTable } from './route-table.js';
+
+/** A route with its rules. */
+export interface CompiledRoute {
+  /** `ALL` for a route of every method. */
+  readonly method: string;
+  /** The path as the router knows it, parameters as `:id`. */
+  readonly template: string;
+  readonly handler: Handler;
+  readonly policy: RoutePolicy;
+}
+
+/** The method of a controller that answers a route. */
+export type Handler = (...parameters: never[]) => unknown;
+
+/** The routes of one path, in the order in which the router tries them. */
+interface PathEntry {
+  readonly byMethod: ReadonlyMap<string, RoutePolicy>;
+  /** The policy of requests whose method no route of the path has. */
+  readonly otherwise: RoutePolicy;
+}
+
+const POLICY = Symbol('policy of the request');
+type Classified = IncomingMessage & {
+  [POLICY]?: RoutePolicy;
+  /** The route that Express matched. */
+  readonly route?: { readonly path: string };
+};
+
+/**
+ * The one table of route policies: compiled at start-up, read by the edge before routing and by the guards after it. A look-up
+ * reads a path as the router does, without regard to case and to a slash at its end.
+ */
+export class RoutePolicies {
+  readonly #byHandler = new Map<Handler, Map<string, RoutePolicy>>();
+  readonly #byPath = new PathTree<PathEntry>();
+
+  constructor(
+    readonly routes: readonly CompiledRoute[],
+    private readonly unmatched: RouteTable<RoutePolicy>,
+  ) {
+    for (const { handler, template, policy } of routes) {
+      this.#byPath.set(template, entryOf(template, routes));
+      const byTemplate = this.#byHandler.get(handler) ?? new Map<string, RoutePolicy>();
+      this.#byHandler.set(handler, byTemplate.set(template, policy));
+    }
+  }
+
+  /** The policy of a method and a path, before any routing. */
+  ofPath(method: string, path: string): RoutePolicy {
+    const entry = this.#byPath.find(path);
+    if (entry === undefined) return this.unmatched.of(path) ?? UNMATCHED_POLICY;
+    const policy = entry.byMethod.get(method === 'HEAD' ? 'GET' : method);
+    return policy ?? entry.byMethod.get('ALL') ?? entry.otherwise;
+  }
+
+  /** The policy of a request. A request keeps its first answer: the path is looked up once. */
+  of(request: Classified): RoutePolicy {
+    return (request[POLICY] ??= this.ofPath(request.method ?? '', requestPath(request)));
+  }
+
+  /**
+   * The policy of the handler that the router chose. The policy of a request that no route takes comes from its path.
+   *
+   * @throws DomainError internal for a handler that the table does not have
+   */
+  ofContext(context: ExecutionContext): RoutePolicy {
+    const request = context.switchToHttp().getRequest<Classified>();
+    const template = request.route?.path ?? FALLBACK_TEMPLATE;
+    if (template === FALLBACK_TEMPLATE) return (request[POLICY] = this.#unmatchedAt(request));
+    const policy = this.#byHandler.get(context.getHandler() as Handler)?.get(template);
+    if (!policy) throw new DomainError('internal', 'The route is not in the table of routes.');
+    return (request[POLICY] = policy);
+  }
+
+  #unmatchedAt(request: Classified): RoutePolicy {
+    const path = requestPath(request);
+    return this.#byPath.find(path)?.otherwise ?? this.unmatched.of(path) ?? UNMATCHED_POLICY;
+  }
+}
+
+/** @throws Error where routes of one path differ in a rule that applies before the method counts */
+function entryOf(template: string, routes: readonly CompiledRoute[]): PathEntry {
+  const matching = routes.filter((route) => matchesTemplate(route.template, template));
+  const byMethod = new Map<string, RoutePolicy>();
+  for (const { method, policy } of matching) {
+    if (!byMethod.has(method)) byMethod.set(method, policy);
+  }
+  const [first = UNMATCHED_POLICY] = byMethod.values();
+  const otherwise = asUnmatched(byMethod.get('GET') ?? first);
+  for (const policy of byMethod.values()) {
+    if (sharedRules(policy) !== sharedRules(otherwise)) {
+      throw new Error(`The routes of ${template} must share audience, hosts, errors and body size`);
+    }
+  }
+  return { byMethod, otherwise };
+}
+
+/** The rules that the edge applies to a path, whatever the method. */
+function sharedRules({ audience, hosts, plainHttp, errors, body }: RoutePolicy): string {
+  return [audience, hosts, plainHttp, errors, body.max].join(' ');
+}

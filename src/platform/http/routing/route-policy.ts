@@ -1,0 +1,123 @@
+import type { TierName } from '#platform/rate-limit/buckets/tiers.js';
+
+/** A way to read a body; `none` reads no body at all. */
+export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'none';
+
+/** The rule about the body of a request. */
+export interface BodyRule {
+  readonly kind: BodyKind;
+  /** The largest size, in bytes. It also holds for a body that the route does not read. */
+  readonly max: number;
+}
+
+/**
+ * The pages that a route is for. `api`: scripts of any origin read its responses. `ui`: our own pages and those of
+ * SVC_CORS_ORIGINS. `navigation`: no script; a browser comes by its address bar.
+ */
+export type Audience = 'api' | 'ui' | 'navigation';
+
+/** A format of errors: three for programs, and HTML for people. */
+export type ErrorFormat = 'problem' | 'oauth' | 'scim' | 'html';
+
+/**
+ * The origins from which a browser may send a write. `own`: our own origin, where a cookie decides. `strict`: our own origin
+ * in every case. `ui`: the origins of SVC_CORS_ORIGINS too. `any`: every origin, since the route reads no cookie.
+ */
+export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
+
+/**
+ * The rule about the caller of a route. Its `session` decides the type that `@Caller()` gives.
+ *
+ * - `none`: the service looks up no session, and there is no caller.
+ * - `optional`: a live session, or undefined where the request carries no token.
+ * - `any`: a live session of either level.
+ * - `verified`: a session that a security key verified.
+ * - `provisioner`: the identity provider of an organization, by its SCIM token.
+ */
+export type AuthRule =
+  | (Unscoped & { readonly session: 'none' | 'optional' | 'any'; readonly origin: OriginRule })
+  | (Unscoped & { readonly session: 'provisioner'; readonly origin: 'any' })
+  | {
+      readonly session: 'verified';
+      readonly origin: OriginRule;
+      /** The OAuth scope that an access token needs. Without it no OAuth access token opens the route. */
+      readonly scope?: string;
+      /** The largest age of the last assertion, in seconds. An older one is answered with a step-up challenge (RFC 9470 §3). */
+      readonly touchedWithinSeconds?: number;
+    };
+
+interface Unscoped {
+  readonly scope?: undefined;
+  readonly touchedWithinSeconds?: undefined;
+}
+
+/** The rule of a route without a caller: it reads no session and no cookie. */
+export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
+
+/** The rules of a route, which the edge, the guards and the error renderer apply. */
+export interface RoutePolicy {
+  readonly tier: TierName | 'unlimited';
+  readonly body: BodyRule;
+  readonly audience: Audience;
+  /** `negotiated`: the request's `Accept` decides between HTML and a problem document. */
+  readonly errors: ErrorFormat | 'negotiated';
+  readonly auth: AuthRule;
+  /** `any`: the route answers requests for every host, since probes know the service by its address alone. */
+  readonly hosts: 'own' | 'any';
+  /** Whether the plain listener beside TLS answers the route itself and sends no redirect to https. */
+  readonly plainHttp: boolean;
+  /** Whether HEAD works like GET. False where a GET uses up what the request carries. */
+  readonly head: boolean;
+  /** A status that counts as a failed attempt of the client's network, beside the statuses that always count. */
+  readonly failureStatus: number | undefined;
+  /** Whether OAuth protects the route: its challenge names the metadata of the resource (RFC 9728 §5.1). */
+  readonly protectedResource: boolean;
+  /** One line for the reference. */
+  readonly summary: string;
+}
+
+const KIB = 1024;
+
+/** The policy of a request that no route takes, at a path that no module speaks of. Routes change it. */
+export const UNMATCHED_POLICY: RoutePolicy = {
+  tier: 'unlimited',
+  body: { kind: 'none', max: 256 * KIB },
+  audience: 'api',
+  errors: 'negotiated',
+  auth: PUBLIC,
+  hosts: 'own',
+  plainHttp: false,
+  head: true,
+  failureStatus: undefined,
+  protectedResource: false,
+  summary: '',
+};
+
+/** Some rules of a policy, stated over the others of a base. */
+export type PolicyChanges = Partial<Omit<RoutePolicy, 'body'>> & {
+  readonly body?: Partial<BodyRule>;
+};
+
+/** Applies changes to a policy, from the most general to the most special. */
+export function withChanges(
+  policy: RoutePolicy,
+  ...changes: readonly (PolicyChanges | undefined)[]
+): RoutePolicy {
+  return changes.reduce<RoutePolicy>(
+    (base, change) => ({ ...base, ...change, body: { ...base.body, ...change?.body } }),
+    policy,
+  );
+}
+
+/** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
+export function asUnmatched({ tier, body, ...policy }: RoutePolicy): RoutePolicy {
+  const { audience, errors, hosts, plainHttp } = policy;
+  return withChanges(UNMATCHED_POLICY, {
+    tier,
+    body: { max: body.max },
+    audience,
+    errors,
+    hosts,
+    plainHttp,
+  });
+}
