@@ -1,4 +1,4 @@
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 
 /** How a request of the Authentication tier was answered. */
 export interface AnsweredRequest {

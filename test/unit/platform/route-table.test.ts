@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { requestPath } from '../../../src/platform/http/contract/request-path.js';
-import { RouteTable } from '../../../src/platform/http/routing/route-table.js';
+import { RouteTable } from '../../../src/platform/text/route-table.js';
 
 const table = new RouteTable([
   ['/', 'root'],

@@ -1,5 +1,5 @@
 import { DomainError } from '#platform/errors/domain-error.js';
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 
 const KIB = 1024;
 

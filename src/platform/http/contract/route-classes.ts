@@ -1,4 +1,4 @@
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 
 /**
  * What a route is to browsers: `ui` a page of ours or what it calls, `navigation` reached from elsewhere by the address bar

@@ -6,7 +6,7 @@ import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.j
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { limitedLines } from './limited-lines.js';
 import { requestPath, targetAuthority } from '#platform/http/contract/request-path.js';
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
 /** Asked by probes and scrapers, which know us by our address. */

@@ -1,5 +1,5 @@
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 
 /** What is answered over plain HTTP too: probes have no use for a redirect. */

@@ -1,4 +1,4 @@
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import type { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from './oauth-json.js';

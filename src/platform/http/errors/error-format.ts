@@ -1,4 +1,4 @@
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 
 /** Who an error is told to: a program by one of three dialects, or a person by a page. */
 export type Voice = 'problem' | 'oauth' | 'scim' | 'page';

@@ -1,5 +1,5 @@
 import type { Application } from 'express';
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 
 /** What Express keeps of a route: how it matches a path, and which methods it has. */
 interface Layer {

@@ -4,7 +4,7 @@ import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
 import { FALLBACK_TEMPLATE } from './allowed-methods.js';
 import { RoutePolicies, type CompiledRoute, type Handler } from './route-policies.js';
 import { UNMATCHED_POLICY, withChanges, type RoutePolicy } from './route-policy.js';
-import { RouteTable } from './route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 import { Route, UnmatchedPaths, type UnmatchedRules } from './route.js';
 
 type Constructor = new (...parameters: never[]) => object;

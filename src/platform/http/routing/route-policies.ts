@@ -5,7 +5,7 @@ import { requestPath } from '#platform/http/contract/request-path.js';
 import { FALLBACK_TEMPLATE } from './allowed-methods.js';
 import { asUnmatched, UNMATCHED_POLICY, type RoutePolicy } from './route-policy.js';
 import { matchesTemplate, PathTree } from './path-tree.js';
-import type { RouteTable } from './route-table.js';
+import type { RouteTable } from '#platform/text/route-table.js';
 
 /** A route with its rules. */
 export interface CompiledRoute {

@@ -1,4 +1,4 @@
-import { RouteTable } from '#platform/http/routing/route-table.js';
+import { RouteTable } from '#platform/text/route-table.js';
 import { LAPSE_INTERVALS } from '#platform/gcra/bookings.js';
 import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
