@@ -4,7 +4,8 @@ import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsRepository } from '../../src/domain/grants/artifacts.repository.js';
 import { ClientsRepository } from '../../src/domain/grants/clients.repository.js';
-import { IssuedTokensRepository } from '../../src/domain/grants/issued-tokens.repository.js';
+import type { Artifact } from '../../src/domain/grants/artifact.js';
+import { USER_TOKEN, type TokenAudit } from '../../src/domain/grants/tokens.repository.js';
 import { BatchedQueries } from '../../src/domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
 import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
@@ -78,16 +79,22 @@ describe('de-provisioning', () => {
     await untilWaiting(app.dataSource, 1);
     const code = app.nest
       .get(ArtifactsRepository, { strict: false })
-      .upsert(app.dataSource.manager, {
-        model: 'AuthorizationCode',
-        id: randomBytes(32),
-        payload: {},
-        grantId: grant?.id ?? null,
-        clientId,
-        userId: person.id,
-        userCode: null,
-        expiresIn: 60,
-      })
+      .upsert(
+        app.dataSource.manager,
+        [
+          {
+            model: 'AuthorizationCode',
+            id: randomBytes(32),
+            payload: {},
+            grantId: grant?.id ?? null,
+            clientId,
+            userId: person.id,
+            userCode: null,
+            expiresIn: 60,
+          },
+        ],
+        'wait',
+      )
       .catch((error: Error) => error.message);
     await untilWaiting(app.dataSource, 2);
     await holder.rollbackTransaction();
@@ -161,7 +168,7 @@ describe('de-provisioning', () => {
       const written =
         what === 'grant'
           ? statements.writeGrant({ ...about, id: randomBytes(32), sessionId: session.id })
-          : statements.issueToPerson(
+          : statements.issueToUser(
               {
                 ...about,
                 model: 'AccessToken',
@@ -459,12 +466,15 @@ describe('de-provisioning', () => {
     async (_name, how, act) => {
       const shared = app.nest.get(BatchedQueries, { strict: false });
       const grants = app.nest.get(GrantsRepository, { strict: false });
-      const tokens = app.nest.get(IssuedTokensRepository, { strict: false });
       const { manager } = app.dataSource;
       const { id: sessionId } = await oauth.session(person);
       const about = { clientId: 'svc-cli', userId: person.id, payload: {}, expiresIn: 600 };
       const underWay = Promise.withResolvers<void>();
       let issued = 0;
+      const issueAlone = async (token: Artifact, note: TokenAudit) => {
+        const [outcome] = await USER_TOKEN.issue(manager, [{ token, audit: note }], 'wait');
+        return outcome !== undefined && 'issued' in outcome;
+      };
       const issue = async (): Promise<boolean> => {
         const id = randomBytes(32);
         const grant = { ...about, id, sessionId };
@@ -472,8 +482,8 @@ describe('de-provisioning', () => {
         const token = { ...about, model: 'AccessToken', id: tokenId, grantId: id, userCode: null };
         const note = { auditId: randomUUID(), origin: ORIGIN, details: {} };
         return how === 'together'
-          ? (await shared.writeGrant(grant)) && shared.issueToPerson(token, note)
-          : (await grants.upsert(manager, grant)) && tokens.issueToPerson(manager, token, note);
+          ? (await shared.writeGrant(grant)) && shared.issueToUser(token, note)
+          : (await grants.write(manager, grant)) && issueAlone(token, note);
       };
       const load = Array.from({ length: 12 }, async () => {
         while (await issue()) {

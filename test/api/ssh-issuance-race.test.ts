@@ -7,7 +7,7 @@ import type {
   IssuedCertificate,
   IssuingSession,
 } from '#domain/ssh-certificates/issue-certificate.service.js';
-import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+import { SSH_CERTIFICATE } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
 /** What a de-provisioning ends with, after the steps that concern us. */
@@ -89,7 +89,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
 
   it('makes a later de-provisioning wait, which then finds the certificate', async () => {
     const { second } = await world.dataSource.transaction(async (tx) => {
-      const outcome = await new SshCertificatesRepository().recordIssue(tx, {
+      const request = {
         ...session,
         keyId: 'k',
         publicKey: 'SHA256:k',
@@ -99,8 +99,9 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
         ttlSeconds: undefined,
         auditId: randomUUID(),
         origin: ORIGIN,
-      });
-      expect(outcome).toHaveProperty('serial');
+      };
+      const [outcome] = await SSH_CERTIFICATE.issue(tx, [request], 'wait');
+      expect(outcome).toHaveProperty('issued.serial');
       const waiting = world.dataSource.transaction(deprovision);
       expect(await Promise.race([waiting, sleep(300, STILL_WAITING)])).toBe(STILL_WAITING);
       return { second: waiting };

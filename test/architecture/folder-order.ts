@@ -42,6 +42,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'authenticators/attestation',
     'authenticators/ceremony',
     'authenticators',
+    'issuance',
     'grants',
     'ssh-certificates',
     'sessions',

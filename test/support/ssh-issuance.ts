@@ -1,5 +1,6 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { DataSource, type Logger } from 'typeorm';
+import { Issuance } from '#domain/issuance/issuance.repository.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/certificate-authority.service.js';
 import {
   type CertificateRequest,
@@ -14,7 +15,6 @@ import {
 } from '#domain/ssh-certificates/openssh-private-key.js';
 import type { PrincipalKind } from '#domain/ssh-certificates/principals.js';
 import { SshAuthorityRepository } from '#domain/ssh-certificates/ssh-authority.repository.js';
-import { SshCertificatesRepository } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
 import { createTestDatabase } from './database.js';
 
@@ -72,12 +72,7 @@ export class SshIssuance {
       this.dataSource,
       new SshAuthorityRepository(),
     );
-    return new IssueCertificate(
-      config,
-      this.dataSource,
-      authority,
-      new SshCertificatesRepository(),
-    );
+    return new IssueCertificate(config, new Issuance(this.dataSource.manager), authority);
   }
 
   /** Issues to a session, where the deployment gives these kinds of principals; addresses by default. */

@@ -14,7 +14,7 @@ import type { AuditOrigin } from './audit-origin.js';
 /** A row of the audit log, as a statement writes it: each column is a value, or an SQL expression over the source of the rows. */
 export interface AuditRecord {
   /** A new id by default, which suits one row alone. */
-  readonly id?: SqlFragment;
+  readonly id?: string | SqlFragment;
   readonly type: AuditType | SqlFragment;
   readonly actorId?: string | null | SqlFragment;
   readonly subjectId?: string | null | SqlFragment;
@@ -42,12 +42,13 @@ export function recordAudit(record: AuditRecord, source: SqlFragment = fragment`
   return fragment`
     INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details,
                               actor_email, subject_email, client_name)
-    SELECT ${id}::uuid, ${type}::text, ${classOf(type)}::text, ${actorId ?? null}::uuid, ${subjectId ?? null}::uuid,
-           ${orgId ?? null}::uuid, ${originColumns(origin)}, ${detailsColumn(details)},
+    SELECT ${id}::uuid, ${type}::text, ${classOf(type)}::text, ${actorId ?? NULL}::uuid, ${subjectId ?? NULL}::uuid,
+           ${orgId ?? NULL}::uuid, ${originColumns(origin)}, ${detailsColumn(details)},
            ${actorEmail}, ${subjectEmail}, ${clientName}
     ${source}`;
 }
 
+const NULL = fragment`NULL`;
 const NO_NAME = fragment`NULL::text`;
 
 /** The class of a type that only the statement knows, as an SQL expression of the types of each class. */

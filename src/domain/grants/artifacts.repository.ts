@@ -1,8 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { doneOf, inOrder, sql } from '#platform/database/statements/sql.js';
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import type { RowLocks } from '#domain/issuance/issuance-statement.repository.js';
+import {
+  byteaText,
+  constantText,
+  doneOf,
+  fixedSql,
+  fragment,
+  inOrder,
+  sql,
+} from '#platform/database/statements/sql.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
-import type { TokenAudit } from './issued-tokens.repository.js';
+import type { TokenAudit } from './tokens.repository.js';
 import { liveGrant, type OwnedGrantRow } from './live-grant.js';
 
 /** Which row: the library's model, and the hash of its id. */
@@ -37,75 +47,30 @@ export class ArtifactsRepository {
     return inOrder(keys.length, rows, stored);
   }
 
-  /** Writes a row, or writes it anew. @throws QueryFailedError 23503 when what it hangs on is gone */
-  async upsert(tx: EntityManager, artifact: Artifact): Promise<void> {
-    const { model, id, payload, grantId, clientId, userId, userCode, expiresIn } = artifact;
-    await sql(tx)`
-      INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, user_code, expires_at)
-      VALUES (${model}, ${id}, ${JSON.stringify(payload)}, ${grantId}, ${clientId}, ${userId}, ${userCode},
-              now() + make_interval(secs => ${expiresIn}))
-      ON CONFLICT (model, id) DO UPDATE SET
-        payload = EXCLUDED.payload, grant_id = EXCLUDED.grant_id, user_id = EXCLUDED.user_id,
-        expires_at = EXCLUDED.expires_at`;
-  }
-
   /**
-   * {@link upsert} for many at once. It waits for nobody: what somebody holds a lock on, or what is behind it, is not written
-   * here, and of the same row twice the first is.
+   * Writes rows, new ones and existing ones. A batch (`skip`) waits for no lock: a row that another transaction has locked, or that
+   * hangs on a locked row, is not written, and of the same row twice the first one is.
    *
-   * @returns whether each was written; one that was not may still be, by itself
+   * @returns whether each row was written; a row that a batch did not write may be written by the statement that waits
+   * @throws QueryFailedError 23503 from the statement that waits, when a row is gone that another one hangs on
    */
-  async upsertMany(tx: EntityManager, artifacts: readonly Artifact[]): Promise<boolean[]> {
-    const firsts = new Map<string, object>();
-    for (const [n, artifact] of artifacts.entries()) {
-      const { model, id, payload, grantId, clientId, userId, userCode, expiresIn } = artifact;
-      if (firsts.has(keyOf(artifact))) continue;
-      firsts.set(keyOf(artifact), {
-        n,
-        model,
-        id: id.toString('hex'),
-        payload,
-        grant_id: grantId?.toString('hex'),
-        client_id: clientId,
-        user_id: userId,
-        user_code: userCode,
-        expires_in: expiresIn,
-      });
-    }
-    const written = await sql<{ n: number }>(tx)`
-      WITH asked AS MATERIALIZED (
-        SELECT k.n, k.model, decode(k.id, 'hex') AS id, k.payload, decode(k.grant_id, 'hex') AS grant_id, k.client_id,
-               k.user_id, k.user_code, k.expires_in
-        FROM jsonb_to_recordset(${JSON.stringify([...firsts.values()])}::jsonb) AS k (
-          n int, model text, id text, payload jsonb, grant_id text, client_id text, user_id uuid, user_code text,
-          expires_in int)
-      ), account AS MATERIALIZED (
-        SELECT id FROM users WHERE id IN (SELECT user_id FROM asked) FOR KEY SHARE SKIP LOCKED
-      ), client AS MATERIALIZED (
-        SELECT id FROM oauth_clients WHERE id IN (SELECT client_id FROM asked) FOR KEY SHARE SKIP LOCKED
-      ), allowed AS MATERIALIZED (
-        SELECT id FROM oauth_grants WHERE id IN (SELECT grant_id FROM asked) FOR KEY SHARE SKIP LOCKED
-      ), held AS MATERIALIZED (
-        SELECT a.model, a.id FROM asked k JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
-        FOR NO KEY UPDATE OF a SKIP LOCKED
-      ), free AS MATERIALIZED (
-        SELECT k.n, k.model, k.id FROM asked k
-        WHERE (k.user_id IS NULL OR k.user_id IN (SELECT id FROM account))
-          AND (k.client_id IS NULL OR k.client_id IN (SELECT id FROM client))
-          AND (k.grant_id IS NULL OR k.grant_id IN (SELECT id FROM allowed))
-          AND ((k.model, k.id) IN (SELECT model, id FROM held)
-               OR NOT EXISTS (SELECT 1 FROM oauth_artifacts a WHERE a.model = k.model AND a.id = k.id))
-      ), written AS (
-        INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, user_code, expires_at)
-        SELECT k.model, k.id, k.payload, k.grant_id, k.client_id, k.user_id, k.user_code,
-               now() + make_interval(secs => k.expires_in)
-        FROM asked k JOIN free f ON f.n = k.n
-        ORDER BY k.model, k.id
-        ON CONFLICT (model, id) DO UPDATE SET
-          payload = EXCLUDED.payload, grant_id = EXCLUDED.grant_id, user_id = EXCLUDED.user_id,
-          expires_at = EXCLUDED.expires_at
-      )
-      SELECT n FROM free`;
+  async upsert(
+    tx: EntityManager,
+    artifacts: readonly Artifact[],
+    locks: RowLocks,
+  ): Promise<boolean[]> {
+    const rows = artifacts.map((artifact, n) => ({
+      n,
+      model: artifact.model,
+      id: byteaText(artifact.id),
+      payload: artifact.payload,
+      grant_id: artifact.grantId && byteaText(artifact.grantId),
+      client_id: artifact.clientId,
+      user_id: artifact.userId,
+      user_code: artifact.userCode,
+      expires_in: artifact.expiresIn,
+    }));
+    const written = await fixedSql<{ n: number }>(tx, UPSERTS[locks], [JSON.stringify(rows)]);
     return doneOf(artifacts, written);
   }
 
@@ -117,32 +82,17 @@ export class ArtifactsRepository {
         FOR UPDATE SKIP LOCKED)`;
   }
 
-  /** Consumes a row: true for exactly one caller. One that is consumed stays, so that its second use is seen. */
-  async consume(tx: EntityManager, { model, id }: ArtifactKey): Promise<boolean> {
-    const won = await sql<{ model: string }>(tx)`
-      UPDATE oauth_artifacts SET consumed_at = now()
-      WHERE model = ${model} AND id = ${id} AND consumed_at IS NULL
-      RETURNING model`;
-    return won.length === 1;
-  }
-
   /**
-   * {@link consume} for many at once. It waits for nobody: a row that somebody holds is not consumed here.
-   *
-   * @returns true for exactly one caller of each; who was not the one may still be, by itself
+   * Consumes rows: true for exactly one caller of each. A consumed row stays, so that its second use is seen. A batch (`skip`) waits
+   * for no lock: a row that another transaction has locked is not consumed.
    */
-  async consumeMany(tx: EntityManager, keys: readonly ArtifactKey[]): Promise<boolean[]> {
-    const won = await sql<{ model: string; id: Buffer }>(tx)`
-      WITH free AS MATERIALIZED (
-        SELECT a.model, a.id
-        FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[]) AS k (model, id)
-        JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
-        WHERE a.consumed_at IS NULL
-        FOR NO KEY UPDATE OF a SKIP LOCKED
-      )
-      UPDATE oauth_artifacts a SET consumed_at = now() FROM free f
-      WHERE a.model = f.model AND a.id = f.id AND a.consumed_at IS NULL
-      RETURNING a.model, a.id`;
+  async consume(
+    tx: EntityManager,
+    keys: readonly ArtifactKey[],
+    locks: RowLocks,
+  ): Promise<boolean[]> {
+    const asked = [keys.map(({ model }) => model), keys.map(({ id }) => id)];
+    const won = await fixedSql<ArtifactKey>(tx, CONSUMPTIONS[locks], asked);
     const winners = new Set(won.map(keyOf));
     return keys.map((key) => winners.delete(keyOf(key)));
   }
@@ -161,16 +111,79 @@ export class ArtifactsRepository {
       WITH ended AS (
         DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id} RETURNING user_id, client_id
       )
-      INSERT INTO audit_events (id, type, class, subject_id, org_id, request_id, ip, user_agent, details)
-      SELECT ${auditId}, 'oauth_token_revoked', 'oauth', e.user_id, coalesce(u.org_id, c.org_id), ${origin.requestId},
-             ${origin.ip ?? null}, ${origin.userAgent ?? null}, ${JSON.stringify(details)}::jsonb
-      FROM ended e LEFT JOIN users u ON u.id = e.user_id LEFT JOIN oauth_clients c ON c.id = e.client_id`;
+      ${recordAudit(
+        {
+          id: auditId,
+          type: 'oauth_token_revoked',
+          subjectId: fragment`e.user_id`,
+          orgId: fragment`coalesce(u.org_id, c.org_id)`,
+          origin,
+          details,
+        },
+        fragment`
+          FROM ended e LEFT JOIN users u ON u.id = e.user_id LEFT JOIN oauth_clients c ON c.id = e.client_id`,
+      )}`;
   }
 
   /** Removes every row of a model that hangs on a grant. */
   async destroyOfGrant(tx: EntityManager, model: string, grantId: Buffer): Promise<void> {
     await sql(tx)`DELETE FROM oauth_artifacts WHERE grant_id = ${grantId} AND model = ${model}`;
   }
+}
+
+/** The rows of a batch that no other transaction has locked, and that hang on none that is locked or gone. */
+const UNLOCKED = fragment`
+  account AS MATERIALIZED (
+    SELECT id FROM users WHERE id = ANY (ARRAY(SELECT user_id FROM asked)) FOR KEY SHARE SKIP LOCKED
+  ), client AS MATERIALIZED (
+    SELECT id FROM oauth_clients WHERE id = ANY (ARRAY(SELECT client_id FROM asked)) FOR KEY SHARE SKIP LOCKED
+  ), granted AS MATERIALIZED (
+    SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM asked)) FOR KEY SHARE SKIP LOCKED
+  ), held AS MATERIALIZED (
+    SELECT a.model, a.id FROM asked k JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+    FOR NO KEY UPDATE OF a SKIP LOCKED
+  ), free AS MATERIALIZED (
+    SELECT k.* FROM asked k
+    WHERE (k.user_id IS NULL OR k.user_id IN (SELECT id FROM account))
+      AND (k.client_id IS NULL OR k.client_id IN (SELECT id FROM client))
+      AND (k.grant_id IS NULL OR k.grant_id IN (SELECT id FROM granted))
+      AND ((k.model, k.id) IN (SELECT model, id FROM held)
+           OR NOT EXISTS (SELECT 1 FROM oauth_artifacts a WHERE a.model = k.model AND a.id = k.id))
+      AND NOT EXISTS (SELECT 1 FROM asked o WHERE o.model = k.model AND o.id = k.id AND o.n < k.n)
+  )`;
+
+const UPSERTS = { wait: upsertText('wait'), skip: upsertText('skip') };
+const CONSUMPTIONS = { wait: consumptionText('wait'), skip: consumptionText('skip') };
+
+function upsertText(locks: RowLocks): string {
+  return constantText(fragment`
+    WITH asked AS MATERIALIZED (
+      SELECT k.* FROM jsonb_to_recordset($1::jsonb) AS k (
+        n int, model text, id bytea, payload jsonb, grant_id bytea, client_id text, user_id uuid, user_code text,
+        expires_in int)
+    ), ${locks === 'skip' ? UNLOCKED : fragment`free AS (SELECT k.* FROM asked k)`}, written AS (
+      INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, user_code, expires_at)
+      SELECT k.model, k.id, k.payload, k.grant_id, k.client_id, k.user_id, k.user_code,
+             now() + make_interval(secs => k.expires_in)
+      FROM free k ORDER BY k.model, k.id
+      ON CONFLICT (model, id) DO UPDATE SET
+        payload = EXCLUDED.payload, grant_id = EXCLUDED.grant_id, user_id = EXCLUDED.user_id,
+        expires_at = EXCLUDED.expires_at
+    )
+    SELECT n FROM free`);
+}
+
+function consumptionText(locks: RowLocks): string {
+  return constantText(fragment`
+    WITH free AS MATERIALIZED (
+      SELECT a.model, a.id FROM unnest($1::text[], $2::bytea[]) AS k (model, id)
+      JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+      WHERE a.consumed_at IS NULL
+      FOR NO KEY UPDATE OF a ${locks === 'skip' ? fragment`SKIP LOCKED` : fragment``}
+    )
+    UPDATE oauth_artifacts a SET consumed_at = now() FROM free f
+    WHERE a.model = f.model AND a.id = f.id AND a.consumed_at IS NULL
+    RETURNING a.model, a.id`);
 }
 
 function stored({ artifact, consumed, consumed_ago: consumedAgo, ...grant }: Row): StoredArtifact {

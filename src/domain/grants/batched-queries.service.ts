@@ -1,13 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
+import { Issuance, type IssuanceKind } from '#domain/issuance/issuance.repository.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
 import { ClientsRepository, type LiveClient } from './clients.repository.js';
 import type { ResourceOwner } from './resource-owner.js';
-import { GrantsRepository, type ChildGrantRow, type GrantRow } from './grants.repository.js';
-import { IssuedTokensRepository, type Issue, type TokenAudit } from './issued-tokens.repository.js';
+import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
 import type { LiveGrant } from './live-grant.js';
+import { CLIENT_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
 import { ReplaysRepository, type Spend } from './replays.repository.js';
 
 /**
@@ -20,30 +21,24 @@ export class BatchedQueries {
   readonly #clients: QueryBatcher<string, LiveClient | undefined>;
   readonly #grants: QueryBatcher<Buffer, LiveGrant | undefined>;
   readonly #holders: QueryBatcher<Buffer, ResourceOwner | undefined>;
-  readonly #ofClients: QueryBatcher<Issue, boolean>;
-  readonly #ofPeople: QueryBatcher<Issue, boolean>;
   readonly #writes: QueryBatcher<Artifact, boolean>;
   readonly #uses: QueryBatcher<ArtifactKey, boolean>;
-  readonly #newGrants: QueryBatcher<GrantRow, boolean>;
   readonly #spends: QueryBatcher<Spend, boolean>;
 
   constructor(
     private readonly manager: EntityManager,
     private readonly artifacts: ArtifactsRepository,
     clients: ClientsRepository,
-    private readonly grants: GrantsRepository,
-    private readonly issued: IssuedTokensRepository,
+    grants: GrantsRepository,
+    private readonly issuance: Issuance,
     replays: ReplaysRepository,
   ) {
     this.#artifacts = new QueryBatcher((keys) => artifacts.find(manager, keys));
     this.#clients = new QueryBatcher((ids) => clients.findLive(manager, ids));
     this.#grants = new QueryBatcher((ids) => grants.find(manager, ids));
     this.#holders = new QueryBatcher((hashes) => grants.resourceOwnersOfBrowsers(manager, hashes));
-    this.#ofClients = new QueryBatcher((issues) => issued.issueToClients(manager, issues));
-    this.#ofPeople = new QueryBatcher((issues) => issued.issueToPeople(manager, issues));
-    this.#writes = new QueryBatcher((rows) => artifacts.upsertMany(manager, rows));
-    this.#uses = new QueryBatcher((keys) => artifacts.consumeMany(manager, keys));
-    this.#newGrants = new QueryBatcher((rows) => grants.insertMany(manager, rows));
+    this.#writes = new QueryBatcher((rows) => artifacts.upsert(manager, rows, 'skip'));
+    this.#uses = new QueryBatcher((keys) => artifacts.consume(manager, keys, 'skip'));
     this.#spends = new QueryBatcher((spends) => replays.spend(manager, spends));
   }
 
@@ -67,41 +62,38 @@ export class BatchedQueries {
     return this.#holders.load(tokenHash);
   }
 
-  // What is written goes by itself where the rows behind it are locked, or not what they should be: that waits, and decides.
+  // A write that a batch did not do is repeated alone: that statement waits for the locks, and decides.
 
-  /** {@link IssuedTokensRepository.issueToClient} */
-  async issueToClient(token: Artifact, audit: TokenAudit): Promise<boolean> {
-    const isIssued = await this.#ofClients.load({ token, audit });
-    return isIssued || this.issued.issueToClient(this.manager, token, audit);
+  /** Issues a token to a client. False when there is no such client any more, or its owner may be issued nothing. */
+  issueToClient(token: Artifact, audit: TokenAudit): Promise<boolean> {
+    return this.#isIssued(CLIENT_TOKEN, { token, audit });
   }
 
-  /** {@link IssuedTokensRepository.issueToPerson}; what a token exchange gives goes by itself. */
-  async issueToPerson(token: Artifact, audit: TokenAudit): Promise<boolean> {
-    const isIssued = audit.exchange === undefined && (await this.#ofPeople.load({ token, audit }));
-    return isIssued || this.issued.issueToPerson(this.manager, token, audit);
+  /** Issues a token to a user. False when the account is inactive, or the client, the session or the grant is gone. */
+  issueToUser(token: Artifact, audit: TokenAudit): Promise<boolean> {
+    return this.#isIssued(USER_TOKEN, { token, audit });
+  }
+
+  /** Writes a grant. False when the account is inactive, or the client, the session or the parent is gone or over. */
+  writeGrant(grant: GrantRequest): Promise<boolean> {
+    return this.#isIssued(GRANT, grant);
   }
 
   /** {@link ArtifactsRepository.upsert} */
   async writeArtifact(artifact: Artifact): Promise<void> {
     const isWritten = await this.#writes.load(artifact);
-    if (!isWritten) await this.artifacts.upsert(this.manager, artifact);
+    if (!isWritten) await this.artifacts.upsert(this.manager, [artifact], 'wait');
   }
 
   /** {@link ArtifactsRepository.consume} */
   async consume(key: ArtifactKey): Promise<boolean> {
-    const isConsumed = await this.#uses.load(key);
-    return isConsumed || this.artifacts.consume(this.manager, key);
+    if (await this.#uses.load(key)) return true;
+    const [isConsumed = false] = await this.artifacts.consume(this.manager, [key], 'wait');
+    return isConsumed;
   }
 
-  /** {@link GrantsRepository.upsert} */
-  async writeGrant(grant: GrantRow): Promise<boolean> {
-    const isWritten = await this.#newGrants.load(grant);
-    return isWritten || this.grants.upsert(this.manager, grant);
-  }
-
-  /** {@link GrantsRepository.insertChild}, which always goes by itself. */
-  writeChildGrant(grant: ChildGrantRow): Promise<boolean> {
-    return this.grants.insertChild(this.manager, grant);
+  async #isIssued<Request>(kind: IssuanceKind<Request, true>, request: Request): Promise<boolean> {
+    return 'issued' in (await this.issuance.issue(kind, request));
   }
 
   /** {@link ReplaysRepository.spend} */

@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import { IssuanceModule } from '#domain/issuance/issuance.module.js';
 import { ApplicationsRepository } from './applications.repository.js';
 import { ArtifactsRepository } from './artifacts.repository.js';
-import { IssuedTokensRepository } from './issued-tokens.repository.js';
 import { ClientSecretsRepository } from './client-secrets.repository.js';
 import { ClientsRepository } from './clients.repository.js';
 import { ConsentsRepository } from './consents.repository.js';
@@ -21,11 +21,10 @@ import { SelfRegistrationsRepository } from './self-registrations.repository.js'
  *                        grant <- grant of a token exchange
  */
 @Module({
-  imports: [AccessRevocationModule],
+  imports: [AccessRevocationModule, IssuanceModule],
   providers: [
     ApplicationsRepository,
     ArtifactsRepository,
-    IssuedTokensRepository,
     ClientSecretsRepository,
     ClientsRepository,
     ConsentsRepository,
@@ -38,7 +37,6 @@ import { SelfRegistrationsRepository } from './self-registrations.repository.js'
   exports: [
     ApplicationsRepository,
     ArtifactsRepository,
-    IssuedTokensRepository,
     ClientSecretsRepository,
     ClientsRepository,
     ConsentsRepository,

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { inOrder, sql } from '#platform/database/statements/sql.js';
+import { IssuanceKind } from '#domain/issuance/issuance.repository.js';
+import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
 import type { ResourceOwner } from './resource-owner.js';
 import {
   resourceOwner,
@@ -21,117 +22,59 @@ export interface GrantRow {
   readonly expiresIn: number;
 }
 
-/** A grant that a token exchange makes under the grant of the subject token. */
-export interface ChildGrantRow extends GrantRow {
-  readonly parentId: Buffer;
+/** A grant to write; one that a token exchange makes has the grant of the subject token as its parent, and ends no later. */
+export interface GrantRequest extends GrantRow {
+  readonly parentId?: Buffer;
 }
 
 /** Seconds: longer than any token takes to be issued. */
 const ENDS_SOON = 5;
 
-/** Grants: what a person allows a client, for as long as the session lasts in which they allowed it. */
+/** A grant of a user to a client. It hangs on a session of the user, hardware-verified or synthetic, and on its parent. */
+export const GRANT = new IssuanceKind<GrantRequest, true>(
+  {
+    requires: {
+      user: 'of the request',
+      client: true,
+      session: { of: 'request', where: fragment`s.level <> 'bootstrap'` },
+      grant: 'parent',
+    },
+    columns: fragment`id bytea, payload jsonb, expires_in int`,
+    computed: fragment`least(i.grant_ends, now() + make_interval(secs => i.expires_in)) AS ends`,
+    // A batch writes new grants alone: to change one may mean to wait for its lock.
+    issuedIf: (locks) =>
+      locks === 'wait'
+        ? undefined
+        : fragment`NOT EXISTS (SELECT FROM oauth_grants g WHERE g.id = i.id)
+            AND NOT EXISTS (SELECT FROM asked k WHERE k.id = i.id AND k.n < i.n)`,
+    written: fragment`
+      INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at)
+      SELECT i.id, i.grant_id, i.client_id, i.user_id, i.session_id,
+             i.payload || CASE WHEN i.grant_id IS NULL THEN '{}'
+                          ELSE jsonb_build_object('exp', floor(extract(epoch FROM i.ends))::bigint) END, i.ends
+      FROM issued i ORDER BY i.id
+      ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload`,
+    audited: undefined,
+  },
+  ({ id, clientId, userId, sessionId, payload, expiresIn, parentId }) => ({
+    id: byteaText(id),
+    client_id: clientId,
+    user_id: userId,
+    session_id: sessionId,
+    grant_id: parentId && byteaText(parentId),
+    payload,
+    expires_in: expiresIn,
+  }),
+  () => true,
+);
+
+/** Grants: what a user allows a client, for as long as the session lasts in which the user allowed it. */
 @Injectable()
 export class GrantsRepository {
-  /**
-   * Writes a grant, on a live session that is more than a sign-in upstream, of an active user. The user row is locked
-   * first, then the client's, then the session's: the order of de-provisioning, and of the end of a client, which takes its
-   * sessions along.
-   *
-   * @returns false when there is no such session or client any more
-   */
-  async upsert(tx: EntityManager, grant: GrantRow): Promise<boolean> {
-    const written = await sql<{ client_id: string }>(tx)`
-      WITH account AS MATERIALIZED (
-        SELECT id FROM users WHERE id = ${grant.userId} AND active FOR SHARE
-      ), client AS MATERIALIZED (
-        SELECT c.id FROM (SELECT count(*) FROM account) first JOIN oauth_clients c ON c.id = ${grant.clientId}
-        FOR KEY SHARE OF c
-      ), live AS MATERIALIZED (
-        SELECT s.id AS session_id, a.id AS user_id, c.id AS client_id
-        FROM account a CROSS JOIN client c JOIN sessions s ON s.user_id = a.id
-        WHERE s.id = ${grant.sessionId} AND s.level <> 'bootstrap' AND s.expires_at > now()
-        FOR SHARE OF s
-      )
-      INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
-      SELECT ${grant.id}, client_id, user_id, session_id, ${JSON.stringify(grant.payload)}::jsonb,
-             now() + make_interval(secs => ${grant.expiresIn})
-      FROM live
-      ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload
-      RETURNING client_id`;
-    return written.length === 1;
-  }
-
-  /**
-   * {@link upsert} for many new grants at once. It waits for nobody: where somebody holds a lock on what is behind a grant,
-   * that one is not written here.
-   *
-   * @returns whether each was written; one that was not may still be, by itself
-   */
-  async insertMany(tx: EntityManager, grants: readonly GrantRow[]): Promise<boolean[]> {
-    const asked = grants.map(({ id, clientId, userId, sessionId, payload, expiresIn }) => ({
-      id: id.toString('hex'),
-      client_id: clientId,
-      user_id: userId,
-      session_id: sessionId,
-      payload,
-      expires_in: expiresIn,
-    }));
-    const written = await sql<{ id: string }>(tx)`
-      WITH asked AS MATERIALIZED (
-        SELECT decode(k.id, 'hex') AS id, k.client_id, k.user_id, k.session_id, k.payload, k.expires_in
-        FROM jsonb_to_recordset(${JSON.stringify(asked)}::jsonb) AS k (
-          id text, client_id text, user_id uuid, session_id uuid, payload jsonb, expires_in int)
-      ), account AS MATERIALIZED (
-        SELECT id FROM users WHERE id IN (SELECT user_id FROM asked) AND active FOR SHARE SKIP LOCKED
-      ), live AS MATERIALIZED (
-        SELECT s.id AS session_id, a.id AS user_id FROM account a JOIN sessions s ON s.user_id = a.id
-        WHERE s.id IN (SELECT session_id FROM asked) AND s.level <> 'bootstrap' AND s.expires_at > now()
-        FOR SHARE OF s SKIP LOCKED
-      ), client AS MATERIALIZED (
-        SELECT id FROM oauth_clients WHERE id IN (SELECT client_id FROM asked) FOR KEY SHARE SKIP LOCKED
-      )
-      INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
-      SELECT k.id, c.id, l.user_id, l.session_id, k.payload, now() + make_interval(secs => k.expires_in)
-      FROM asked k JOIN live l ON l.session_id = k.session_id AND l.user_id = k.user_id JOIN client c ON c.id = k.client_id
-      ORDER BY k.id
-      ON CONFLICT (id) DO NOTHING
-      RETURNING encode(id, 'hex') AS id`;
-    const winners = new Set(written.map(({ id }) => id));
-    return asked.map(({ id }) => winners.delete(id));
-  }
-
-  /**
-   * Writes a grant under another: it ends no later than its parent. The parent's row is locked after that of the session, against
-   * its end as well as against {@link endSoon}: whichever comes second sees what the first did.
-   *
-   * @returns false when the account, the client, the session or the parent is gone or over
-   */
-  async insertChild(tx: EntityManager, grant: ChildGrantRow): Promise<boolean> {
-    const written = await sql<{ client_id: string }>(tx)`
-      WITH account AS MATERIALIZED (
-        SELECT id FROM users WHERE id = ${grant.userId} AND active FOR SHARE
-      ), client AS MATERIALIZED (
-        SELECT c.id FROM (SELECT count(*) FROM account) first JOIN oauth_clients c ON c.id = ${grant.clientId}
-        FOR KEY SHARE OF c
-      ), live AS MATERIALIZED (
-        SELECT s.id AS session_id, a.id AS user_id, c.id AS client_id
-        FROM account a CROSS JOIN client c JOIN sessions s ON s.user_id = a.id
-        WHERE s.id = ${grant.sessionId} AND s.level <> 'bootstrap' AND s.expires_at > now()
-        FOR SHARE OF s
-      ), parent AS MATERIALIZED (
-        SELECT p.id, least(p.expires_at, now() + make_interval(secs => ${grant.expiresIn})) AS expires_at,
-               l.session_id, l.user_id, l.client_id
-        FROM live l JOIN oauth_grants p ON p.id = ${grant.parentId} AND p.session_id = l.session_id
-        WHERE p.expires_at > now()
-        FOR SHARE OF p
-      )
-      INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at)
-      SELECT ${grant.id}, p.id, p.client_id, p.user_id, p.session_id,
-             ${JSON.stringify(grant.payload)}::jsonb || jsonb_build_object('exp', floor(extract(epoch FROM p.expires_at))::bigint),
-             p.expires_at
-      FROM parent p
-      RETURNING client_id`;
-    return written.length === 1;
+  /** Writes a grant within a transaction. False when the account is inactive, or the client, the session or the parent is gone. */
+  async write(tx: EntityManager, grant: GrantRequest): Promise<boolean> {
+    const [outcome] = await GRANT.issue(tx, [grant], 'wait');
+    return outcome !== undefined && 'issued' in outcome;
   }
 
   /** The grants of some ids, in their order, with who is behind each, if they may still be issued anything. */

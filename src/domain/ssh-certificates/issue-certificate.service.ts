@@ -1,13 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { Issuance } from '#domain/issuance/issuance.repository.js';
+import type { Denial } from '#domain/issuance/issuance-statement.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { principalsOf } from './principals.js';
-import { type IssueRefusal, SshCertificatesRepository } from './ssh-certificates.repository.js';
+import { SSH_CERTIFICATE } from './ssh-certificates.repository.js';
 import { parseSshPublicKey } from './ssh-public-key.js';
 
 /** The hardware-verified session that asks. */
@@ -42,14 +43,14 @@ export interface IssuedCertificate {
 
 const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
 
-const REFUSALS: Record<IssueRefusal, readonly [ErrorCode, string]> = {
-  session_gone: ['unauthenticated', 'The session has ended. Log in again.'],
+const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
+  gone: ['unauthenticated', 'The session has ended. Log in again.'],
   account_inactive: ['account_inactive', 'This account is deactivated.'],
   domain_not_owned: [
     'issuance_refused',
     'The domain of your e-mail address is not one that your organization has proven to own.',
   ],
-  no_principal: ['principal_not_allowed', 'No SSH principal can be given to this account here.'],
+  withheld: ['principal_not_allowed', 'No SSH principal can be given to this account here.'],
 };
 
 /** Issues SSH user certificates: one parse, one statement, one signature, in this order. */
@@ -57,9 +58,8 @@ const REFUSALS: Record<IssueRefusal, readonly [ErrorCode, string]> = {
 export class IssueCertificate {
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'ssh' | 'relyingParty'>,
-    private readonly dataSource: DataSource,
+    private readonly issuance: Issuance,
     private readonly authority: CertificateAuthority,
-    private readonly certificates: SshCertificatesRepository,
   ) {}
 
   /**
@@ -80,7 +80,7 @@ export class IssueCertificate {
     const { ttlSeconds } = request;
     const subject = parseSshPublicKey(request.publicKey);
     const keyId = `${session.email}@${this.config.relyingParty.id}`;
-    const recorded = await this.certificates.recordIssue(this.dataSource.manager, {
+    const outcome = await this.issuance.issue(SSH_CERTIFICATE, {
       ...session,
       keyId,
       publicKey: subject.fingerprint,
@@ -90,10 +90,11 @@ export class IssueCertificate {
       auditId: newUuid(),
       origin,
     });
-    if (typeof recorded === 'string') throw new DomainError(...REFUSALS[recorded]);
+    if ('denial' in outcome) throw new DomainError(...REFUSALS[outcome.denial]);
+    const { issued } = outcome;
 
-    const certificate = authority.sign({ ...recorded, subject, keyId });
-    return { certificate, keyId, ...recorded, caPublicKey: authority.publicKeyLine() };
+    const certificate = authority.sign({ ...issued, subject, keyId });
+    return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
   }
 
   /** Whether account names are given is decided by the statement that records; both outcomes are prepared here. */

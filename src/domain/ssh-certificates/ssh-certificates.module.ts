@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import { IssuanceModule } from '#domain/issuance/issuance.module.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CertificateAuthority } from './certificate-authority.service.js';
 import { IssueCertificate } from './issue-certificate.service.js';
@@ -17,7 +18,7 @@ import { SshRevocationsRepository } from './ssh-revocations.repository.js';
  * Opening the authority is part of starting: a wrong or missing key ends the start.
  */
 @Module({
-  imports: [AccessRevocationModule],
+  imports: [AccessRevocationModule, IssuanceModule],
   providers: [
     SshAuthorityRepository,
     SshCertificatesRepository,

@@ -8,10 +8,12 @@ import {
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 
 /** What is to be recorded of a certificate before it is signed. */
-export interface IssueRecord {
+export interface SshCertificateRequest {
   readonly sessionId: string;
   readonly userId: string;
   /** The address the certificate will name; the user must still have it. */
@@ -31,25 +33,93 @@ export interface IssueRecord {
 }
 
 /** A certificate that is on record and may be signed. */
-export interface RecordedIssue {
+export interface RecordedCertificate {
   readonly serial: bigint;
   readonly principals: readonly string[];
   readonly validAfter: Date;
   readonly validBefore: Date;
 }
 
-/** Why nothing was recorded. */
-export type IssueRefusal =
-  'session_gone' | 'account_inactive' | 'domain_not_owned' | 'no_principal';
-
-interface IssueRow {
-  active: boolean;
-  domain_owned: boolean;
-  serial: string | null;
-  principals: string[];
-  valid_after: Date;
-  valid_before: Date;
+interface SshIssuanceRow extends OutcomeRow {
+  readonly serial: string;
+  readonly is_local: boolean;
+  /** Seconds of the epoch. */
+  readonly valid_after: number;
+  readonly valid_before: number;
 }
+
+/** The principals of an issued certificate. */
+const GIVEN = fragment`CASE WHEN i.is_local THEN i.principals ELSE i.principals_elsewhere END`;
+
+/**
+ * An SSH user certificate. It hangs on a hardware-verified session of the user, who still has the address that the certificate names.
+ * A de-provisioning that comes second finds the certificate and revokes it; one that comes first leaves no session to issue it to.
+ */
+export const SSH_CERTIFICATE = new IssuanceKind<
+  SshCertificateRequest,
+  RecordedCertificate,
+  SshIssuanceRow
+>(
+  {
+    requires: {
+      user: 'of the request',
+      session: { of: 'request', where: fragment`s.level = 'verified'` },
+    },
+    columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, principals text[],
+      principals_elsewhere text[], ttl int, audit_id uuid, request_id text, ip inet, user_agent text`,
+    goneIf: fragment`a.email IS DISTINCT FROM k.email`,
+    computed: fragment`
+      i.org_id IS NOT NULL AND (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two) AS is_local,
+      date_trunc('second', now()) - interval '60 seconds' AS valid_after,
+      date_trunc('second', least(i.session_ends, now() + make_interval(secs => i.ttl))) AS valid_before`,
+    issuedIf: () => fragment`cardinality(${GIVEN}) > 0`,
+    numbered: fragment`nextval('ssh_certificate_serial') AS serial, ${GIVEN} AS given`,
+    written: fragment`
+      INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint,
+                                    valid_after, valid_before)
+      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.key_id, i.given, i.public_key, i.ca_fingerprint,
+             i.valid_after, i.valid_before
+      FROM issued i`,
+    audited: recordAudit(
+      {
+        id: fragment`i.audit_id`,
+        type: fragment`'ssh_credential'`,
+        actorId: fragment`i.user_id`,
+        subjectId: fragment`i.user_id`,
+        orgId: fragment`i.org_id`,
+        origin: fragment`i.request_id, i.ip, i.user_agent`,
+        details: fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
+          'public_key', i.public_key, 'valid_before', i.valid_before)`,
+        actorEmail: fragment`i.user_email`,
+        subjectEmail: fragment`i.user_email`,
+      },
+      fragment`FROM issued i`,
+    ),
+    returned: fragment`i.serial, i.is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
+      extract(epoch FROM i.valid_before)::float8 AS valid_before`,
+  },
+  ({ origin, ...request }) => ({
+    user_id: request.userId,
+    session_id: request.sessionId,
+    email: request.email,
+    key_id: request.keyId,
+    public_key: request.publicKey,
+    ca_fingerprint: request.caFingerprint,
+    principals: request.principals,
+    principals_elsewhere: request.principalsElsewhere,
+    ttl: request.ttlSeconds,
+    audit_id: request.auditId,
+    request_id: origin.requestId,
+    ip: origin.ip,
+    user_agent: origin.userAgent,
+  }),
+  (row, { principals, principalsElsewhere }) => ({
+    serial: BigInt(row.serial),
+    principals: row.is_local ? principals : principalsElsewhere,
+    validAfter: new Date(row.valid_after * 1000),
+    validBefore: new Date(row.valid_before * 1000),
+  }),
+);
 
 /** How many certificates one statement revokes: so few that it ends long before its time limit. */
 const BATCH = 5000;
@@ -59,56 +129,6 @@ const BATCH = 5000;
 export class SshCertificatesRepository implements Revocable {
   readonly revocationOrder = 20;
   readonly revocationScopes = EVERY_SCOPE;
-
-  /**
-   * Records an issuance and its audit event, or says why not: one statement, so also one transaction when it stands
-   * alone. It takes the user row FOR SHARE, then the session row: the order in which de-provisioning takes them, so
-   * the two never deadlock. Whichever comes second sees what the first did: the de-provisioning finds the certificate
-   * and revokes it, or the issuance finds the session deleted and refuses. Nothing it decides on comes from a cache.
-   */
-  async recordIssue(tx: EntityManager, issue: IssueRecord): Promise<RecordedIssue | IssueRefusal> {
-    const { origin } = issue;
-    const [row] = await sql<IssueRow>(tx)`
-      WITH account AS MATERIALIZED (
-        SELECT id, org_id, email, active FROM users WHERE id = ${issue.userId} FOR SHARE
-      ), live AS MATERIALIZED (
-        SELECT s.id, s.expires_at FROM account a JOIN sessions s ON s.user_id = a.id
-        WHERE s.id = ${issue.sessionId} AND s.level = 'verified' AND s.expires_at > now()
-          AND a.email = ${issue.email}
-        FOR SHARE OF s
-      ), permit AS MATERIALIZED (
-        SELECT a.id AS user_id, a.org_id, a.active, l.id AS session_id,
-          (SELECT d.org_id FROM organization_domains d
-           WHERE d.domain = split_part(a.email, '@', -1) AND d.verified_at IS NOT NULL
-          ) IS NOT DISTINCT FROM a.org_id AS domain_owned, -- their organization's, or nobody's for who has none
-          CASE WHEN a.org_id IS NOT NULL
-              AND (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
-            THEN ${issue.principals}::text[] ELSE ${issue.principalsElsewhere}::text[]
-          END AS principals,
-          date_trunc('second', now()) - interval '60 seconds' AS valid_after,
-          date_trunc('second', least(l.expires_at,
-            now() + make_interval(secs => ${issue.ttlSeconds ?? null}))) AS valid_before
-        FROM account a CROSS JOIN live l
-      ), issued AS (
-        INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals,
-          public_key, ca_fingerprint, valid_after, valid_before)
-        SELECT nextval('ssh_certificate_serial'), user_id, org_id, session_id,
-          ${issue.keyId}, principals, ${issue.publicKey}, ${issue.caFingerprint}, valid_after, valid_before
-        FROM permit WHERE active AND domain_owned AND cardinality(principals) > 0
-        RETURNING serial, user_id, org_id, key_id, principals, public_key, valid_before
-      ), audited AS (
-        INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip,
-          user_agent, details)
-        SELECT ${issue.auditId}, 'ssh_credential', 'oauth', user_id, user_id, org_id, ${origin.requestId},
-          ${origin.ip ?? null}, ${origin.userAgent ?? null},
-          jsonb_build_object('serial', serial::text, 'key_id', key_id, 'principals', principals,
-            'public_key', public_key, 'valid_before', valid_before)
-        FROM issued
-      )
-      SELECT p.active, p.domain_owned, p.principals, p.valid_after, p.valid_before, i.serial
-      FROM permit p LEFT JOIN issued i ON true`;
-    return row ? outcome(row) : 'session_gone';
-  }
 
   /**
    * Marks as revoked what people without an organization still hold under a domain that an organization now owns;
@@ -157,16 +177,4 @@ export class SshCertificatesRepository implements Revocable {
       after = String(batch.reduce((most, { serial }) => Math.max(most, Number(serial)), 0));
     }
   }
-}
-
-function outcome(row: IssueRow): RecordedIssue | IssueRefusal {
-  if (!row.active) return 'account_inactive';
-  if (!row.domain_owned) return 'domain_not_owned';
-  if (row.serial === null) return 'no_principal';
-  return {
-    serial: BigInt(row.serial),
-    principals: row.principals,
-    validAfter: row.valid_after,
-    validBefore: row.valid_before,
-  };
 }

@@ -154,7 +154,7 @@ describe('statements that requests share', () => {
       expiresIn: 60,
     });
     const token = (person: Person, grantId: Buffer | undefined) =>
-      statements.issueToPerson(
+      statements.issueToUser(
         { ...artifact(person, grantId), model: 'AccessToken' },
         { auditId: randomUUID(), origin: ORIGIN, details: { grant: grantId?.toString('hex') } },
       );

@@ -110,7 +110,7 @@ export class DeviceApprovals {
     const { scopes, resources } = request.grant;
     const now = epochSeconds(new Date());
     const exp = epochSeconds(ground.expiresAt);
-    const isWritten = await this.grants.upsert(tx, {
+    const isWritten = await this.grants.write(tx, {
       id: artifactId(id),
       clientId,
       userId: holder.userId,

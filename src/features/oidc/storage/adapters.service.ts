@@ -114,9 +114,7 @@ export class Adapters {
         const subject = Provider.ctx && exchangeOf(Provider.ctx).subject;
         if (subject) {
           const parentId = artifactId(subject.grantId);
-          const isUnder = await falseIfGone(
-            this.statements.writeChildGrant({ ...grant, parentId }),
-          );
+          const isUnder = await falseIfGone(this.statements.writeGrant({ ...grant, parentId }));
           if (!isUnder) throw new errors.InvalidRequest('the subject token has ended');
           return;
         }
@@ -196,7 +194,7 @@ export class Adapters {
     };
     const issued = await falseIfGone(
       model === 'AccessToken'
-        ? this.statements.issueToPerson(artifact, audit)
+        ? this.statements.issueToUser(artifact, audit)
         : this.statements.issueToClient(artifact, audit),
     );
     if (!issued) throw new errors.InvalidGrant('the session has ended');

@@ -61,6 +61,29 @@ export function fragment(strings: TemplateStringsArray, ...values: unknown[]): S
   return new SqlFragment(strings, values);
 }
 
+/** Puts fragments one after another, with a text between every two. */
+export function joined(fragments: readonly SqlFragment[], between: string): SqlFragment {
+  const strings = ['', ...fragments.slice(1).map(() => between), ''];
+  return new SqlFragment(fragments.length === 0 ? [''] : strings, fragments);
+}
+
+/**
+ * Returns the text of a fragment of constants, for {@link fixedSql}: a statement that is put together once.
+ *
+ * @throws Error where the fragment binds a value
+ */
+export function constantText(whole: SqlFragment): string {
+  const values: unknown[] = [];
+  const text = flatten(whole, values);
+  if (values.length > 0) throw new Error('a constant statement binds a value');
+  return text;
+}
+
+/** Writes bytes as PostgreSQL reads a `bytea` from text. */
+export function byteaText(bytes: Buffer): string {
+  return `\\x${bytes.toString('hex')}`;
+}
+
 function runFragment<Row extends object>(tx: EntityManager, whole: SqlFragment): Promise<Row[]> {
   const values: unknown[] = [];
   return fixedSql<Row>(tx, flatten(whole, values), values);

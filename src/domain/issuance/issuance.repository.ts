@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
+import { constantText, fixedSql } from '#platform/database/statements/sql.js';
+import {
+  issuanceStatement,
+  type Denial,
+  type IssuanceSql,
+  type RowLocks,
+} from './issuance-statement.repository.js';
+
+/** The result of a request: what was issued, or why nothing was. */
+export type Outcome<Issued> = { readonly issued: Issued } | { readonly denial: Denial };
+
+/** A row of the result: of which request, and the columns that the kind returns. */
+export interface OutcomeRow {
+  readonly n: number;
+  readonly denial: Denial | null;
+}
+
+/** A kind of credential: its SQL, and how a request and a result are written and read. */
+export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> {
+  readonly #statements: Readonly<Record<RowLocks, string>>;
+
+  constructor(
+    kind: IssuanceSql,
+    /** Writes a request as an object of the columns of the kind. */
+    private readonly columnsOf: (request: Request) => object,
+    private readonly read: (row: Row, request: Request) => Issued,
+  ) {
+    this.#statements = {
+      wait: constantText(issuanceStatement(kind, 'wait')),
+      skip: constantText(issuanceStatement(kind, 'skip')),
+    };
+  }
+
+  /** Issues what it may of some requests by one statement. The results are in the order of the requests. */
+  async issue(
+    tx: EntityManager,
+    requests: readonly Request[],
+    locks: RowLocks,
+  ): Promise<Outcome<Issued>[]> {
+    const asked = requests.map((request, n) => ({ n, ...this.columnsOf(request) }));
+    const rows = await fixedSql<Row>(tx, this.#statements[locks], [JSON.stringify(asked)]);
+    const outcomes = requests.map((): Outcome<Issued> => ({ denial: 'gone' }));
+    for (const row of rows) {
+      const { n, denial } = row;
+      outcomes[n] =
+        denial === null ? { issued: this.read(row, requests[n] as Request) } : { denial };
+    }
+    return outcomes;
+  }
+}
+
+/** Issues credentials of every kind. Requests that come at the same time share a statement and a commit. */
+@Injectable()
+export class Issuance {
+  readonly #batchers = new Map<unknown, unknown>();
+
+  constructor(private readonly manager: EntityManager) {}
+
+  /**
+   * Issues one credential, or says why not. A batch waits for no lock and refuses nothing: a request that it did not issue is
+   * repeated alone, waits for the locks, and is decided then. So no request waits for the user of another one.
+   */
+  async issue<Request, Issued, Row extends OutcomeRow>(
+    kind: IssuanceKind<Request, Issued, Row>,
+    request: Request,
+  ): Promise<Outcome<Issued>> {
+    const outcome = await this.#batcherOf(kind).load(request);
+    if ('issued' in outcome) return outcome;
+    const [decided] = await kind.issue(this.manager, [request], 'wait');
+    return decided ?? outcome;
+  }
+
+  #batcherOf<Request, Issued, Row extends OutcomeRow>(
+    kind: IssuanceKind<Request, Issued, Row>,
+  ): QueryBatcher<Request, Outcome<Issued>> {
+    const known = this.#batchers.get(kind);
+    if (known) return known as QueryBatcher<Request, Outcome<Issued>>;
+    const batcher = new QueryBatcher((requests: readonly Request[]) =>
+      kind.issue(this.manager, requests, 'skip'),
+    );
+    this.#batchers.set(kind, batcher);
+    return batcher;
+  }
+}
