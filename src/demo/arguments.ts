@@ -1,33 +1,33 @@
 import { parseArgs } from 'node:util';
 
-/** What `--help` prints, and what follows a wrong argument. */
+/** The text for `--help` and after a wrong argument. */
 export const USAGE = `Usage: npm run demo -- [options]
 
-Starts the service with a database, an identity provider and a software security key of its own, walks the main job
+Starts the service with a database, an identity provider and a software security key of its own, runs a scenario
 through its HTTP interface, and keeps serving. No configuration, hardware or network is needed.
 
   --json                       print one JSON document of the results, and nothing else
-  --exit                       end after the walk
+  --exit                       end after the scenario
   --port N                     listen on this port of localhost (3000), 0 for a free one
   --attestation-root FILE.pem  also trust this root, for an outside software key
   --help                       print this
 
-The environment variables of the service override the demo's own settings. Exit status: 0 when every step held, 1 when
-one did not or the demo cannot start, 2 for a wrong argument.
+The environment variables of the service override the demo's own settings. Exit status: 0 when every step succeeded, 1
+when one failed or the demo cannot start, 2 for a wrong argument.
 `;
 
-/** What the command line asks for. */
+/** The options of the command line. */
 export interface DemoArguments {
   readonly json: boolean;
   readonly exit: boolean;
   readonly help: boolean;
-  /** 0 for a free one; undefined: whatever the environment says. */
+  /** 0 for a free port; undefined for the port of the environment. */
   readonly port: number | undefined;
-  /** The PEM file of a root to trust besides. */
+  /** The PEM file of an additional trusted root. */
   readonly attestationRoot: string | undefined;
 }
 
-/** The command line is wrong; the message says how. */
+/** An error in the command line, explained by its message. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -35,7 +35,7 @@ export class UsageError extends Error {
 /**
  * Reads the command line.
  *
- * @throws UsageError for an unknown argument, a missing value or a port that is none
+ * @throws UsageError for an unknown argument, a missing value or an invalid port
  */
 export function readArguments(argv: readonly string[]): DemoArguments {
   const { json, exit, help, port, 'attestation-root': attestationRoot } = parse(argv);

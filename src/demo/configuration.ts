@@ -2,7 +2,7 @@ import { ConfigProblems, loadConfig, type LoadedConfig } from '#platform/config/
 import type { Environment } from '#platform/config/environment.js';
 import { isLoopbackHost } from '#platform/text/loopback.js';
 
-/** The client that the demo's service is at the demo's identity provider: both end with the process. */
+/** The service as a client of the demo's identity provider. Both end with the process. */
 export interface LocalProvider {
   readonly issuer: string;
   readonly clientId: string;
@@ -12,16 +12,16 @@ export interface LocalProvider {
 /** The slug of the demo's own identity provider. */
 export const LOCAL_PROVIDER = 'demo';
 
-/** Where the demo keeps its data. */
+/** Returns the data directory of the demo. */
 export function dataDirOf(environment: Environment): string {
   return environment['SVC_DATA_DIR'] ?? './data-demo';
 }
 
-/** The port to listen on: the one asked for, or else that of SVC_LISTEN_ADDR or SVC_BASE_URL, or else 3000. */
-export function portOf(environment: Environment, asked: number | undefined): number {
+/** Returns the port to listen on: `--port`, or else that of SVC_LISTEN_ADDR or SVC_BASE_URL, or else 3000. */
+export function portOf(environment: Environment, option: number | undefined): number {
   const listen = environment['SVC_LISTEN_ADDR'];
   return (
-    asked ??
+    option ??
     portIn(listen === undefined ? undefined : `http://${listen}`) ??
     portIn(environment['SVC_BASE_URL']) ??
     3000
@@ -34,11 +34,11 @@ function portIn(address: string | undefined): number | undefined {
 }
 
 /**
- * The demo's configuration: its own settings, and over them those of the environment. It needs nothing set, and reads
- * no `.env`.
+ * Builds the demo's configuration: its own settings, overridden by the environment. No variable is required, and no
+ * `.env` is read.
  *
- * @param port where the command line, or else the environment, wants it to listen
- * @param provider the demo's own identity provider; the environment's take its place
+ * @param port the port of {@link portOf}
+ * @param provider the demo's own identity provider, unless the environment names others
  * @throws ConfigProblems with every problem at once
  */
 export function demoConfiguration(
@@ -60,7 +60,7 @@ export function demoConfiguration(
     SVC_IDP_DEMO_ISSUER: provider.issuer,
     SVC_IDP_DEMO_CLIENT_ID: provider.clientId,
     SVC_IDP_DEMO_CLIENT_SECRET: provider.clientSecret,
-    // Expected here: keys that the database keeps, and the refusals that the walk provokes.
+    // Hides two expected warnings: keys in the database, and refusals that the scenario provokes.
     RUST_LOG: 'warn,token-signing=error,errors=error',
     ...environment,
     SVC_LISTEN_ADDR: `${host}:${port}`,

@@ -1,44 +1,44 @@
-import type { RunningDemo } from './serve.js';
+import type { ScenarioContext } from './scenario/step.js';
 import type { StepOutcome } from './scenario/run-steps.js';
-import type { WalkContext } from './scenario/scenario.js';
+import type { RunningDemo } from './serve.js';
 
-/** The demo as something that is told, while it happens or when it is done. */
-export interface Voice {
+/** Prints the progress or the results of the demo to standard output. */
+export interface ConsoleOutput {
   begin(): void;
   step(outcome: StepOutcome, index: number): void;
-  /** After the walk. */
-  report(outcomes: readonly StepOutcome[], context: WalkContext): void;
-  /** When it goes on serving. */
+  /** Prints the results after the last step. */
+  report(outcomes: readonly StepOutcome[], context: ScenarioContext): void;
+  /** Prints instructions while the demo keeps serving. */
   serving(demo: Pick<RunningDemo, 'baseUrl' | 'dataDir' | 'provider'>): void;
 }
 
-const HERE =
+const OWN_PROVIDER =
   'Sign in, and continue with the demo identity provider. It believes any address: take you@example.com.';
-const ELSEWHERE = 'Sign in with an identity provider of the environment (SVC_IDPS).';
+const OTHER_PROVIDER = 'Sign in with an identity provider of the environment (SVC_IDPS).';
 
-const say = (text: string) => void process.stdout.write(text);
+const print = (text: string) => void process.stdout.write(text);
 
-/** For people: every step as it ends, then what they can do themselves. */
-export const PROSE: Voice = {
+/** Prints every step as it ends, then instructions for the browser. */
+export const TEXT_OUTPUT: ConsoleOutput = {
   begin: () =>
-    say(
+    print(
       'The svc demo: the service, its database, an identity provider and a software security key, all on this machine.\n\n',
     ),
   step: (outcome, index) => {
-    const told = outcome.ok ? outcome.line : outcome.error;
-    say(`${outcome.ok ? 'ok' : 'FAILED'}  ${index + 1}. ${outcome.name} — ${told}\n`);
+    const detail = outcome.ok ? outcome.line : outcome.error;
+    print(`${outcome.ok ? 'ok' : 'FAILED'}  ${index + 1}. ${outcome.name} — ${detail}\n`);
   },
   report: (outcomes) => {
-    const held = outcomes.filter(({ ok }) => ok).length;
-    say(`\n${held} of ${outcomes.length} steps held.\n`);
+    const succeeded = outcomes.filter(({ ok }) => ok).length;
+    print(`\n${succeeded} of ${outcomes.length} steps succeeded.\n`);
   },
   serving: ({ baseUrl, dataDir, provider }) =>
-    say(`
-Now walk the same way in a browser:
+    print(`
+Now do the same in a browser:
 
   ${baseUrl}
 
-  1. ${provider === undefined ? ELSEWHERE : HERE}
+  1. ${provider === undefined ? OTHER_PROVIDER : OWN_PROVIDER}
   2. Enroll this key. The demo’s software key answers; untick it above the page to use a real FIDO2 key.
   3. Log out, then log in again with the key alone.
 
@@ -46,18 +46,20 @@ The data is kept in ${dataDir}. Ctrl-C ends the demo.
 `),
 };
 
-/** For programs: one JSON document when the walk is done. */
-export const JSON_DOCUMENT: Voice = {
+/** Prints one JSON document when the scenario is done. */
+export const JSON_OUTPUT: ConsoleOutput = {
   begin: () => undefined,
   step: () => undefined,
-  report: (outcomes, { walker, ssh }) => {
+  report: (outcomes, { client, ssh }) => {
     const steps = outcomes.map((outcome) =>
       outcome.ok
         ? { name: outcome.name, ok: true, result: outcome.result, ms: outcome.ms }
         : { name: outcome.name, ok: false, error: outcome.error, ms: outcome.ms },
     );
     const ok = outcomes.every((outcome) => outcome.ok);
-    say(`${JSON.stringify({ ok, base_url: walker.baseUrl, steps, ssh: ssh ?? null }, null, 2)}\n`);
+    print(
+      `${JSON.stringify({ ok, base_url: client.baseUrl, steps, ssh: ssh ?? null }, null, 2)}\n`,
+    );
   },
   serving: () => undefined,
 };

@@ -1,14 +1,14 @@
-import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { systemRandom } from '#platform/clock/random.js';
 import { codeOf } from './loopback/loopback-server.js';
-import type { SoftwareKeyMemory } from './software-key/software-key.js';
+import type { SoftwareKeyState } from './software-key/software-key.js';
 
-const MEMORY = z.object({
-  /** SVC_JWT_SECRET, unless the environment has one. */
+const DEMO_DATA = z.object({
+  /** SVC_JWT_SECRET, unless the environment sets it. */
   rootSecret: z.string(),
-  /** Part of the issuer, which the people and organizations of earlier runs belong to. */
+  /** Part of the issuer, to which the users and organizations of earlier runs belong. */
   identityProviderPort: z.int(),
   softwareKey: z.object({
     signCount: z.int(),
@@ -23,35 +23,35 @@ const MEMORY = z.object({
   }),
 });
 
-/** What the demo keeps beside its database, so that the next run goes on where this one ended. */
-export interface Memory extends Omit<z.output<typeof MEMORY>, 'softwareKey'> {
-  readonly softwareKey: SoftwareKeyMemory;
+/** The data that the demo stores beside its database, so that the next run continues from it. */
+export interface DemoData extends Omit<z.output<typeof DEMO_DATA>, 'softwareKey'> {
+  readonly softwareKey: SoftwareKeyState;
 }
 
 const FIRST_RUN = { identityProviderPort: 3001, softwareKey: { signCount: 0, credentials: [] } };
 
 /**
- * Reads what an earlier run remembered. In the first run the root secret is random: no secret has a default.
+ * Reads the data of an earlier run. In the first run the root secret is random: no secret has a default.
  *
- * @throws Error when the file is there and cannot be read
+ * @throws Error when the file exists and cannot be read
  */
-export function recall(dataDir: string): Memory {
+export function readDemoData(dataDir: string): DemoData {
   const file = fileIn(dataDir);
   try {
-    return MEMORY.parse(JSON.parse(readFileSync(file, 'utf8')));
+    return DEMO_DATA.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch (cause) {
     if (codeOf(cause) === 'ENOENT') {
-      return { rootSecret: randomBytes(32).toString('base64url'), ...FIRST_RUN };
+      return { rootSecret: systemRandom.token(), ...FIRST_RUN };
     }
-    throw new Error(`${file} cannot be read: remove ${dataDir} to begin anew.`, { cause });
+    throw new Error(`${file} cannot be read: remove ${dataDir} to start again.`, { cause });
   }
 }
 
-/** Writes it down, whole or not at all, readable by its owner alone. */
-export function remember(dataDir: string, memory: Memory): void {
+/** Writes the data by one rename, readable only by its owner. */
+export function writeDemoData(dataDir: string, data: DemoData): void {
   const file = fileIn(dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o711 });
-  writeFileSync(`${file}.new`, JSON.stringify(memory, null, 2), { mode: 0o600, flush: true });
+  writeFileSync(`${file}.new`, JSON.stringify(data, null, 2), { mode: 0o600, flush: true });
   renameSync(`${file}.new`, file);
 }
 

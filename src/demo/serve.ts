@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import {
   PINNED_ROOTS,
@@ -7,8 +6,10 @@ import {
   type TrustAnchor,
 } from '#domain/authenticators/attestation/trust-anchors.js';
 import { readProcessEnvironment } from '#platform/config/environment.js';
+import { systemRandom } from '#platform/clock/random.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
+import type { CompositionRoot } from '../app.module.js';
 import { createApp } from '../create-app.js';
 import type { DemoArguments } from './arguments.js';
 import { BrowserKey } from './browser-key/browser-key.js';
@@ -16,25 +17,25 @@ import { BrowserKeyModule } from './browser-key/browser-key.module.js';
 import { dataDirOf, demoConfiguration, LOCAL_PROVIDER, portOf } from './configuration.js';
 import { startDemoIdentityProvider } from './identity-provider/identity-provider.js';
 import { freePort } from './loopback/loopback-server.js';
-import { recall, remember, type Memory } from './demo-data.js';
+import { readDemoData, writeDemoData, type DemoData } from './demo-data.js';
 import { SoftwareKey } from './software-key/software-key.js';
 
-/** The demo, listening. */
+/** The running demo. */
 export interface RunningDemo {
   readonly baseUrl: string;
   readonly dataDir: string;
-  /** Attests new software keys under the root that this run trusts. */
+  /** A key whose attestation root this run trusts; further software keys get the same root. */
   readonly vendor: SoftwareKey;
-  /** The demo's own identity provider, unless the environment names others. */
+  /** The slug of the demo's own identity provider, unless the environment names others. */
   readonly provider: string | undefined;
   close(): Promise<void>;
 }
 
 /**
- * The demo's composition root: the production application, which besides the pinned roots trusts the one of this run's
- * software keys and the one of `--attestation-root`, and has the pages' software key.
+ * Composes and starts the demo: the production application, which also trusts the root of this run's software keys and
+ * the root of `--attestation-root`, and serves the pages' software key.
  *
- * @throws whatever keeps it from starting, a production database above all
+ * @throws Error when it cannot start, for example with a production database
  */
 export async function serveDemo(
   options: Pick<DemoArguments, 'port' | 'attestationRoot'>,
@@ -42,12 +43,12 @@ export async function serveDemo(
   const outsideRoots = readRoots(options.attestationRoot);
   const environment = readProcessEnvironment();
   const dataDir = dataDirOf(environment);
-  let memory = recall(dataDir);
+  let data = readDemoData(dataDir);
   const port = await freePort(portOf(environment, options.port));
-  const provider = await localProvider(memory);
-  const { config, warnings } = demoConfiguration(environment, port, memory.rootSecret, provider);
+  const provider = await localProvider(data);
+  const { config, warnings } = demoConfiguration(environment, port, data.rootSecret, provider);
   const { baseUrl } = config.http;
-  const logger = createLogger(config.log, 2); // standard output belongs to the walk
+  const logger = createLogger(config.log, 2); // the scenario prints to standard output
   for (const warning of warnings) logger.warn({ context: 'config' }, warning);
 
   const isLocal = environment['SVC_IDPS'] === undefined;
@@ -55,24 +56,16 @@ export async function serveDemo(
   const identityProvider = isLocal
     ? await startDemoIdentityProvider({ ...provider, redirectUri })
     : undefined;
-  const keep = (changed: Partial<Memory>) => {
-    memory = { ...memory, ...changed };
-    remember(dataDir, memory);
+  const write = (changed: Partial<DemoData>) => {
+    data = { ...data, ...changed };
+    writeDemoData(dataDir, data);
   };
-  const vendor = new SoftwareKey({ memory: memory.softwareKey });
-  const browserKey = new BrowserKey(vendor, baseUrl, (softwareKey) => keep({ softwareKey }));
-  const app = await createApp(config, logger, {
-    composition: 'demo',
-    ports: { https: 443, http: 80 }, // unused: its configuration takes no certificate
-    hosts: ['127.0.0.1', '::1'], // `localhost` is ::1 to some browsers, which must not meet another program there
-    timeouts: EDGE_TIMEOUTS,
-    trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
-    pageScripts: ['/static/demo/software-key.js'],
-    modules: [BrowserKeyModule.forRoot(browserKey)],
-  });
-  keep({ identityProviderPort: provider.port }); // not before the database is known to be the demo's
+  const vendor = new SoftwareKey({ state: data.softwareKey });
+  const browserKey = new BrowserKey(vendor, baseUrl, (softwareKey) => write({ softwareKey }));
+  const app = await createApp(config, logger, composition(vendor, browserKey, outsideRoots));
+  write({ identityProviderPort: provider.port }); // only now the database is known to be the demo's
   await app.listen();
-  process.once('SIGHUP', () => process.kill(process.pid, 'SIGINT')); // its terminal is gone
+  process.once('SIGHUP', () => process.kill(process.pid, 'SIGINT')); // the terminal was closed
   return {
     baseUrl,
     dataDir,
@@ -85,14 +78,30 @@ export async function serveDemo(
   };
 }
 
-/** The provider of earlier runs where its port is still free, since people and organizations belong to its issuer. */
-async function localProvider({ identityProviderPort }: Memory) {
+function composition(
+  vendor: SoftwareKey,
+  browserKey: BrowserKey,
+  outsideRoots: readonly TrustAnchor[],
+): CompositionRoot {
+  return {
+    composition: 'demo',
+    ports: { https: 443, http: 80 }, // unused: the demo's configuration allows no certificate
+    hosts: ['127.0.0.1', '::1'], // some browsers resolve `localhost` to ::1, where another program could listen
+    timeouts: EDGE_TIMEOUTS,
+    trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
+    pageScripts: ['/static/demo/software-key.js'],
+    modules: [BrowserKeyModule.forRoot(browserKey)],
+  };
+}
+
+/** Reuses the port of earlier runs where it is free, since users and organizations belong to its issuer. */
+async function localProvider({ identityProviderPort }: DemoData) {
   const port = await freePort(identityProviderPort).catch(() => freePort(0));
   return {
     port,
     issuer: `http://127.0.0.1:${port}`,
     clientId: 'svc-demo',
-    clientSecret: randomBytes(32).toString('base64url'),
+    clientSecret: systemRandom.token(),
   };
 }
 

@@ -2,13 +2,13 @@ import { runOrExit } from '../start.js';
 import { readArguments, USAGE, UsageError, type DemoArguments } from './arguments.js';
 import { serveDemo } from './serve.js';
 import { SoftwareKey } from './software-key/software-key.js';
-import { JSON_DOCUMENT, PROSE } from './console-output.js';
-import { takeSteps } from './scenario/run-steps.js';
-import { newWalk, STEPS } from './scenario/scenario.js';
+import { JSON_OUTPUT, TEXT_OUTPUT } from './console-output.js';
+import { runSteps } from './scenario/run-steps.js';
+import { newScenario, STEPS } from './scenario/scenario.js';
 
 /**
- * `npm run demo`: serves, walks, tells, and goes on serving until it is told to end. The exit status is 0 only if every
- * step held, however the process ends.
+ * Starts the demo (`npm run demo`), runs the scenario, prints the results, and serves until a signal ends it. The exit
+ * status is 0 only if every step succeeded, also after a signal.
  */
 export async function startDemo(argv: readonly string[]): Promise<void> {
   const options = argumentsOrExit(argv);
@@ -16,22 +16,22 @@ export async function startDemo(argv: readonly string[]): Promise<void> {
     process.stdout.write(USAGE);
     return;
   }
-  let held = false;
+  let succeeded = false;
   process.once('exit', () => {
-    if (!held) process.exitCode ||= 1; // a signal ends the application with 0
+    if (!succeeded) process.exitCode ||= 1; // a signal ends the application with 0
   });
   await runOrExit(async () => {
-    const voice = options.json ? JSON_DOCUMENT : PROSE;
-    voice.begin();
+    const output = options.json ? JSON_OUTPUT : TEXT_OUTPUT;
+    output.begin();
     const demo = await serveDemo(options);
     const key = new SoftwareKey({ vendor: demo.vendor });
-    const context = newWalk(demo.baseUrl, key, demo.provider);
+    const context = newScenario(demo.baseUrl, key, demo.provider);
     let index = 0;
-    const outcomes = await takeSteps(STEPS, context, (outcome) => voice.step(outcome, index++));
-    voice.report(outcomes, context);
-    held = outcomes.every(({ ok }) => ok);
+    const outcomes = await runSteps(STEPS, context, (outcome) => output.step(outcome, index++));
+    output.report(outcomes, context);
+    succeeded = outcomes.every(({ ok }) => ok);
     if (options.exit) await demo.close();
-    else voice.serving(demo);
+    else output.serving(demo);
   });
 }
 

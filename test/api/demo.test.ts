@@ -154,7 +154,7 @@ describe('the scenario of the demo', () => {
       STEPS.map((name, index) => ({ n: String(index + 1), name })),
     );
     printed = stdout;
-    expect(stdout).toContain('10 of 10 steps held.');
+    expect(stdout).toContain('10 of 10 steps succeeded.');
     expect(stdout).not.toMatch(URL_TO_OPEN);
     expect(status).toBe(0);
   });
@@ -339,7 +339,7 @@ describe('the demo as a server', () => {
       allowCredentials,
     });
     expect(answer.status).toBe(400);
-    expect(answer.json.detail).toMatch(/has no such credential\. Sign in as somebody else, or/);
+    expect(answer.json.detail).toMatch(/has no such credential\. Sign in as another user, or/);
   });
 });
 

@@ -8,7 +8,7 @@ import type { CreateOptions, GetOptions } from '../software-key/software-key.js'
 import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 
-/** The script that stands in for `navigator.credentials`, and the key that answers it. */
+/** Serves the script that replaces `navigator.credentials`, and the key that it calls. */
 @Controller()
 @Route({
   tier: 'general',
@@ -29,7 +29,7 @@ export class BrowserKeyController {
     response.type(file.type).send(file.content);
   }
 
-  /** Our own pages alone may use the key, as if it were plugged in. */
+  /** Creates a credential. Only pages of the service may use the key. */
   @Post('demo/software-key/create')
   @Route({ summary: 'Creates a credential with the software key' })
   @HttpCode(200)

@@ -3,9 +3,9 @@ import { BrowserKeyController } from './browser-key.controller.js';
 import { BrowserKey } from './browser-key.js';
 
 /**
- * /static/demo/software-key.js, .css, /demo/software-key/create and get: a software key in the place of the browser's own, for
- * whoever leaves the choice on the page on. Only the demo's composition has it; it weakens nothing of what the service
- * checks, since the service still asks for an attestation that its composition trusts.
+ * Offers a software key in place of the browser's own: /static/demo/software-key.{js,css} and
+ * /demo/software-key/{create,get}. Only the demo's composition has it. It weakens no check of the service, which still
+ * requires an attestation that its composition trusts.
  */
 @Module({})
 export class BrowserKeyModule {

@@ -8,7 +8,7 @@ const descriptors = z
   .max(64)
   .default([]);
 
-/** `PublicKeyCredentialCreationOptionsJSON`, as much of it as the software key reads. */
+/** The part of `PublicKeyCredentialCreationOptionsJSON` that the software key reads. */
 export const CREATE_OPTIONS: z.ZodType<CreateOptions> = z.object({
   rp: z.object({ id: z.string() }),
   user: z.object({ id: bytes }),
@@ -18,7 +18,7 @@ export const CREATE_OPTIONS: z.ZodType<CreateOptions> = z.object({
   authenticatorSelection: z.object({ userVerification }).prefault({}),
 });
 
-/** `PublicKeyCredentialRequestOptionsJSON`, as much of it as the software key reads. */
+/** The part of `PublicKeyCredentialRequestOptionsJSON` that the software key reads. */
 export const GET_OPTIONS: z.ZodType<GetOptions> = z.object({
   challenge: bytes,
   rpId: z.string(),

@@ -7,40 +7,40 @@ import type {
   CreateOptions,
   GetOptions,
   SoftwareKey,
-  SoftwareKeyMemory,
+  SoftwareKeyState,
 } from '../software-key/software-key.js';
 
 /**
- * The software key that the pages of this demo may use, one for all of them. What it has to remember is written down
- * after every use, so that it logs in after a restart too.
+ * The one software key that the pages of the demo share. Its state is written after every use, so that it can log in
+ * after a restart too.
  */
 export class BrowserKey {
   constructor(
     private readonly key: SoftwareKey,
     private readonly origin: string,
-    private readonly keep: (memory: SoftwareKeyMemory) => void,
+    private readonly keep: (state: SoftwareKeyState) => void,
   ) {}
 
-  /** @throws DomainError invalid_request where `navigator.credentials.create()` would reject */
+  /** Registers a credential. @throws DomainError invalid_request where `navigator.credentials.create()` rejects */
   create(options: CreateOptions): RegistrationResponseJSON {
     return this.#use(() => this.key.create(options, this.origin));
   }
 
-  /** @throws DomainError invalid_request where `navigator.credentials.get()` would reject */
+  /** Signs an assertion. @throws DomainError invalid_request where `navigator.credentials.get()` rejects */
   get(options: GetOptions): AuthenticationResponseJSON {
     return this.#use(() => this.key.get(options, this.origin));
   }
 
-  #use<Answer>(ceremony: () => Answer): Answer {
+  #use<Result>(ceremony: () => Result): Result {
     try {
-      const answer = ceremony();
-      this.keep(this.key.memory);
-      return answer;
+      const result = ceremony();
+      this.keep(this.key.state);
+      return result;
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message.replace(/^\w+: /, '') : '';
       throw new DomainError(
         'invalid_request',
-        `The demo’s software key cannot do this: ${reason}. Sign in as somebody else, or untick it and use a real key.`,
+        `The demo’s software key cannot do this: ${reason}. Sign in as another user, or untick it and use a real key.`,
         { cause },
       );
     }

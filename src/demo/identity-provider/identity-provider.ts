@@ -1,21 +1,28 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { exportJWK, generateKeyPair, type JWK } from 'jose';
-import { Provider, type Configuration } from 'oidc-provider';
+import {
+  Provider,
+  type ClientMetadata,
+  type Configuration,
+  type Grant,
+  type KoaContextWithOIDC,
+} from 'oidc-provider';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
-import { ForgetfulStore, MemoryStore } from './memory-store.js';
+import { systemRandom } from '#platform/clock/random.js';
+import { MemoryStore, NoSessionStore } from './memory-store.js';
 import { messagePage, PAGE_HEADERS, signInPage } from './pages.js';
 import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
 
-/** The one client of the demo's identity provider, and where it listens. */
+/** The only client of the demo's identity provider, and its port. */
 export interface DemoIdentityProviderOptions {
-  /** A free port when left out. */
+  /** A free port by default. */
   readonly port?: number;
   readonly clientId: string;
   readonly clientSecret: string;
   readonly redirectUri: string;
-  /** What to say about a person instead of `email_verified: true` and a name made from the address. */
+  /** Claims that replace `email_verified: true` and the name from the address. */
   readonly claims?: (email: string) => object;
 }
 
@@ -26,40 +33,31 @@ export interface DemoIdentityProvider {
 }
 
 /**
- * Starts the identity provider of the demo and the tests, on loopback. It believes whoever comes: an e-mail in
- * `login_hint` is signed in without a question, anybody else is asked for one on a page with one field. It remembers
- * nobody, so that the next sign-in can be another person's.
+ * Starts the identity provider of the demo and the tests, on loopback. It checks no password: it signs in the e-mail in
+ * `login_hint`, or else the e-mail that the user types on a page. It stores no session, so that the next sign-in can be
+ * another user's.
  */
 export async function startDemoIdentityProvider(
   options: DemoIdentityProviderOptions,
 ): Promise<DemoIdentityProvider> {
   const server = createServer();
   const issuer = `http://127.0.0.1:${await listenOnLoopback(server, options.port)}`;
-  const people: People = new Map();
-  const provider = new Provider(issuer, await configuration(options, people));
-  serve(server, provider, { issuer, people });
+  const users: Users = new Map();
+  const provider = new Provider(issuer, await configuration(options, users));
+  serve(server, provider, { issuer, users });
   return { issuer, close: () => stopServer(server) };
 }
 
-/** Who has signed in: addresses by subject. */
-type People = Map<string, string>;
+/** The addresses of signed-in users by subject. */
+type Users = Map<string, string>;
 
 async function configuration(
   options: DemoIdentityProviderOptions,
-  people: People,
+  users: Users,
 ): Promise<Configuration> {
   return {
-    adapter: (model) => (model === 'Session' ? new ForgetfulStore() : new MemoryStore()),
-    clients: [
-      {
-        client_id: options.clientId,
-        client_secret: options.clientSecret,
-        redirect_uris: [options.redirectUri],
-        response_types: ['code'],
-        grant_types: ['authorization_code'],
-        id_token_signed_response_alg: 'ES256',
-      },
-    ],
+    adapter: (model) => (model === 'Session' ? new NoSessionStore() : new MemoryStore()),
+    clients: [clientOf(options)],
     responseTypes: ['code'],
     scopes: ['openid', 'email', 'profile'],
     claims: {
@@ -67,40 +65,23 @@ async function configuration(
       email: ['email', 'email_verified'],
       profile: ['name', 'given_name', 'family_name'],
     },
-    conformIdTokenClaims: false, // the claims go into the ID token, as with the providers people really use
+    conformIdTokenClaims: false, // puts the claims into the ID token, as common providers do
     enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
     jwks: { keys: [await signingKey()] },
-    cookies: { keys: [randomBytes(32).toString('base64url')] },
+    cookies: { keys: [systemRandom.token()] },
     pkce: { required: () => true },
     interactions: { url: (_ctx, { uid }) => `${SIGN_IN}${uid}` },
     features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
-    expiresWithSession: () => false, // sessions are forgotten
+    expiresWithSession: () => false, // sessions are not stored
     clientBasedCORS: () => false,
-    ttl: {
-      AccessToken: 300,
-      AuthorizationCode: 60,
-      Grant: 600,
-      IdToken: 300,
-      Interaction: 600,
-      Session: 600,
-    },
+    ttl: LIFETIMES,
     findAccount: (_ctx, subject) => {
-      const email = people.get(subject);
+      const email = users.get(subject);
       if (email === undefined) return undefined;
       const claims = { ...claimsOf(email), ...options.claims?.(email), sub: subject };
       return { accountId: subject, claims: () => claims };
     },
-    // Whoever signs in agrees: asking for consent is not what the demo shows.
-    loadExistingGrant: async ({ oidc }) => {
-      if (!oidc.client || !oidc.session?.accountId) return undefined;
-      const grant = new oidc.provider.Grant({
-        clientId: oidc.client.clientId,
-        accountId: oidc.session.accountId,
-      });
-      grant.addOIDCScope('openid email profile');
-      await grant.save();
-      return grant;
-    },
+    loadExistingGrant,
     renderError: (ctx, { error }) => {
       ctx.type = 'html';
       ctx.set(PAGE_HEADERS);
@@ -109,12 +90,45 @@ async function configuration(
   };
 }
 
+/** Lifetimes in seconds. */
+const LIFETIMES = {
+  AccessToken: 300,
+  AuthorizationCode: 60,
+  Grant: 600,
+  IdToken: 300,
+  Interaction: 600,
+  Session: 600,
+};
+
+function clientOf(options: DemoIdentityProviderOptions): ClientMetadata {
+  return {
+    client_id: options.clientId,
+    client_secret: options.clientSecret,
+    redirect_uris: [options.redirectUri],
+    response_types: ['code'],
+    grant_types: ['authorization_code'],
+    id_token_signed_response_alg: 'ES256',
+  };
+}
+
+/** Grants every scope without a consent page: the sign-in of the demo's provider implies consent. */
+async function loadExistingGrant({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
+  if (!oidc.client || !oidc.session?.accountId) return undefined;
+  const grant = new oidc.provider.Grant({
+    clientId: oidc.client.clientId,
+    accountId: oidc.session.accountId,
+  });
+  grant.addOIDCScope('openid email profile');
+  await grant.save();
+  return grant;
+}
+
 async function signingKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair('ES256', { extractable: true });
   return { ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'demo' };
 }
 
-/** Does not change when the demo restarts, and is not the address: nobody may mistake one for the other. */
+/** Returns a subject that survives a restart of the demo, and differs from the address so that code cannot confuse them. */
 function subjectOf(email: string): string {
   return createHash('sha256').update(email).digest('hex').slice(0, 32);
 }
@@ -137,25 +151,25 @@ const SIGN_IN = '/sign-in/';
 function serve(
   server: Server,
   provider: Provider,
-  { issuer, people }: { issuer: string; people: People },
+  { issuer, users }: { issuer: string; users: Users },
 ): void {
   const protocol = provider.callback();
   server.on('request', (req, res) => {
-    // The library builds its addresses from the Host header; ours are the issuer's alone.
+    // The library builds its addresses from the Host header; they must be those of the issuer.
     req.headers.host = new URL(issuer).host;
     const isSignIn = req.url?.startsWith(SIGN_IN) === true;
-    const answered = isSignIn ? signIn(provider, people, req, res) : protocol(req, res);
-    answered.catch(() => {
+    const response = isSignIn ? signIn(provider, users, req, res) : protocol(req, res);
+    response.catch(() => {
       res.writeHead(400, { 'content-type': 'text/html; charset=utf-8', ...PAGE_HEADERS });
       res.end(messagePage('This sign-in has expired. Go back and start again.'));
     });
   });
 }
 
-/** Finishes a sign-in with the address it came with or the one now typed, or asks for one. */
+/** Completes a sign-in with the address in the request or the typed one, or asks for one. */
 async function signIn(
   provider: Provider,
-  people: People,
+  users: Users,
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
@@ -165,7 +179,7 @@ async function signIn(
   const email = parseEmailAddress(typeof given === 'string' ? given : '');
   if (email) {
     const accountId = subjectOf(email);
-    people.set(accountId, email);
+    users.set(accountId, email);
     await provider.interactionFinished(req, res, { login: { accountId } });
   } else {
     show(res, isForm ? 400 : 200, isForm ? 'Please enter an e-mail address.' : '');

@@ -1,6 +1,7 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
+import { systemClock } from '#platform/clock/clock.js';
 
-/** Keeps one model of oidc-provider in memory: enough for an identity provider that lives as long as the demo. */
+/** Stores one model of oidc-provider in memory, for as long as the demo runs. */
 export class MemoryStore implements Adapter {
   readonly #rows = new Map<string, AdapterPayload>();
 
@@ -15,7 +16,7 @@ export class MemoryStore implements Adapter {
 
   async consume(id: string): Promise<void> {
     const row = this.#rows.get(id);
-    if (row) row.consumed = Math.floor(Date.now() / 1000);
+    if (row) row.consumed = systemClock.seconds();
   }
 
   async destroy(id: string): Promise<void> {
@@ -27,17 +28,17 @@ export class MemoryStore implements Adapter {
   }
 
   async findByUid(): Promise<undefined> {
-    // Asked of sessions alone, which are forgotten.
+    // Only called for sessions, which are not stored.
   }
 
   async findByUserCode(): Promise<undefined> {
-    // No device flow here.
+    // The demo's provider has no device flow.
   }
 }
 
-/** Forgets what it is given: the store of sessions, so that every sign-in names its person anew. */
-export class ForgetfulStore extends MemoryStore {
+/** Stores no session, so that every sign-in asks for a user again. */
+export class NoSessionStore extends MemoryStore {
   override async upsert(): Promise<void> {
-    // Nothing to keep.
+    // Sessions are not stored.
   }
 }

@@ -22,7 +22,7 @@ button { border: 0; background: var(--accent); color: var(--on-accent); font-wei
 
 const styleHash = createHash('sha256').update(STYLE).digest('base64');
 
-/** The headers of the provider's pages: only their own style is taken, and they are not kept. */
+/** The headers of the provider's pages: they allow only the own style, and forbid caching. */
 export const PAGE_HEADERS = {
   'content-security-policy':
     `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; ` +
@@ -44,7 +44,7 @@ export function signInPage(problem: string): string {
       </form>`);
 }
 
-/** Renders a page with one sentence, which must hold no markup. */
+/** Renders a page with one sentence, without its markup. */
 export function messagePage(message: string): string {
   return layout(`
       <p role="alert">${message.replaceAll(/[<>&]/g, '')}</p>`);

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:net';
 
 /**
- * Listens on 127.0.0.1 and nowhere else.
+ * Listens only on 127.0.0.1.
  *
  * @param port 0 for a free one
  * @returns the port; rejects with the system's error when it is taken
@@ -16,7 +16,7 @@ export async function listenOnLoopback(server: Server, port = 0): Promise<number
   return bound.port;
 }
 
-/** Stops a server, its idle and its hanging connections too; a stopped one stays stopped. */
+/** Stops a server and all its connections. A stopped server stays stopped. */
 export async function stopServer(server: Server & { closeAllConnections(): void }): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
@@ -26,11 +26,11 @@ export async function stopServer(server: Server & { closeAllConnections(): void 
 }
 
 /**
- * Finds out whether a port of loopback can be listened on.
+ * Checks that a port of loopback is free.
  *
- * @param wanted 0 for any
+ * @param wanted 0 for any port
  * @returns the port, free at this moment
- * @throws Error, in a line for people, when it is taken or not ours to have
+ * @throws Error with one line for the user, when the port is taken or not permitted
  */
 export async function freePort(wanted: number): Promise<number> {
   const probe = createServer();
@@ -48,7 +48,7 @@ export async function freePort(wanted: number): Promise<number> {
   }
 }
 
-/** The system's name of an error, such as EADDRINUSE. */
+/** Returns the system's code of an error, such as EADDRINUSE. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { parseSetCookie, stringifyCookie } from 'cookie';
 import { z } from 'zod';
+import { systemClock } from '#platform/clock/clock.js';
 
-/** An answer that is no redirect, its body read, and where it came from. */
-export interface Answer {
+/** A final response with its body and its address. */
+export interface HttpResponse {
   readonly url: URL;
   readonly status: number;
   readonly headers: Headers;
@@ -16,49 +16,49 @@ interface Cookie {
   readonly expires: number;
 }
 
-/** How many redirects in a row are a circle, and how often a 429 is waited out. */
+/** The limits of redirects in a row and of retries after a 429. */
 const MOST_REDIRECTS = 15;
-const MOST_WAITS = 3;
+const MOST_RETRIES = 3;
 
 const JSON_TYPE = 'application/json';
 const FORM = 'application/x-www-form-urlencoded';
 
-/** A person at a browser, as far as HTTP goes: keeps cookies, follows redirects, waits when told to. */
-export class Walker {
+/** An HTTP client that behaves like a browser: it keeps cookies, follows redirects, and retries after a 429. */
+export class HttpClient {
   readonly #cookies = new Map<string, Map<string, Cookie>>();
 
-  /** @param address where they say they come from: the demo trusts this machine as a proxy, and limits are by address */
+  /** @param address sent in X-Forwarded-For: the demo trusts this machine as a proxy, and limits are by address */
   constructor(
     readonly baseUrl: string,
     private readonly address?: string,
   ) {}
 
-  /** Asks for an address of ours and goes wherever it leads. */
-  async go(path: string): Promise<Answer> {
+  /** Requests a path of the service and follows its redirects. */
+  async get(path: string): Promise<HttpResponse> {
     let url = new URL(path, this.baseUrl);
     for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
-      const answer = await this.#send('GET', url);
-      const location = answer.headers.get('location');
-      if (location === null) return answer;
+      const response = await this.#send('GET', url);
+      const location = response.headers.get('location');
+      if (location === null) return response;
       url = new URL(location, url);
     }
     throw new Error(`${path} leads in a circle`);
   }
 
-  /** Goes wherever an address of ours leads, until it leads to somebody else's: returns that one, unasked. */
-  async goUntil(path: string, elsewhere: string): Promise<URL | Answer> {
+  /** Follows redirects until one leads to the target, and returns that address without a request to it. */
+  async getUntil(path: string, target: string): Promise<URL | HttpResponse> {
     let url = new URL(path, this.baseUrl);
     for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
-      const answer = await this.#send('GET', url);
-      const location = answer.headers.get('location');
-      if (location === null) return answer;
+      const response = await this.#send('GET', url);
+      const location = response.headers.get('location');
+      if (location === null) return response;
       url = new URL(location, url);
-      if (url.href.startsWith(elsewhere)) return url;
+      if (url.href.startsWith(target)) return url;
     }
     throw new Error(`${path} leads in a circle`);
   }
 
-  /** Sends a form, as OAuth clients do (RFC 6749 §3.2), and reads the answer, which must be a success of this shape. */
+  /** Sends a form, as OAuth clients do (RFC 6749 §3.2), and reads the successful response as the given schema. */
   async sendForm<Schema extends z.ZodType>(
     path: string,
     fields: Readonly<Record<string, string>>,
@@ -69,12 +69,12 @@ export class Walker {
   }
 
   /** Reads JSON with an access token in the header. */
-  async getWith<Schema extends z.ZodType>(token: string, path: string, schema: Schema) {
-    return read(await this.sendWith(token, 'GET', path), schema);
+  async getWithToken<Schema extends z.ZodType>(token: string, path: string, schema: Schema) {
+    return read(await this.sendWithToken(token, 'GET', path), schema);
   }
 
   /** Sends a request with a token in the header, and JSON where there is a body. */
-  sendWith(token: string, method: string, path: string, body?: object): Promise<Answer> {
+  sendWithToken(token: string, method: string, path: string, body?: object): Promise<HttpResponse> {
     return this.#send(
       method,
       new URL(path, this.baseUrl),
@@ -86,24 +86,24 @@ export class Walker {
     );
   }
 
-  /** Reads a file. */
+  /** Downloads a file. */
   async download(path: string): Promise<Uint8Array> {
     const response = await fetch(new URL(path, this.baseUrl), { headers: this.#from() });
     if (response.status !== 200) throw new Error(`${path} answered ${response.status}`);
     return new Uint8Array(await response.arrayBuffer());
   }
 
-  /** Sends JSON, or nothing, as one of our own pages would; a redirect is not followed. */
-  post(path: string, body?: object): Promise<Answer> {
+  /** Sends JSON, or nothing, as a page of the service does. It follows no redirect. */
+  post(path: string, body?: object): Promise<HttpResponse> {
     return this.#send('POST', new URL(path, this.baseUrl), body && JSON.stringify(body));
   }
 
-  /** Sends JSON and reads the answer, which must be a success of this shape. */
+  /** Sends JSON, and reads the successful response as the given schema. */
   async postFor<Schema extends z.ZodType>(path: string, body: object, schema: Schema) {
     return read(await this.post(path, body), schema);
   }
 
-  /** When the session ends, as its cookie says. */
+  /** Returns the expiry of the session, by its cookie. */
   sessionExpires(): Date {
     return new Date(this.#jar(new URL(this.baseUrl)).get('svc_session')?.expires ?? 0);
   }
@@ -114,20 +114,20 @@ export class Walker {
     body?: string,
     type = JSON_TYPE,
     extra: Readonly<Record<string, string>> = {},
-  ): Promise<Answer> {
-    for (let waits = 0; ; waits += 1) {
+  ): Promise<HttpResponse> {
+    for (let retries = 0; ; retries += 1) {
       const response = await fetch(url, {
         method,
         headers: this.#headers(method, url, body === undefined ? undefined : type, extra),
         body: body ?? null,
-        redirect: 'manual', // by hand, to see every cookie
+        redirect: 'manual', // to see the cookies of every response
       });
       this.#keepCookies(url, response);
       const text = await response.text();
-      if (response.status !== 429 || waits === MOST_WAITS) {
+      if (response.status !== 429 || retries === MOST_RETRIES) {
         return { url, status: response.status, headers: response.headers, body: text };
       }
-      await delay(Number(response.headers.get('retry-after') ?? 1) * 1000);
+      await systemClock.sleep(Number(response.headers.get('retry-after') ?? 1) * 1000);
     }
   }
 
@@ -160,27 +160,30 @@ export class Walker {
     const jar = this.#jar(url);
     for (const line of response.headers.getSetCookie()) {
       const { name, value, maxAge } = parseSetCookie(line);
-      const expires = maxAge === undefined ? Infinity : Date.now() + maxAge * 1000;
-      if (value && expires > Date.now()) jar.set(name, { value, expires });
+      const expires = maxAge === undefined ? Infinity : systemClock.milliseconds() + maxAge * 1000;
+      if (value && expires > systemClock.milliseconds()) jar.set(name, { value, expires });
       else jar.delete(name);
     }
   }
 }
 
 /**
- * The JSON of a successful answer.
+ * Reads the JSON of a successful response.
  *
- * @throws Error with what the service said instead
+ * @throws Error with the status and reason of any other response
  */
-export function read<Schema extends z.ZodType>(answer: Answer, schema: Schema): z.output<Schema> {
-  if (answer.status !== 200 && answer.status !== 201) throw unexpected(answer);
-  return schema.parse(JSON.parse(answer.body));
+export function read<Schema extends z.ZodType>(
+  response: HttpResponse,
+  schema: Schema,
+): z.output<Schema> {
+  if (response.status !== 200 && response.status !== 201) throw unexpected(response);
+  return schema.parse(JSON.parse(response.body));
 }
 
 const PROBLEM = z.object({ detail: z.string() });
 
-/** An answer that was not the one hoped for, with what it says of the reason (RFC 9457, or the page of an error). */
-export function unexpected({ url, status, headers, body }: Answer): Error {
+/** Returns an error for an unexpected response, with the reason in its problem document (RFC 9457) or error page. */
+export function unexpected({ url, status, headers, body }: HttpResponse): Error {
   const isJson = headers.get('content-type')?.includes('json') === true;
   const detail = isJson
     ? PROBLEM.safeParse(JSON.parse(body)).data?.detail

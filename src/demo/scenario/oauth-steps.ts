@@ -1,12 +1,13 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
-import { createLocalJWKSet, jwtVerify } from 'jose';
+import { createHash } from 'node:crypto';
+import { createLocalJWKSet, jwtVerify, type JWTPayload } from 'jose';
 import { z } from 'zod';
-import type { GetOptions } from '../software-key/software-key.js';
-import type { StepResult, WalkContext } from './scenario.js';
-import { read, unexpected, Walker } from './http-client.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { systemRandom } from '#platform/clock/random.js';
+import { logInWithKey } from './ceremonies.js';
+import { HttpClient, read, unexpected } from './http-client.js';
+import type { ScenarioContext, StepResult } from './step.js';
 
-/** Where the demo's application is sent back to: nothing listens there, the walk reads the address alone. */
+/** The redirect URI of the demo's application. No server listens there: the step only reads the address. */
 const CALLBACK = 'http://127.0.0.1/callback';
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
@@ -14,12 +15,14 @@ const CLIENT = z.object({ client_id: z.string() });
 const TOKENS = z.object({ access_token: z.string(), id_token: z.string() });
 const DISCOVERY = z.object({ issuer: z.string(), jwks_uri: z.string() });
 const JWKS = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
-const DONE = z.object({ redirect_to: z.string() });
-const REQUEST = z.object({ state: z.string(), publicKey: z.custom<GetOptions>() });
+const REDIRECT = z.object({ redirect_to: z.string() });
+const USER_INFO = z.object({ email: z.string() });
+const KEYS = z.object({ keys: z.array(z.object({ name: z.string() })) });
 
-/** An application registers itself, asks, is agreed to, and gets an ID token that says a security key was touched. */
-export async function signInToApplication({ walker, email }: WalkContext): Promise<StepResult> {
-  const application = new Walker(walker.baseUrl, '192.0.2.6');
+/** Registers an application, consents to it, and gets an ID token that states the use of a security key. */
+export async function signInToApplication(context: ScenarioContext): Promise<StepResult> {
+  const { client, email } = context;
+  const application = new HttpClient(client.baseUrl, '192.0.2.6');
   const { client_id: clientId } = await application.postFor(
     '/oauth/register',
     {
@@ -30,8 +33,36 @@ export async function signInToApplication({ walker, email }: WalkContext): Promi
     },
     CLIENT,
   );
-  const verifier = randomBytes(32).toString('base64url');
-  const nonce = randomBytes(16).toString('base64url');
+  const verifier = systemRandom.token();
+  const nonce = systemRandom.token(16);
+  const tokens = await application.sendForm(
+    '/oauth/token',
+    {
+      grant_type: 'authorization_code',
+      client_id: clientId,
+      code: await authorizationCode(client, { clientId, verifier, nonce }),
+      code_verifier: verifier,
+      redirect_uri: CALLBACK,
+    },
+    TOKENS,
+  );
+  const claims = await verifiedClaims(client, { idToken: tokens.id_token, clientId });
+  const userInfo = await client.getWithToken(tokens.access_token, '/oauth/userinfo', USER_INFO);
+  const isRight = claims['hardware_verified'] === true && claims['nonce'] === nonce;
+  if (!isRight || userInfo.email !== email) {
+    throw new Error('the ID token does not say what was proved');
+  }
+  return {
+    line: `an ID token for ${email}, hardware_verified, by ${(claims['amr'] as string[]).join(' + ')}`,
+    result: { client_id: clientId, claims },
+  };
+}
+
+/** Sends the user to the authorization endpoint, consents, and returns the code at the redirect URI. */
+async function authorizationCode(
+  client: HttpClient,
+  { clientId, verifier, nonce }: { clientId: string; verifier: string; nonce: string },
+): Promise<string> {
   const query = new URLSearchParams({
     client_id: clientId,
     response_type: 'code',
@@ -41,40 +72,26 @@ export async function signInToApplication({ walker, email }: WalkContext): Promi
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
   });
-  const page = await walker.goUntil(`/oauth/authorize?${query.toString()}`, CALLBACK);
-  if (page instanceof URL)
+  const page = await client.getUntil(`/oauth/authorize?${query.toString()}`, CALLBACK);
+  if (page instanceof URL) {
     throw new Error('an application that registered itself was not asked about');
-  if (page.status !== 200) throw unexpected(page);
-  const agreed = await walker.postFor(`${page.url.pathname}/consent`, {}, DONE);
-  const arrived = await walker.goUntil(agreed.redirect_to, CALLBACK);
-  if (!(arrived instanceof URL)) throw unexpected(arrived);
-
-  const tokens = await application.sendForm(
-    '/oauth/token',
-    {
-      grant_type: 'authorization_code',
-      client_id: clientId,
-      code: arrived.searchParams.get('code') ?? '',
-      code_verifier: verifier,
-      redirect_uri: CALLBACK,
-    },
-    TOKENS,
-  );
-  const discovery = read(await walker.go('/.well-known/openid-configuration'), DISCOVERY);
-  const keys = read(await walker.go(discovery.jwks_uri), JWKS);
-  const { payload } = await jwtVerify(tokens.id_token, createLocalJWKSet(keys), {
-    issuer: discovery.issuer,
-    audience: clientId,
-  });
-  const person = z.object({ email: z.string() });
-  const { email: told } = await walker.getWith(tokens.access_token, '/oauth/userinfo', person);
-  if (payload['hardware_verified'] !== true || payload['nonce'] !== nonce || told !== email) {
-    throw new Error('the ID token does not say what was proved');
   }
-  return {
-    line: `an ID token for ${told}, hardware_verified, by ${(payload['amr'] as string[]).join(' + ')}`,
-    result: { client_id: clientId, claims: payload },
-  };
+  if (page.status !== 200) throw unexpected(page);
+  const consent = await client.postFor(`${page.url.pathname}/consent`, {}, REDIRECT);
+  const callback = await client.getUntil(consent.redirect_to, CALLBACK);
+  if (!(callback instanceof URL)) throw unexpected(callback);
+  return callback.searchParams.get('code') ?? '';
+}
+
+/** Verifies an ID token with the published keys of the service. */
+async function verifiedClaims(
+  client: HttpClient,
+  { idToken, clientId }: { idToken: string; clientId: string },
+): Promise<JWTPayload> {
+  const discovery = read(await client.get('/.well-known/openid-configuration'), DISCOVERY);
+  const keys = createLocalJWKSet(read(await client.get(discovery.jwks_uri), JWKS));
+  const expected = { issuer: discovery.issuer, audience: clientId };
+  return (await jwtVerify(idToken, keys, expected)).payload;
 }
 
 const DEVICE = z.object({
@@ -85,28 +102,25 @@ const DEVICE = z.object({
 });
 const TOKEN = z.object({ access_token: z.string(), scope: z.string(), expires_in: z.number() });
 
-/** The command line asks for a code, a person approves it with a touch, and its token opens the API of the keys. */
-export async function approveCommandLine({ walker, key }: WalkContext): Promise<StepResult> {
-  const commandLine = new Walker(walker.baseUrl, '192.0.2.8');
+/** Requests a device code, approves it with a touch, and reads the keys with the token. */
+export async function approveCommandLine({ client, key }: ScenarioContext): Promise<StepResult> {
+  const commandLine = new HttpClient(client.baseUrl, '192.0.2.8');
   const device = await commandLine.sendForm(
     '/oauth/device',
     { client_id: 'svc-cli', scope: 'svc:credentials' },
     DEVICE,
   );
-  const { state, publicKey } = await walker.postFor('/login/webauthn/start', {}, REQUEST);
-  const credential = key.get(publicKey, walker.baseUrl);
-  await walker.postFor('/login/webauthn/complete', { state, credential }, DONE);
-  const approval = await walker.post('/device/approve', { user_code: device.user_code });
+  await logInWithKey(client, key);
+  const approval = await client.post('/device/approve', { user_code: device.user_code });
   if (approval.status !== 200) throw unexpected(approval);
 
-  await delay(device.interval * 1000); // as a device that polls
+  await systemClock.sleep(device.interval * 1000); // as a device that polls
   const token = await commandLine.sendForm(
     '/oauth/token',
     { grant_type: DEVICE_GRANT, client_id: 'svc-cli', device_code: device.device_code },
     TOKEN,
   );
-  const keys = z.object({ keys: z.array(z.object({ name: z.string() })) });
-  const listed = await commandLine.getWith(token.access_token, '/v1/keys', keys);
+  const listed = await commandLine.getWithToken(token.access_token, '/v1/keys', KEYS);
   if (listed.keys.length !== 1) throw new Error('the token of the command line opens nothing');
   return {
     line: `${device.user_code} approved with a touch; svc-cli may use ${token.scope} for ${token.expires_in} s`,

@@ -1,20 +1,20 @@
-import type { Step, WalkContext } from './scenario.js';
+import { systemClock } from '#platform/clock/clock.js';
+import type { ScenarioContext, Step } from './step.js';
 
-/** How a step ended. */
+/** The outcome of one step. */
 export type StepOutcome = { readonly name: string; readonly ms: number } & (
   | { readonly ok: true; readonly line: string; readonly result: object }
   | { readonly ok: false; readonly error: string }
 );
 
 /**
- * Takes the steps one after the other. Each builds on those before it: after the first that does not hold, the others
- * are not tried.
+ * Runs the steps in order. Each step builds on the earlier ones: after the first failure the others are not tried.
  *
- * @param onOutcome hears of every step as it ends
+ * @param onOutcome receives the outcome of every step as it ends
  */
-export async function takeSteps(
+export async function runSteps(
   steps: readonly Step[],
-  context: WalkContext,
+  context: ScenarioContext,
   onOutcome: (outcome: StepOutcome) => void,
 ): Promise<StepOutcome[]> {
   const outcomes: StepOutcome[] = [];
@@ -27,17 +27,17 @@ export async function takeSteps(
           ok: false as const,
           error: 'not tried, since a step before it failed',
         }
-      : await take(step, context);
+      : await runStep(step, context);
     outcomes.push(outcome);
     onOutcome(outcome);
   }
   return outcomes;
 }
 
-async function take(step: Step, context: WalkContext): Promise<StepOutcome> {
+async function runStep(step: Step, context: ScenarioContext): Promise<StepOutcome> {
   const { name } = step;
-  const begun = performance.now();
-  const ms = () => Math.round(performance.now() - begun);
+  const start = systemClock.monotonic();
+  const ms = () => Math.round(systemClock.monotonic() - start);
   try {
     const { line, result } = await step.run(context);
     return { name, ms: ms(), ok: true, line, result };
@@ -46,7 +46,7 @@ async function take(step: Step, context: WalkContext): Promise<StepOutcome> {
   }
 }
 
-/** `fetch failed` alone says nothing: the reason is its cause. */
+/** The message `fetch failed` says nothing: the reason is its cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;

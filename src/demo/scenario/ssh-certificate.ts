@@ -1,7 +1,7 @@
 import { createPublicKey, verify } from 'node:crypto';
 import { SshReader } from '#domain/ssh-certificates/ssh-wire.js';
 
-/** What an OpenSSH user certificate of an Ed25519 key says (OpenSSH PROTOCOL.certkeys). */
+/** The fields of an OpenSSH user certificate of an Ed25519 key (OpenSSH PROTOCOL.certkeys). */
 export interface ReadCertificate {
   readonly type: string;
   /** Decimal. */
@@ -11,17 +11,17 @@ export interface ReadCertificate {
   readonly validAfter: Date;
   readonly validBefore: Date;
   readonly extensions: readonly string[];
-  /** The public key of the authority that signed it, as the base64 of its line. */
+  /** The public key of the signing authority, as the base64 of its line. */
   readonly authority: string;
 }
 
 const USER = 1;
 
 /**
- * Reads a certificate with other eyes than those that wrote it.
+ * Reads a certificate and verifies its signature, with code that the service does not use to write one.
  *
  * @param line `type base64`, as in a `-cert.pub` file
- * @throws SshFormatError or Error when it is no user certificate, or its signature is not that of its authority
+ * @throws SshFormatError or Error for text that is not a user certificate, or has another signature than its authority's
  */
 export function readCertificate(line: string): ReadCertificate {
   const [type = '', encoded = ''] = line.split(' ');
@@ -36,7 +36,7 @@ export function readCertificate(line: string): ReadCertificate {
   const principals = strings(fields.string());
   const [validAfter, validBefore] = [time(fields), time(fields)];
   fields.string(); // critical options
-  const extensions = strings(fields.string()).filter((_, index) => index % 2 === 0); // each has a value
+  const extensions = strings(fields.string()).filter((_, index) => index % 2 === 0); // every second string is a value
   fields.string(); // reserved
   const authority = fields.string();
   const signedLength = whole.length - fields.rest().length;

@@ -11,12 +11,12 @@ import {
 const DAY_MS = 86_400_000;
 
 /**
- * Makes a certificate authority of the software key's own "vendor".
+ * Issues a certificate authority for software keys.
  *
  * @param commonName of the authority
- * @param now its validity starts a day before and lasts ten years
- * @param issuer the authority above it; a root without one
- * @param overrides what shall differ
+ * @param now the validity starts a day before, and lasts ten years
+ * @param issuer the superior authority; a root has none
+ * @param overrides fields that differ from the default
  */
 export function issueAuthority(
   commonName: string,
@@ -33,10 +33,10 @@ export function issueAuthority(
 }
 
 /**
- * Makes the attestation certificate of a batch of keys (WebAuthn §8.2.1).
+ * Issues the attestation certificate of a batch of keys (WebAuthn §8.2.1).
  *
  * @param aaguid the 16 bytes that name the model
- * @param overrides what shall differ
+ * @param overrides fields that differ from the default
  */
 export function issueAttestationLeaf(
   aaguid: Buffer,

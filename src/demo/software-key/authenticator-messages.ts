@@ -11,10 +11,10 @@ const cbor = new Encoder({
 /** The bits of an authenticator's flags (WebAuthn §6.1). */
 export const FLAG = { userPresent: 0x01, userVerified: 0x04, credential: 0x40 } as const;
 
-/** The attestation statement formats the software key speaks. */
+/** The attestation statement formats of the software key. */
 export type AttestationFormat = 'packed' | 'fido-u2f';
 
-/** A credential as its authenticator data carries it. */
+/** A new credential in authenticator data. */
 export interface NewCredential {
   /** 16 bytes. */
   readonly aaguid: Buffer;
@@ -22,12 +22,12 @@ export interface NewCredential {
   readonly publicKey: KeyObject;
 }
 
-/** Encodes CBOR as CTAP2 has it: definite lengths, shortest forms; `Map`s keep the order they are given in. */
+/** Encodes CBOR by the rules of CTAP2: definite lengths and shortest forms. A `Map` keeps its order. */
 export function encodeCbor(value: unknown): Buffer {
   return cbor.encode(value);
 }
 
-/** The client data a browser would make (WebAuthn §5.8.1); the challenge is base64url. */
+/** Returns the client data of a browser (WebAuthn §5.8.1); the challenge is base64url. */
 export function clientDataJSON(
   type: 'webauthn.create' | 'webauthn.get',
   challenge: string,
@@ -36,7 +36,7 @@ export function clientDataJSON(
   return Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
 }
 
-/** Authenticator data (WebAuthn §6.1); a new credential sets its flag. */
+/** Returns authenticator data (WebAuthn §6.1); a new credential sets its flag. */
 export function authenticatorData(
   rpId: string,
   flags: number,
@@ -54,7 +54,7 @@ export function authenticatorData(
   return Buffer.concat([fixed, aaguid, length, credentialId, encodeCbor(coseKey(publicKey))]);
 }
 
-/** The COSE_Key of a P-256 public key for ES256 (RFC 9053 §7.1.1), in CTAP2's canonical order. */
+/** Returns the COSE_Key of a P-256 public key for ES256 (RFC 9053 §7.1.1), in CTAP2's canonical order. */
 export function coseKey(publicKey: KeyObject): Map<number, number | Buffer> {
   const { x, y } = coordinates(publicKey);
   return new Map<number, number | Buffer>([
@@ -66,7 +66,7 @@ export function coseKey(publicKey: KeyObject): Map<number, number | Buffer> {
   ]);
 }
 
-/** An attestation statement (WebAuthn §8.2, §8.6) over the authenticator data and the client data. */
+/** Signs an attestation statement (WebAuthn §8.2, §8.6) over the authenticator data and the client data. */
 export function attestationStatement(
   format: AttestationFormat,
   attestationKey: KeyObject,
@@ -101,7 +101,7 @@ export function attestationStatement(
   ]);
 }
 
-/** An attestation object (WebAuthn §6.5.4). */
+/** Returns an attestation object (WebAuthn §6.5.4). */
 export function attestationObject(
   format: string,
   statement: Map<string, unknown>,
@@ -116,7 +116,7 @@ export function attestationObject(
   );
 }
 
-/** The signature of an assertion (WebAuthn §6.3.3). */
+/** Returns the signature of an assertion (WebAuthn §6.3.3). */
 export function assertionSignature(key: KeyObject, authData: Buffer, clientData: Buffer): Buffer {
   return sign('sha256', Buffer.concat([authData, hash('sha256', clientData, 'buffer')]), key);
 }

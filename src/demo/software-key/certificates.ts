@@ -1,10 +1,4 @@
-import {
-  generateKeyPairSync,
-  randomBytes,
-  sign,
-  X509Certificate,
-  type KeyObject,
-} from 'node:crypto';
+import { generateKeyPairSync, sign, X509Certificate, type KeyObject } from 'node:crypto';
 import {
   BitString,
   Integer,
@@ -26,11 +20,12 @@ import {
   RelativeDistinguishedNames,
   Time,
 } from 'pkijs';
+import { systemRandom } from '#platform/clock/random.js';
 
-/** A distinguished name, its attributes in order: `[['CN', 'Test Root']]`. */
+/** A distinguished name with its attributes in order: `[['CN', 'Test Root']]`. */
 export type Name = readonly (readonly [attribute: keyof typeof ATTRIBUTES, value: string])[];
 
-/** A certificate that this process made, and the key to sign with in its name. */
+/** A certificate that this process issued, with its private key. */
 export interface IssuedCertificate {
   readonly der: Buffer;
   readonly pem: string;
@@ -38,21 +33,21 @@ export interface IssuedCertificate {
   readonly privateKey: KeyObject;
 }
 
-/** What a certificate shall say. */
+/** The contents of a certificate to issue. */
 export interface CertificateRequest {
   readonly subject: Name;
   readonly notBefore: Date;
   readonly notAfter: Date;
   readonly extensions: readonly Extension[];
-  /** X.509 version, 3 unless told. */
+  /** X.509 version, 3 by default. */
   readonly version?: 1 | 3;
-  /** A fresh P-256 pair unless told. */
+  /** A new P-256 pair by default. */
   readonly keys?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
 }
 
 const ATTRIBUTES = { CN: '2.5.4.3', C: '2.5.4.6', O: '2.5.4.10', OU: '2.5.4.11' } as const;
 
-/** How a certificate names the signature, by the type of the issuer's key (RFC 5758 §3.2, RFC 4055 §5). */
+/** Signature algorithms by the type of the issuer's key (RFC 5758 §3.2, RFC 4055 §5). */
 const SIGNATURE_ALGORITHMS = {
   ec: () => new AlgorithmIdentifier({ algorithmId: '1.2.840.10045.4.3.2' }),
   rsa: () =>
@@ -63,9 +58,9 @@ const SIGNATURE_ALGORITHMS = {
 };
 
 /**
- * Makes a certificate.
+ * Issues a certificate.
  *
- * @param issuer who signs it; self-signed without one
+ * @param issuer the signer; without one the certificate is self-signed
  */
 export function issueCertificate(
   request: CertificateRequest,
@@ -77,7 +72,7 @@ export function issueCertificate(
   const certificate = new Certificate({
     version: (request.version ?? 3) - 1,
     // A leading 01 keeps the number positive and free of leading zeros.
-    serialNumber: new Integer({ valueHex: Buffer.concat([Buffer.of(1), randomBytes(8)]) }),
+    serialNumber: new Integer({ valueHex: Buffer.concat([Buffer.of(1), systemRandom.bytes(8)]) }),
     signature: SIGNATURE_ALGORITHMS[type](),
     signatureAlgorithm: SIGNATURE_ALGORITHMS[type](),
     issuer: distinguishedName(signer.subject),
@@ -100,7 +95,7 @@ export function issueCertificate(
   };
 }
 
-/** Basic Constraints (RFC 5280 §4.2.1.9), critical. */
+/** Returns Basic Constraints (RFC 5280 §4.2.1.9), critical. */
 export function basicConstraints(ca: boolean, pathLength?: number): Extension {
   const constraints = new BasicConstraints({
     cA: ca,
@@ -109,7 +104,7 @@ export function basicConstraints(ca: boolean, pathLength?: number): Extension {
   return extension('2.5.29.19', constraints.toSchema().toBER(), true);
 }
 
-/** Key Usage (RFC 5280 §4.2.1.3), critical: keyCertSign and cRLSign, or digitalSignature alone. */
+/** Returns Key Usage (RFC 5280 §4.2.1.3), critical: keyCertSign and cRLSign, or digitalSignature. */
 export function keyUsage(usage: 'sign-certificates' | 'sign-data'): Extension {
   const [bits, unusedBits] = usage === 'sign-certificates' ? [0x06, 1] : [0x80, 7];
   return extension(
@@ -119,14 +114,14 @@ export function keyUsage(usage: 'sign-certificates' | 'sign-data'): Extension {
   );
 }
 
-/** The AAGUID extension (WebAuthn §8.2.1): the 16 bytes inside two OCTET STRINGs. */
+/** Returns the AAGUID extension (WebAuthn §8.2.1): the 16 bytes inside two OCTET STRINGs. */
 export function aaguidExtension(aaguid: Buffer): Extension {
   return extension(AAGUID_EXTENSION, new OctetString({ valueHex: aaguid }).toBER());
 }
 /** id-fido-gen-ce-aaguid. */
 export const AAGUID_EXTENSION = '1.3.6.1.4.1.45724.1.1.4';
 
-/** Any extension, its value the DER that goes into the extnValue OCTET STRING. */
+/** Returns an extension; the DER is the content of the extnValue OCTET STRING. */
 export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical = false): Extension {
   return new Extension({
     extnID: oid,
@@ -135,7 +130,7 @@ export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical =
   });
 }
 
-/** One RDN an attribute, as everybody writes them: left to itself, pkijs puts all into one. */
+/** Puts each attribute into its own RDN; pkijs by default puts all into one. */
 function distinguishedName(name: Name): RelativeDistinguishedNames {
   const rdns = name.map(([attribute, value]) => {
     const typeAndValue = new AttributeTypeAndValue({

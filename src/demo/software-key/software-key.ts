@@ -1,4 +1,4 @@
-import { createPrivateKey, generateKeyPairSync, randomBytes, type KeyObject } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import type {
   AuthenticationResponseJSON,
   CreationOptionsJSON,
@@ -6,6 +6,8 @@ import type {
   RequestOptionsJSON,
   UserVerification,
 } from '#domain/authenticators/ceremony/webauthn-json.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { systemRandom } from '#platform/clock/random.js';
 import { issueAttestationLeaf, issueAuthority } from './attestation-authority.js';
 import {
   assertionSignature,
@@ -18,25 +20,25 @@ import {
 } from './authenticator-messages.js';
 import type { IssuedCertificate } from './certificates.js';
 
-/** The model the software key says it is, unless told: no vendor's. */
+/** The default model of the software key, which belongs to no vendor. */
 const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
 
-/** How a software key is made. */
+/** The options of a new software key. */
 export interface SoftwareKeyOptions {
-  /** `fido-u2f` makes a key of the older kind: no PIN, no discoverable credentials, no model in its data. */
+  /** `fido-u2f` makes an older key: no PIN, no discoverable credentials, and no model in its data. */
   readonly format?: AttestationFormat;
   /** A UUID. */
   readonly aaguid?: string;
-  /** The moment its certificates are made. */
+  /** The time of its certificates, by default the present. */
   readonly now?: Date;
   /** A key whose attestation root also attests this one. */
   readonly vendor?: SoftwareKey;
-  /** What an earlier key remembered: this one goes on with its credentials. */
-  readonly memory?: SoftwareKeyMemory;
+  /** The state of an earlier key, whose credentials this key takes over. */
+  readonly state?: SoftwareKeyState;
 }
 
-/** What a key has to keep to be the same key again. Its attestation root is not of it: that is new in each run. */
-export interface SoftwareKeyMemory {
+/** The state that makes a later key the same key. Its attestation root is not included: it is new in each run. */
+export interface SoftwareKeyState {
   readonly signCount: number;
   /** The oldest first; `id` base64url, `privateKey` PKCS#8 PEM. */
   readonly credentials: readonly {
@@ -47,7 +49,7 @@ export interface SoftwareKeyMemory {
   }[];
 }
 
-/** What a key reads of the options of `create()`. */
+/** The options of `create()` that a key reads. */
 export type CreateOptions = Pick<
   CreationOptionsJSON,
   'challenge' | 'pubKeyCredParams' | 'excludeCredentials'
@@ -57,7 +59,7 @@ export type CreateOptions = Pick<
   readonly authenticatorSelection: { readonly userVerification: UserVerification };
 };
 
-/** What a key reads of the options of `get()`. */
+/** The options of `get()` that a key reads. */
 export type GetOptions = Pick<
   RequestOptionsJSON,
   'challenge' | 'rpId' | 'allowCredentials' | 'userVerification'
@@ -72,9 +74,9 @@ interface Credential {
 }
 
 /**
- * A security key in software, for the demo and the tests: it answers what `navigator.credentials` would answer, browser
- * included. Its attestation root is its own, made with it and gone with it: only a composition root that is given
- * {@link rootPem} as a trust anchor accepts it.
+ * A security key in software, for the demo and the tests. It returns the responses of `navigator.credentials`, including
+ * the browser's part. It has its own attestation root, which exists only in this process: only a composition root with
+ * {@link rootPem} as a trust anchor accepts the key.
  */
 export class SoftwareKey {
   readonly #format: AttestationFormat;
@@ -82,18 +84,18 @@ export class SoftwareKey {
   readonly #root: IssuedCertificate;
   readonly #leaf: IssuedCertificate;
   readonly #credentials: Credential[];
-  /** What the signature counter last reported; the next use reports one more. */
+  /** The signature counter of the last use; the next use adds one. */
   signCount: number;
 
   constructor(options: SoftwareKeyOptions = {}) {
-    const now = options.now ?? new Date();
+    const now = options.now ?? systemClock.now();
     this.#format = options.format ?? 'packed';
     this.#aaguid = Buffer.from((options.aaguid ?? SOFTWARE_AAGUID).replaceAll('-', ''), 'hex');
     this.#root = options.vendor
       ? options.vendor.#root
       : issueAuthority('Software Key Attestation Root', now);
     this.#leaf = issueAttestationLeaf(this.#aaguid, now, this.#root);
-    const { signCount, credentials } = options.memory ?? { signCount: 0, credentials: [] };
+    const { signCount, credentials } = options.state ?? { signCount: 0, credentials: [] };
     this.signCount = signCount;
     this.#credentials = credentials.map(({ id, privateKey, ...rest }) => ({
       ...rest,
@@ -107,8 +109,8 @@ export class SoftwareKey {
     return this.#root.pem;
   }
 
-  /** What a later key needs to go on as this one. */
-  get memory(): SoftwareKeyMemory {
+  /** The state for a later key that continues this one. */
+  get state(): SoftwareKeyState {
     const credentials = this.#credentials.map(({ id, privateKey, ...rest }) => ({
       ...rest,
       id: id.toString('base64url'),
@@ -118,7 +120,7 @@ export class SoftwareKey {
   }
 
   /**
-   * Makes a credential, as `navigator.credentials.create()` in a page of `origin`.
+   * Creates a credential, as `navigator.credentials.create()` does in a page of `origin`.
    *
    * @throws Error when the key holds one of the excluded credentials, or ES256 is not offered
    */
@@ -133,7 +135,7 @@ export class SoftwareKey {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const credential = {
       aaguid: this.#format === 'packed' ? this.#aaguid : Buffer.alloc(16),
-      credentialId: randomBytes(32),
+      credentialId: systemRandom.bytes(32),
       publicKey,
     };
     this.#credentials.push({
@@ -166,8 +168,8 @@ export class SoftwareKey {
   }
 
   /**
-   * Signs a challenge, as `navigator.credentials.get()` in a page of `origin`: with the newest credential that is
-   * allowed, or, where none is named, with the newest discoverable one.
+   * Signs a challenge, as `navigator.credentials.get()` does in a page of `origin`. It uses the newest allowed credential,
+   * or the newest discoverable one when the options name none.
    *
    * @throws Error when the key has no such credential
    */
@@ -195,7 +197,7 @@ export class SoftwareKey {
     };
   }
 
-  /** Every ceremony is touched; whoever holds this key knows its PIN, where it has one. */
+  /** Sets user presence always, and user verification when the key has a PIN and the options allow it. */
   #flags(userVerification: UserVerification): number {
     const verifies = this.#format === 'packed' && userVerification !== 'discouraged';
     return FLAG.userPresent | (verifies ? FLAG.userVerified : 0);
@@ -207,7 +209,7 @@ export class SoftwareKey {
   }
 }
 
-/** What a registration and an assertion have in common. */
+/** Returns the fields that a registration and an assertion share. */
 export function envelope(
   credentialId: Buffer,
 ): Pick<RegistrationResponseJSON, 'id' | 'rawId' | 'type' | 'clientExtensionResults'> {

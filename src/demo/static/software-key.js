@@ -1,9 +1,9 @@
-// The demo's software key in the place of `navigator.credentials`, for as long as the choice on the page is on. Served by
-// the demo alone.
+// Replaces `navigator.credentials` by the demo's software key while the checkbox on the page is ticked. Only the demo
+// serves this file.
 
 import { sendJson } from '../api.js';
 
-/** Where this browser keeps the choice; on unless it says `off`. */
+/** The key of the choice in local storage; any value but `off` means on. */
 const CHOICE = 'demo-software-key';
 const isOn = () => localStorage.getItem(CHOICE) !== 'off';
 
@@ -14,13 +14,13 @@ for (const ceremony of ['create', 'get']) {
 }
 showChoice();
 
-/** Has the key answer; what comes back is what pages use of a PublicKeyCredential. */
+/** Calls the key, and returns the part of a PublicKeyCredential that the pages use. */
 async function ask(ceremony, publicKey) {
   const json = await sendJson('POST', `/demo/software-key/${ceremony}`, toJson(publicKey));
   return { ...json, toJSON: () => json };
 }
 
-/** Options as JSON again, their bytes base64url. */
+/** Converts options to JSON, with bytes as base64url. */
 function toJson(value) {
   if (value instanceof ArrayBuffer) return toBase64url(new Uint8Array(value));
   if (ArrayBuffer.isView(value)) {
@@ -36,7 +36,7 @@ function toBase64url(bytes) {
   return base64.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-/** Puts the choice above the page. */
+/** Shows the checkbox above the page. */
 function showChoice() {
   const style = element('link', { rel: 'stylesheet', href: '/static/demo/software-key.css' });
   document.head.append(style);

@@ -7,9 +7,10 @@ import { signUserCertificate } from '#domain/ssh-certificates/user-certificate.j
 import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
 import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
 import { readCertificate } from '../../../src/demo/scenario/ssh-certificate.js';
-import { takeSteps, type StepOutcome } from '../../../src/demo/scenario/run-steps.js';
-import { newWalk, type Step } from '../../../src/demo/scenario/scenario.js';
-import { Walker } from '../../../src/demo/scenario/http-client.js';
+import { runSteps, type StepOutcome } from '../../../src/demo/scenario/run-steps.js';
+import { newScenario } from '../../../src/demo/scenario/scenario.js';
+import type { Step } from '../../../src/demo/scenario/step.js';
+import { HttpClient } from '../../../src/demo/scenario/http-client.js';
 
 describe('the steps of the scenario', () => {
   const holds: Step = { name: 'holds', run: async () => ({ line: 'well', result: { n: 1 } }) };
@@ -21,10 +22,10 @@ describe('the steps of the scenario', () => {
   };
 
   it('are printed as they end, and no step runs after one that fails', async () => {
-    const context = newWalk('http://localhost:1', new SoftwareKey(), 'demo');
-    const told: StepOutcome[] = [];
-    const outcomes = await takeSteps([holds, fails, holds], context, (o) => told.push(o));
-    expect(outcomes).toEqual(told);
+    const context = newScenario('http://localhost:1', new SoftwareKey(), 'demo');
+    const outcomesSeen: StepOutcome[] = [];
+    const outcomes = await runSteps([holds, fails, holds], context, (o) => outcomesSeen.push(o));
+    expect(outcomes).toEqual(outcomesSeen);
     expect(outcomes).toMatchObject([
       { name: 'holds', ok: true, line: 'well', result: { n: 1 } },
       { name: 'fails', ok: false, error: 'fetch failed: connection refused' },
@@ -37,12 +38,12 @@ describe('the HTTP client of the demo', () => {
   /** Runs a test against a server of its own. */
   async function withServer(
     requests: RequestListener,
-    test: (walker: Walker) => Promise<void>,
+    test: (client: HttpClient) => Promise<void>,
   ): Promise<void> {
     const server = createServer(requests);
     const port = await listenOnLoopback(server);
     try {
-      await test(new Walker(`http://127.0.0.1:${port}`));
+      await test(new HttpClient(`http://127.0.0.1:${port}`));
     } finally {
       await stopServer(server);
     }
@@ -55,8 +56,8 @@ describe('the HTTP client of the demo', () => {
         arrivals.push(performance.now());
         response.writeHead(arrivals.length === 1 ? 429 : 200, { 'retry-after': '1' }).end();
       },
-      async (walker) => {
-        expect((await walker.go('/')).status).toBe(200);
+      async (client) => {
+        expect((await client.get('/')).status).toBe(200);
         expect((arrivals[1] ?? 0) - (arrivals[0] ?? 0)).toBeGreaterThan(990);
       },
     );
@@ -65,8 +66,8 @@ describe('the HTTP client of the demo', () => {
   it('stops after a limited number of redirects', async () => {
     await withServer(
       (_, response) => response.writeHead(303, { location: '/' }).end(),
-      async (walker) => {
-        await expect(walker.go('/')).rejects.toThrow('leads in a circle');
+      async (client) => {
+        await expect(client.get('/')).rejects.toThrow('leads in a circle');
       },
     );
   });
@@ -79,8 +80,8 @@ describe('the HTTP client of the demo', () => {
         const maxAge = request.url === '/out' ? 0 : 60;
         response.setHeader('set-cookie', `svc_session=x; Path=/; Max-Age=${maxAge}`).end();
       },
-      async (walker) => {
-        for (const path of ['/in', '/out', '/']) await walker.go(path);
+      async (client) => {
+        for (const path of ['/in', '/out', '/']) await client.get(path);
         expect(seen).toEqual([undefined, 'svc_session=x', undefined]);
       },
     );

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import type { CreateOptions, GetOptions, SoftwareKey } from '../software-key/software-key.js';
+import type { HttpClient } from './http-client.js';
+
+const CREATION = z.object({ state: z.string(), publicKey: z.custom<CreateOptions>() });
+const REQUEST = z.object({ state: z.string(), publicKey: z.custom<GetOptions>() });
+const REDIRECT = z.object({ redirect_to: z.string() });
+
+/** Enrolls the key for the signed-in user, and reads the response as the given schema. */
+export async function enrollKey<Schema extends z.ZodType>(
+  client: HttpClient,
+  { key, name, response }: { key: SoftwareKey; name: string; response: Schema },
+) {
+  const { state, publicKey } = await client.postFor('/enroll/webauthn/start', {}, CREATION);
+  const credential = key.create(publicKey, client.baseUrl);
+  return client.postFor('/enroll/webauthn/complete', { state, credential, name }, response);
+}
+
+/** Logs in with the key; in a session of the same user this is a new touch. */
+export async function logInWithKey(client: HttpClient, key: SoftwareKey): Promise<void> {
+  const { state, publicKey } = await client.postFor('/login/webauthn/start', {}, REQUEST);
+  const credential = key.get(publicKey, client.baseUrl);
+  await client.postFor('/login/webauthn/complete', { state, credential }, REDIRECT);
+}
