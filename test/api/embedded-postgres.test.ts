@@ -247,7 +247,7 @@ describe('the embedded PostgreSQL', () => {
   });
 
   describe('an embedded PostgreSQL that no longer responds', () => {
-    const MUTE = 'error PostgreSQL runs, but answers nobody any more';
+    const MUTE = 'error PostgreSQL runs, but does not respond';
 
     /** Takes its socket away, so that it runs and cannot be reached, and ends the session of its supervisor. */
     async function silence(

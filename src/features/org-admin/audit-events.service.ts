@@ -7,7 +7,7 @@ import {
   type AuditRow,
 } from '#domain/audit/audit-events.repository.js';
 import { ActingAdmin, type Admin } from '#domain/users/acting-admin.service.js';
-import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { writeCursor } from './audit-cursor.js';
 import { USUAL_PAGE, type AuditQuery } from './audit-events.schemas.js';
 
@@ -60,7 +60,7 @@ export class AuditEvents {
       const last = batch.at(-1);
       if (!last || batch.length < BATCH || left <= 0) return;
       const next = { ...query, after: last.place, limit: left };
-      batch = await this.#batch(admin, next, PATIENCE_OF_A_BEGUN_ANSWER);
+      batch = await this.#batch(admin, next, PATIENCE_DURING_RESPONSE);
     }
   }
 

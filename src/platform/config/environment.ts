@@ -85,7 +85,7 @@ const certificates = z.string().transform((text, context): string[] => {
       return blocks;
     }
   } catch {
-    // Said below: the reason may quote what was set.
+    // The message below omits the reason, which may quote the value.
   }
   return refuse(context, 'must be PEM certificates, or a readable file of them');
 });
@@ -113,7 +113,7 @@ const signingKeys = (fits: (key: KeyObject) => boolean, message: string) =>
       const isSigning = isWhole && fits(createPrivateKey(first));
       if (isSigning && others.every((other) => fits(createPublicKey(other)))) return blocks;
     } catch {
-      // Said below: the reason may quote what was set.
+      // The message below omits the reason, which may quote the value.
     }
     return refuse(context, message);
   });
@@ -196,7 +196,7 @@ export const ENVIRONMENT = z.object({
   SVC_EXTRA_CA_CERTS: certificates.default([]), // PEM, or the path of a PEM file
 
   SVC_ALLOWED_DOMAINS: lowerCasedSet.optional(), // unset: any domain may enroll
-  SVC_BOOTSTRAP_ADMINS: lowerCasedSet.optional(), // unset: whoever comes first
+  SVC_BOOTSTRAP_ADMINS: lowerCasedSet.optional(), // unset: the first user of an organization
   SVC_ALLOWED_AAGUIDS: aaguidPolicy.default({ kind: 'any' }),
   SVC_CERTIFICATION_TEST_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
   SVC_CERTIFICATION_HOST: z.string().toLowerCase().optional(), // unset: that mode starts on loopback alone
@@ -219,7 +219,7 @@ export const ENVIRONMENT = z.object({
   OTEL_SERVICE_NAME: z.string().default('svc-server'),
 });
 
-/** What {@link ENVIRONMENT} makes of an environment. */
+/** The settings that {@link ENVIRONMENT} parses from an environment. */
 export type Settings = z.output<typeof ENVIRONMENT>;
 
 /** The shape of one provider's variables, SVC_IDP_<SLUG>_*. */
@@ -253,7 +253,7 @@ export function setProcessVariable(name: string, value: string): void {
   process.env[name] = value;
 }
 
-/** An environment in which what is set to the empty string is not set. */
+/** Removes variables that are set to the empty string. */
 export function withoutEmpty(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
 }

@@ -1,12 +1,12 @@
 import type { DataSource } from 'typeorm';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The composition root that runs: what it trusts as an attestation root differs. */
+/** The composition root of a process. Each trusts other attestation roots. */
 export type Composition = 'production' | 'demo' | 'test';
 
 /**
- * Makes a new database this composition's own, or checks that it is already. The first start decides, by one
- * conditional insert: no software key the demo enrolled ever waits in a database that production trusts.
+ * Claims a new database for this composition, or checks that it belongs to it. The first start decides, by one conditional
+ * insert, so that no software key of the demo is in a database that production trusts.
  *
  * @throws Error naming both when another composition made the database
  */
@@ -20,8 +20,8 @@ export async function claimDatabase(
 }
 
 /**
- * Refuses a database that another composition made; a new one passes. Asked before it is migrated, too: a start that is
- * refused must leave the other's database as it was.
+ * Refuses a database of another composition; a new database passes. The check also runs before the migrations, so that a
+ * refused start changes nothing in the other database.
  *
  * @throws Error naming both
  */

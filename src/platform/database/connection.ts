@@ -2,31 +2,31 @@ import type { Logger } from '@nestjs/common';
 import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { DataSource } from 'typeorm';
 
-/** Where the database is: a `postgres://` URL, or the embedded server's Unix socket. */
+/** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
 export type DatabaseAddress =
   | { readonly connectionString: string }
   | Readonly<Record<'host' | 'user' | 'database', string> & { port: number }>;
 
-/** How long anything may take, in milliseconds: no request waits for ever for a database that hangs. */
+/** Time limits in milliseconds, so that no request waits without limit for a database that hangs. */
 export const TIMEOUTS = {
   connectionTimeoutMillis: 5_000,
   lock_timeout: 5_000,
   statement_timeout: 10_000,
-  /** The client's own limit, above the server's: it is what saves us from a server that is frozen. */
+  /** The client's own limit, above the server's: it also ends the wait for a frozen server. */
   query_timeout: 12_000,
   idle_in_transaction_session_timeout: 15_000,
 } as const satisfies PoolConfig;
 
 type Timeouts = Readonly<Record<keyof typeof TIMEOUTS, number>>;
 
-/** Prepares a new connection before it serves; the pool waits for it. */
+/** Prepares a new connection before its first use; the pool waits for it. */
 type Prepare = (client: ClientBase) => Promise<unknown>;
 type PoolSettings = Omit<PoolConfig, 'onConnect'> & { readonly onConnect?: Prepare };
 
 /**
  * Opens the pool that serves requests.
  *
- * @throws whatever the driver says when the database cannot be reached: nothing is tried twice here
+ * @throws the driver's error when the database cannot be reached; there is no second attempt
  */
 export async function openPool(
   address: DatabaseAddress,
@@ -77,7 +77,7 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
     installExtensions: false,
     applicationName: 'svc-server',
     poolErrorHandler: (error: Error) => {
-      // Connections that end because we are leaving are not lost.
+      // Connections that end because the pool closes are not lost.
       if (poolOf(dataSource)?.ending === false)
         log.warn(`Lost an idle connection: ${error.message}`);
     },
@@ -86,15 +86,14 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
   return dataSource.initialize();
 }
 
-/** The driver's pool; none before it connects and after it is destroyed. */
+/** Returns the driver's pool; undefined before it connects and after it is destroyed. */
 function poolOf({ driver }: DataSource): Pool | undefined {
   return 'master' in driver && driver.master instanceof Pool ? driver.master : undefined;
 }
 
 /**
- * Keeps a connection out of the pool that comes back with a statement still running or a transaction still open, as
- * happens when the server froze and even the ROLLBACK timed out: the next to borrow it would commit what this one
- * gave up, or believe committed what never was. The pool drops a connection that is ending.
+ * Ends a connection that is returned to the pool with a running statement or an open transaction. That happens when the server
+ * freezes and the ROLLBACK times out. The next borrower would commit the abandoned work. The pool drops an ending connection.
  */
 function discardUnlessIdle(client: PoolClient): void {
   const answered = 'readyForQuery' in client && client.readyForQuery === true;

@@ -6,16 +6,16 @@ import { Database, openDatabase } from './open-database.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
- * The database, for everyone: TypeORM's `DataSource` and `EntityManager`, connected to SVC_DATABASE_URL or to the
- * embedded PostgreSQL, migrated and claimed before anything that needs them is built.
+ * Provides the database to every module: TypeORM's `DataSource` and `EntityManager`, connected to SVC_DATABASE_URL or to the
+ * embedded PostgreSQL. It is migrated and claimed before any provider that needs it is built.
  *
- * It registers no entities: rows are read and written by the repositories' own SQL.
+ * It registers no entities: repositories read and write rows by SQL.
  */
 @Module({})
 export class DatabaseModule implements OnApplicationShutdown {
   constructor(private readonly database: Database) {}
 
-  /** @param composition the composition root that starts: it refuses a database that another one made */
+  /** @param composition the composition root that starts; it refuses a database of another composition */
   static forRoot(composition: Composition): DynamicModule {
     return {
       module: DatabaseModule,

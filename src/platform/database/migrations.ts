@@ -6,7 +6,7 @@ import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js'
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** As deep below the package in `src/` as in `dist/`. */
+/** The folder of migrations. The relative path is the same from `src/` and from `dist/`. */
 const MIGRATIONS = new URL('../../../migrations/', import.meta.url);
 
 interface Migration {
@@ -16,12 +16,12 @@ interface Migration {
 }
 
 /**
- * Applies, in the order of their names, the migrations the database does not have yet: forward only, one transaction
- * a file, under an advisory lock so that replicas starting together do not collide. Names the database knows and this
- * code does not are left alone: during a rolling deployment the newer replica may migrate first.
+ * Applies the missing migrations in the order of their names: forward only, one transaction per file, under an advisory lock so
+ * that replicas that start together do not collide. Migrations that only the database knows are ignored: during a rolling
+ * deployment the newer replica may migrate first.
  *
- * @param dataSource one without a client-side query timeout: another process's migration may take long
- * @throws Error when an applied file was changed since, or a file fails; what came before it stays applied
+ * @param dataSource a data source without a client-side query timeout, since another process's migration may take long
+ * @throws Error when an applied file was changed, or a file fails; earlier files stay applied
  */
 export async function migrate(
   dataSource: DataSource,
@@ -31,7 +31,7 @@ export async function migrate(
   const migrations = await readMigrations(directory);
   const runner = dataSource.createQueryRunner();
   try {
-    await takeTurn(runner, log);
+    await takeLock(runner, log);
     const applied = await appliedMigrations(runner.manager);
     for (const migration of migrations) {
       const sha256 = applied.get(migration.name);
@@ -39,7 +39,7 @@ export async function migrate(
       else if (sha256 !== migration.sha256) throw changedSince(migration);
     }
   } finally {
-    // Gives the lock back. Where the connection is lost the lock went with it, and that error is already on its way.
+    // Releases the lock. A lost connection has released it already, and its error is being thrown.
     await runner.query('RESET ALL; SELECT pg_advisory_unlock_all()').catch(() => undefined);
     await runner.release();
   }
@@ -55,8 +55,8 @@ async function readMigrations(directory: URL): Promise<Migration[]> {
   );
 }
 
-/** Neither the wait for the lock nor a long migration may be cut by a timeout the server or the role sets. */
-async function takeTurn(runner: QueryRunner, log: Logger): Promise<void> {
+/** Takes the lock of migrations, without time limits of the server or the role for the wait and for long migrations. */
+async function takeLock(runner: QueryRunner, log: Logger): Promise<void> {
   await runner.query('SET statement_timeout = 0; SET lock_timeout = 0');
   const [attempt] = await sql<{ taken: boolean }>(runner.manager)`
     SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.migrations}) AS taken`;
@@ -65,7 +65,7 @@ async function takeTurn(runner: QueryRunner, log: Logger): Promise<void> {
   await sql(runner.manager)`SELECT pg_advisory_lock(${ADVISORY_LOCKS.migrations})`;
 }
 
-/** Asks before it creates the table, so that a role without the right to create serves a migrated database. */
+/** Returns the applied migrations. It creates their table only if it is missing, so that a role without that right can start. */
 async function appliedMigrations(manager: EntityManager): Promise<Map<string, string>> {
   const [table] = await sql<{ known: boolean }>(manager)`
     SELECT to_regclass('schema_migrations') IS NOT NULL AS known`;

@@ -15,11 +15,11 @@ import { migrate } from './migrations.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
-/** How long a start waits for a database that is not there yet, and how often it asks, in milliseconds. */
+/** The longest wait at start for a database that is away, and the interval of attempts, in milliseconds. */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
-/** The database of this process: connected, migrated, and of this process's composition. */
+/** The database of this process: connected, migrated, and claimed by this process's composition. */
 export class Database {
   constructor(
     readonly dataSource: DataSource,
@@ -97,7 +97,7 @@ async function prepare(
   }
 }
 
-/** A database that starts beside us may come later than we do; one that refuses us will not change its mind. */
+/** Connects, and retries while the database is away: it may start later than this process. Other errors are final. */
 async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<DataSource> {
   const deadline = systemClock.monotonic() + PATIENCE;
   for (;;) {
@@ -112,7 +112,7 @@ async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<
   }
 }
 
-/** The error of a start that cannot connect: it names the variable that says where to. */
+/** Returns the error of a start that cannot connect, with the name of the variable of the address. */
 function unreachable(address: DatabaseAddress, cause: unknown): unknown {
   if (!('connectionString' in address)) return cause;
   return new Error(`SVC_DATABASE_URL: the database cannot be reached: ${reasonOf(cause)}`, {

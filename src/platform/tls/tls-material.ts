@@ -2,13 +2,13 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 
-/** Where a certificate chain and its key come from, each as its variable has it: PEM, base64 of PEM, or a file's path. */
+/** The values of SVC_TLS_CERT and SVC_TLS_KEY: PEM, base64 of PEM, or a file's path. */
 export interface TlsSource {
   readonly cert: string;
   readonly key: string;
 }
 
-/** A certificate chain and its key, PEM, which belong together and which OpenSSL takes. */
+/** A certificate chain and its matching private key in PEM, which OpenSSL accepts. */
 export interface TlsMaterial {
   readonly cert: string;
   readonly key: string;
@@ -17,9 +17,9 @@ export interface TlsMaterial {
 }
 
 /**
- * Reads both anew, and checks them: what comes back can be served with.
+ * Reads and checks certificate and key.
  *
- * @throws Error, one line that names the variable and never its value
+ * @throws Error with one line that has the variable's name and never its value
  */
 export function readTlsMaterial(source: TlsSource): TlsMaterial {
   const cert = explain('SVC_TLS_CERT: cannot be read', () => readPem(source.cert));
@@ -33,18 +33,18 @@ export function readTlsMaterial(source: TlsSource): TlsMaterial {
   return { cert, key, leaf };
 }
 
-/** Whether a source can be read, and its first PEM block is a certificate. */
+/** Returns true if a source can be read and its first PEM block is a certificate. */
 export function holdsCertificates(source: string): boolean {
   return succeeds(() => new X509Certificate(readPem(source)));
 }
 
-/** Whether a source can be read, and is a private key without a passphrase. */
+/** Returns true if a source can be read and is a private key without a passphrase. */
 export function holdsPrivateKey(source: string): boolean {
   return succeeds(() => createPrivateKey(readPem(source)));
 }
 
 /**
- * The PEM text of a source: itself, what it is the base64 of, or what is in the file it names.
+ * Returns the PEM text of a source: the source itself, its base64 decoding, or the contents of the file.
  *
  * @throws the system's error when there is no such file
  */
@@ -64,7 +64,7 @@ function succeeds(attempt: () => unknown): boolean {
   }
 }
 
-/** The reason is the error's code: its message may quote what was set. */
+/** Runs an attempt, and replaces its error by a description with the error's code: the message may quote the value. */
 function explain<T>(what: string, attempt: () => T): T {
   try {
     return attempt();

@@ -8,7 +8,7 @@ import {
 } from '#domain/directory/groups.repository.js';
 import type { ScimActor } from '#domain/directory/scim-actor.js';
 import type { ScimPage } from '../query/search-table.repository.js';
-import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from '../query/scim-query.js';
 import { entityTag, groupHead, locationOf, memberJson } from './resource-json.js';
@@ -114,7 +114,7 @@ export class GroupAnswers {
       const batch: readonly ScimMember[] = await this.work.costly(
         orgId,
         (tx) => this.groups.members(tx, id, after, BATCH),
-        PATIENCE_OF_A_BEGUN_ANSWER,
+        PATIENCE_DURING_RESPONSE,
       );
       if (batch.length > 0)
         yield (

@@ -9,7 +9,7 @@ import {
   ScimUserListsRepository,
   type ListedUser,
 } from '../query/user-search.repository.js';
-import { PATIENCE_OF_A_BEGUN_ANSWER, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { ScimAnswers } from './scim-answers.service.js';
 import type { ScimQuery } from '../query/scim-query.js';
 import { entityTag, locationOf, userJson } from './resource-json.js';
@@ -79,7 +79,7 @@ export class UserAnswers {
       found = await this.work.costly(
         orgId,
         (tx) => this.lists.read(tx, orgId, next, query.search),
-        PATIENCE_OF_A_BEGUN_ANSWER,
+        PATIENCE_DURING_RESPONSE,
       );
       left = left.slice(most);
     }

@@ -6,64 +6,64 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The user `nobody`: nearly every system has the entry for it that initdb asks for. */
-const NOBODY = 65534;
+/** The user id 65534. Nearly every system has the entry in /etc/passwd that initdb needs. */
+const OVERFLOW_UID = 65534;
 
 /**
- * The user ids that a server of root's may have to itself: the first of these without an entry in /etc/passwd. Other
- * services run as `nobody` too, and could otherwise read the files of the cluster.
+ * The user ids for a server that root starts: the first one without an entry in /etc/passwd. Other services use the user id 65534
+ * too, and could otherwise read the files of the cluster.
  */
 const OWN_UIDS = { first: 61_700, last: 61_799 } as const;
 
-/** Under whose rights the server runs: PostgreSQL refuses to be root. */
+/** The account of the server, since PostgreSQL refuses to run as root. */
 export interface Account {
-  /** The command that goes before the program's own, if any. */
+  /** A command before the program's own command, if any. */
   readonly prefix: readonly string[];
-  /** The user and group to change to, for `spawn`; none to stay who we are. */
+  /** The user and group for `spawn`; none for the current user. */
   readonly credentials: { readonly uid: number; readonly gid: number } | Record<string, never>;
 }
 
-/** Secrets of ours are none of the server's business: nothing of this process's environment is passed on. */
+/** The environment of child processes. This process's environment, which contains secrets, is not passed on. */
 export const CHILD_ENVIRONMENT = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' };
 
-const OURSELVES: Account = { prefix: [], credentials: {} };
+const CURRENT_USER: Account = { prefix: [], credentials: {} };
 
-/** Root's files stay root's, but the server sees itself as nobody: for directories that only root can reach. */
-const ROOT_IN_DISGUISE: Account = {
-  prefix: ['unshare', '--user', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`, '--'],
+/** A user namespace in which root appears as the user id 65534, for directories that only root can reach. */
+const ROOT_IN_NAMESPACE: Account = {
+  prefix: ['unshare', '--user', `--map-user=${OVERFLOW_UID}`, `--map-group=${OVERFLOW_UID}`, '--'],
   credentials: {},
 };
 
 /**
- * Chooses who runs initdb, for a cluster that is to be made in `parent`. Root becomes the user `nobody` where that user
- * can reach both the directory and the program, and uses a user namespace otherwise.
+ * Chooses the account of initdb for a new cluster in `parent`. Root becomes the user id 65534 if that user can reach the directory
+ * and the program, and otherwise uses a user namespace.
  *
  * @throws Error when root can do neither
  */
 export async function accountForNewCluster(parent: string, postgres: string): Promise<Account> {
-  if (process.getuid?.() !== 0) return OURSELVES;
-  for (const account of [asUser(NOBODY, NOBODY), ROOT_IN_DISGUISE]) {
+  if (process.getuid?.() !== 0) return CURRENT_USER;
+  for (const account of [asUser(OVERFLOW_UID, OVERFLOW_UID), ROOT_IN_NAMESPACE]) {
     if (await canRun(account, parent, postgres)) return account;
   }
   throw new Error(
-    `PostgreSQL does not run as root, the user nobody (${NOBODY}) cannot reach both ${parent} and ${postgres}, and ` +
+    `PostgreSQL does not run as root, the user ${OVERFLOW_UID} cannot reach both ${parent} and ${postgres}, and ` +
       'user namespaces are not available here: set SVC_DATA_DIR to a directory that others may traverse, start as ' +
       'an ordinary user, or set SVC_DATABASE_URL.',
   );
 }
 
 /**
- * Chooses a user id that nothing else has, for root's cluster, which initdb makes as the user `nobody`. A cluster that
- * another user made for itself keeps its owner: then the directory around it is that user's.
+ * Chooses an unused user id for root's cluster, which initdb makes as the user id 65534. A cluster of another user, in that user's
+ * directory, keeps its owner.
  *
- * @returns undefined where the cluster keeps its owner
+ * @returns undefined when the cluster keeps its owner
  */
 export async function ownAccountFor(
   cluster: string,
   current: Account,
   postgres: string,
 ): Promise<Account | undefined> {
-  if (process.getuid?.() !== 0 || current.credentials.uid !== NOBODY) return undefined;
+  if (process.getuid?.() !== 0 || current.credentials.uid !== OVERFLOW_UID) return undefined;
   const parent = dirname(cluster);
   const own = await unusedUid();
   if (own === undefined || (await stat(parent)).uid !== 0) return undefined;
@@ -72,8 +72,8 @@ export async function ownAccountFor(
 }
 
 /**
- * Gives a cluster, on which no server runs, to another account. PG_VERSION, which tells the owner, changes hands last: the
- * next start completes what a killed one began.
+ * Changes the owner of a cluster without a server. PG_VERSION, which determines the owner, is changed last, so that the next start
+ * completes a change that was interrupted.
  */
 export async function giveCluster(to: Account, cluster: string): Promise<void> {
   const mark = join(cluster, 'PG_VERSION');
@@ -82,8 +82,8 @@ export async function giveCluster(to: Account, cluster: string): Promise<void> {
 }
 
 /**
- * Gives a directory, and all in it but one path. The old owner may still run processes, so each directory is closed to them
- * before its names are read: none of these can become a link to somewhere else meanwhile.
+ * Changes the owner of a directory and its contents except one path. Processes of the old owner may still run, so that each
+ * directory is closed to them before its names are read: no name can become a symbolic link meanwhile.
  */
 async function giveDirectory(to: Account, directory: string, butFor: string): Promise<void> {
   await giveTo(to, directory);
@@ -103,13 +103,13 @@ async function unusedUid(): Promise<number | undefined> {
 }
 
 /**
- * Names this process's user as PostgreSQL sees it at the other end of the socket: for a server in a user namespace
- * everything outside of it is the one user it maps.
+ * Returns the name of this process's user for `peer` authentication. A server in a user namespace sees every outside user as the
+ * mapped one.
  *
  * @throws Error when the system has no name for the user, which `peer` authentication needs
  */
 export function peerName({ prefix }: Account): string {
-  if (prefix.length > 0) return 'nobody';
+  if (prefix.length > 0) return 'nobody'; // the mapped user of the namespace
   try {
     return userInfo().username;
   } catch (cause) {
@@ -122,26 +122,26 @@ export function peerName({ prefix }: Account): string {
 }
 
 /**
- * Finds who may run the cluster that exists: its owner.
+ * Returns the account of an existing cluster: its owner.
  *
- * @throws Error when that is not us and we are not root
+ * @throws Error when this process is neither the owner nor root
  */
 export async function accountOfCluster(cluster: string): Promise<Account> {
   const { uid, gid } = await stat(`${cluster}/PG_VERSION`);
   const self = process.getuid?.();
-  if (self === 0) return uid === 0 ? ROOT_IN_DISGUISE : asUser(uid, gid);
-  if (self === uid) return OURSELVES;
+  if (self === 0) return uid === 0 ? ROOT_IN_NAMESPACE : asUser(uid, gid);
+  if (self === uid) return CURRENT_USER;
   throw new Error(
     `${cluster} belongs to user ${uid}, and this is user ${self}: start as that user, or set SVC_DATA_DIR.`,
   );
 }
 
-/** Makes a file or directory the account's own. */
+/** Changes the owner of a file or directory to the account. */
 export async function giveTo({ credentials }: Account, path: string): Promise<void> {
   if ('uid' in credentials) await lchown(path, credentials.uid, credentials.gid);
 }
 
-/** A program with its arguments, as the account has to call it. */
+/** Returns the command that runs a program as the account. */
 export function commandOf({ prefix }: Account, program: string, args: readonly string[]): string[] {
   return [...prefix, program, ...args];
 }

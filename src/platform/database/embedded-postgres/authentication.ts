@@ -7,9 +7,9 @@ import { CLUSTER_USER, type Cluster } from './cluster.js';
 const MAP = 'svc';
 
 /**
- * Writes who may connect to the server of a cluster: this process's user and root, which the kernel vouches for (`peer`
- * authentication), and no other process that reaches the socket, also not one of the server's own user id. It is written
- * before every start, so that a cluster of an earlier version, which trusted every connection, is closed as well.
+ * Writes the users that may connect to the server of a cluster: this process's user and root, by `peer` authentication. No other
+ * process may, also none of the server's own user id. The files are written before every start, so that a cluster of an earlier
+ * version, which trusted every connection, is protected too.
  *
  * @throws Error when this process's user has no name on this system
  */
@@ -26,7 +26,7 @@ export async function restrictConnections(cluster: Cluster): Promise<void> {
 async function write({ directory, account }: Cluster, name: string, lines: readonly string[]) {
   const unfinished = join(directory, `${name}.new`);
   const text = ['# Written by svc-server before each start.', ...lines, ''].join('\n');
-  // The directory is the account's, and we may be root: a link that its processes put there is not written through.
+  // The account owns the directory, and this process may be root: it must not follow a link that the account created.
   await rm(unfinished, { force: true });
   await writeFile(unfinished, text, { mode: 0o600, flag: 'wx' });
   await giveTo(account, unfinished);

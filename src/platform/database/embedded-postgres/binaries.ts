@@ -5,8 +5,7 @@ export interface Binaries {
 }
 
 /**
- * Finds the programs in the optional package of this platform; it is loaded only when asked for, and production
- * images leave it out.
+ * Finds the programs in the optional package of this platform. It is loaded only on demand, and production images do not have it.
  *
  * @throws Error that names SVC_DATABASE_URL, the other way to have a database
  */

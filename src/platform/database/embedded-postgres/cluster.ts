@@ -16,11 +16,11 @@ import { isAlive } from './postmaster-pid.js';
 
 const run = promisify(execFile);
 
-/** The superuser initdb makes, and the database it makes: the whole cluster is the service's own. */
+/** The superuser and the database that initdb makes. The whole cluster belongs to the service. */
 export const CLUSTER_USER = 'svc';
 export const CLUSTER_DATABASE = 'postgres';
 
-/** A finished data directory, and who runs a server on it. */
+/** A complete data directory and the account of its server. */
 export interface Cluster {
   readonly directory: string;
   readonly account: Account;
@@ -29,13 +29,13 @@ export interface Cluster {
 const UNFINISHED = /^postgres\.new-(\d+)$/;
 
 /**
- * Finds the cluster in `dataDir`, or makes it. initdb works in a sibling directory that is renamed when all is done
- * and on disk: what bears the final name is whole. (PG_VERSION proves nothing: a killed initdb leaves it behind.)
+ * Finds the cluster in `dataDir`, or makes it. initdb works in a sibling directory, which is renamed when it is complete and on
+ * disk, so that a directory of the final name is complete. (PG_VERSION proves nothing: an interrupted initdb leaves it behind.)
  *
- * @throws Error with initdb's own words
+ * @throws Error with initdb's message
  */
 export async function findOrMakeCluster(dataDir: string, binaries: Binaries): Promise<Cluster> {
-  // Others may pass through a directory we make, whatever the umask, but not look around in it.
+  // Other users may traverse a new directory, with any umask, but not list it.
   if (await mkdir(dataDir, { recursive: true })) await chmod(dataDir, 0o711);
   const directory = join(dataDir, 'postgres');
   if (!(await exists(directory))) {
@@ -58,7 +58,7 @@ async function make(dataDir: string, directory: string, binaries: Binaries): Pro
     '--locale=C',
     '--locale-provider=builtin',
     '--builtin-locale=C.UTF-8',
-    '--auth=reject', // until the first start says who may connect
+    '--auth=reject', // until the first start writes the allowed users
   ]);
   try {
     await run(program, args, { ...account.credentials, cwd: dataDir, env: CHILD_ENVIRONMENT });
@@ -73,13 +73,13 @@ async function make(dataDir: string, directory: string, binaries: Binaries): Pro
   }
 }
 
-/** What the program wrote before it failed says more than that it failed. */
+/** Returns the error output of a failed program, which is more precise than its exit status. */
 function lastWords(failure: unknown): string {
   const written = failure instanceof Error && 'stderr' in failure ? String(failure.stderr) : '';
   return written.trim() || reasonOf(failure);
 }
 
-/** Removes what a killed start left behind, and nothing another process is still busy with. */
+/** Removes incomplete directories of interrupted starts, but none of a running process. */
 async function removeUnfinished(dataDir: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
     const pid = Number(UNFINISHED.exec(name)?.[1] ?? Number.NaN);
@@ -89,7 +89,7 @@ async function removeUnfinished(dataDir: string): Promise<void> {
   }
 }
 
-/** A rename is durable once the directory it happened in is. */
+/** Writes a directory to disk, which makes a rename in it durable. */
 async function flush(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

@@ -19,14 +19,14 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-/** What an embedded server needs. */
+/** The options of an embedded server. */
 export interface EmbeddedPostgresOptions {
-  /** The data lives in `postgres/` below it; made when it is not there. */
+  /** The parent of the data directory `postgres/`. It is made if it is missing. */
   readonly dataDir: string;
   readonly log: Logger;
   /** Settings (`-c name=value`) over PostgreSQL's own defaults, which are durable. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Milliseconds for which a server that once answered may be silent before it is ended and started again. */
+  /** Milliseconds without a response after which a server is ended and started again. */
   readonly patience?: number;
 }
 
@@ -34,11 +34,11 @@ const PORT = 5432;
 const PATIENCE = 30_000;
 
 /**
- * Runs a real PostgreSQL as a child process until `stop`, or until this process ends, in whatever way. Works as root
- * and as an ordinary user; finds and stops what an earlier, killed run left behind, and keeps its data; restarts the
- * server behind the same socket should it end by itself, or answer nobody any more.
+ * Runs PostgreSQL as a child process until `stop` or the end of this process, also by `kill -9`. It works as root and as an
+ * ordinary user. It stops a server of an earlier, killed run and keeps its data, and restarts a server that ends by itself or
+ * stops responding, behind the same socket.
  *
- * @throws Error, in one line for the operator, when that cannot be
+ * @throws Error with one line for the operator when the server cannot run
  */
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,

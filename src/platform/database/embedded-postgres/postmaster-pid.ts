@@ -2,7 +2,7 @@ import { readFile, readlink, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { codeOf } from '#platform/database/statements/faults.js';
 
-/** What PostgreSQL writes about itself into `postmaster.pid`; each line may still be missing. */
+/** The contents of PostgreSQL's `postmaster.pid`; each line may still be missing. */
 export interface Postmaster {
   /** NaN in a file that was cut short. */
   readonly pid: number;
@@ -20,7 +20,7 @@ export async function readPostmasterPid(directory: string): Promise<Postmaster |
 }
 
 /**
- * Whether that server runs on that directory. The number alone proves nothing, it may be another program's by now:
+ * Returns true if that server runs on that directory. The process id proves nothing, since another program may have it now:
  * where there is a /proc the process must be a postgres working in the directory.
  */
 export async function isLivePostmaster({ pid }: Postmaster, directory: string): Promise<boolean> {
@@ -32,11 +32,11 @@ export async function isLivePostmaster({ pid }: Postmaster, directory: string): 
     // The program may have been replaced by a new installation: "postgres (deleted)".
     return program.split(' ')[0] === 'postgres' && workingIn === (await realpath(directory));
   } catch {
-    return false; // gone meanwhile, or another user's, whose server ours can never be
+    return false; // ended meanwhile, or a process of another user, which cannot be this server
   }
 }
 
-/** Whether a process with that number exists, whoever owns it. */
+/** Returns true if a process with that id exists, of any user. */
 export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -7,14 +7,14 @@ import { isLivePostmaster, readPostmasterPid, type Postmaster } from './postmast
 import { SOCKET_DIR_PREFIX } from './socket-directory.js';
 import { takeSupervisorLock } from './supervisor-lock.js';
 
-/** In milliseconds: a supervisor killed a moment ago still holds its lock until the server notices. */
+/** In milliseconds: a supervisor that was just killed holds its lock until the server notices. */
 const SURELY_TAKEN_AFTER = 2_000;
-/** An orphan may have to finish its own recovery before it can be asked, and a checkpoint before it is gone. */
+/** An orphan may have to finish its recovery before it responds, and a checkpoint before it ends. */
 const GIVE_UP_AFTER = 120_000;
 const LOOK_EVERY = 50;
 
 /**
- * Sees to it that no server runs on a data directory, so that ours can start:
+ * Ensures that no server runs on a data directory, so that a new one can start:
  *
  *     no pid file ─────────────────────────────────────────► free
  *     pid file, but no live server ── removed ─────────────► free
@@ -22,9 +22,9 @@ const LOOK_EVERY = 50;
  *     live, starting up or shutting down ── wait ──────────► (look again)
  *     live, its supervisor's lock stays taken ─────────────► refused
  *
- * The data stays as it is: a stopped server's by its own checkpoint, a killed one's by its write-ahead log.
+ * No data is lost: a stopped server wrote a checkpoint, and a killed one has its write-ahead log.
  *
- * @param ourSocketDir stays when it is our own server that left its traces
+ * @param ourSocketDir the socket directory of this process's server, which is kept
  * @throws Error when another live process supervises the directory, or its server does not go away
  */
 export async function reclaimDirectory(
@@ -54,7 +54,7 @@ export async function reclaimDirectory(
   if (left) await removeTraces(directory, left.socketDir, ourSocketDir);
 }
 
-/** An orphan's session that takes the lock ends with the orphan. */
+/** Checks the lock of the supervisor. The session that takes an orphan's lock ends with the orphan. */
 async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' | 'not answering'> {
   try {
     return (await takeSupervisorLock(postmaster)) ? 'orphan' : 'supervised';
@@ -65,8 +65,8 @@ async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' 
 }
 
 /**
- * PostgreSQL overlooks a stale pid file, but not an empty one, nor one whose number another process of the same user
- * has by now.
+ * Removes the files of an ended server. PostgreSQL ignores a stale pid file, but not an empty one, or one whose process id belongs
+ * to another process of the same user.
  */
 async function removeTraces(directory: string, socketDir: string, ours: string): Promise<void> {
   await rm(join(directory, 'postmaster.pid'), { force: true });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { codeOf } from '#platform/database/statements/faults.js';
 import { giveTo, type Account } from './account.js';
 
-/** By this we know a directory of ours again. */
+/** The prefix by which a socket directory of this service is recognized. */
 export const SOCKET_DIR_PREFIX = 'svc-postgres-';
 
 /**
@@ -18,10 +18,10 @@ export async function makeSocketDirectory(account: Account): Promise<string> {
 }
 
 /**
- * Makes that directory again where it is gone: the watchdog of a server that was told to end removes it, and so may whoever
- * tidies up temporary files.
+ * Makes the directory again if it is missing: the watchdog removes it when a server is stopped, and so may a clean-up of temporary
+ * files.
  *
- * @throws Error when somebody else has made one of its name meanwhile: they would own what we connect to
+ * @throws Error when another user made a directory of that name: that user could replace the socket
  */
 export async function ensureSocketDirectory(account: Account, directory: string): Promise<void> {
   try {

@@ -2,18 +2,18 @@ import { Client } from 'pg';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
 import { CLUSTER_DATABASE, CLUSTER_USER } from './cluster.js';
 
-/** Where a server's Unix socket is. */
+/** The address of a server's Unix socket. */
 export interface SocketAddress {
   readonly socketDir: string;
   readonly port: number;
 }
 
 /**
- * Tries to become the one supervisor of the server behind a socket. Every supervisor holds this lock on a session of
- * its own for as long as it lives, so that a server whose lock is free is one whose supervisor died.
+ * Tries to become the supervisor of the server behind a socket. Each supervisor holds this lock in a session until it ends, so that
+ * a free lock means that the supervisor has ended.
  *
  * @returns the session that holds the lock, or undefined when another supervisor does
- * @throws whatever pg says when the server cannot be reached or does not answer within two seconds
+ * @throws the error of pg when the server cannot be reached or does not respond within two seconds
  */
 export async function takeSupervisorLock(address: SocketAddress): Promise<Client | undefined> {
   const session = new Client({
@@ -25,7 +25,7 @@ export async function takeSupervisorLock(address: SocketAddress): Promise<Client
     connectionTimeoutMillis: 2_000,
     query_timeout: 2_000,
   });
-  session.on('error', () => undefined); // 'end' follows, and is what our callers look at
+  session.on('error', () => undefined); // 'end' follows, which the callers handle
   try {
     await session.connect();
     const { rows } = await session.query<{ taken: boolean }>(

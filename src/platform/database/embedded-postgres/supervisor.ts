@@ -11,25 +11,25 @@ import { ensureSocketDirectory } from './socket-directory.js';
 import { takeSupervisorLock, type SocketAddress } from './supervisor-lock.js';
 import { startWatched, type WatchedServer } from './watchdog.js';
 
-/** What to run, and where. */
+/** The options of a supervised server. */
 export interface ServerOptions {
   readonly postgres: string;
   readonly cluster: Cluster;
   readonly address: SocketAddress;
   /** Settings (`-c name=value`) over PostgreSQL's own defaults, which are durable. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Milliseconds for which a server that once answered may be silent before it is ended and started again. */
+  /** Milliseconds without a response after which a server is ended and started again. */
   readonly patience: number;
   readonly log: Logger;
 }
 
-/** Milliseconds between two questions whether the server answers, and between two starts of it. */
+/** Milliseconds between two checks whether the server responds, and between two starts. */
 const ASK = { first: 20, longest: 1_000 } as const;
 const LAUNCH = { first: 100, longest: 5_000 } as const;
 
 /**
- * Keeps one server running on a cluster: starts it, and starts it again whenever it ends by itself or answers nobody any
- * more, behind the same socket, so that pools heal by themselves.
+ * Keeps one server running on a cluster. It starts the server again when it ends by itself or stops responding, behind the same
+ * socket, so that pools reconnect.
  */
 export class Supervisor {
   readonly #stopping = new AbortController();
@@ -40,9 +40,9 @@ export class Supervisor {
   constructor(private readonly options: ServerOptions) {}
 
   /**
-   * Resolves when the server answers.
+   * Starts the server and resolves when it responds.
    *
-   * @throws Error when it ends instead, with its last words, or when another process has the data directory
+   * @throws Error with the server's last lines when it ends instead, or when another process uses the data directory
    */
   async start(): Promise<void> {
     this.#server = await this.#launch();
@@ -67,7 +67,7 @@ export class Supervisor {
     }
   }
 
-  /** The first attempts may fail: backends of a killed server need a moment to notice and leave. */
+  /** Starts the server, and retries: backends of a killed server need a moment to end. */
   async #launchPatiently(): Promise<WatchedServer | undefined> {
     const { signal } = this.#stopping;
     for (const pause of pauses(LAUNCH)) {
@@ -85,7 +85,7 @@ export class Supervisor {
 
   async #launch(): Promise<WatchedServer> {
     const { postgres, cluster, address, log } = this.options;
-    await this.#session?.end(); // a server whose watchdog was killed is an orphan even with us alive
+    await this.#session?.end(); // a server whose watchdog was killed is an orphan although this process runs
     await reclaimDirectory(cluster.directory, address.socketDir, log);
     await restrictConnections(cluster);
     await ensureSocketDirectory(cluster.account, address.socketDir);
@@ -114,8 +114,8 @@ export class Supervisor {
       unix_socket_directories: address.socketDir,
       unix_socket_permissions: '0700',
       port: String(address.port),
-      log_line_prefix: '', // our own log knows the time
-      log_min_messages: 'log', // a refused statement is its caller's business, and quotes its data
+      log_line_prefix: '', // the log of this process has the time
+      log_min_messages: 'log', // the message of a refused statement quotes data
       ...settings,
     };
     const switches = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
@@ -123,10 +123,10 @@ export class Supervisor {
   }
 
   /**
-   * Takes the supervisor's lock as soon as the server answers, however long that takes: its recovery is not to be cut
-   * short, unless by a `deadline` of the monotonic clock.
+   * Takes the supervisor's lock as soon as the server responds, without a time limit for its recovery, unless there is a `deadline`
+   * of the monotonic clock.
    *
-   * @throws Error with the server's last words when it ends instead
+   * @throws Error with the server's last lines when it ends instead
    */
   async #holdLock(server: WatchedServer, deadline = Number.POSITIVE_INFINITY): Promise<void> {
     for (const pause of pauses(ASK)) {
@@ -146,8 +146,8 @@ export class Supervisor {
   }
 
   /**
-   * Takes the lock again when its session was lost: one killed backend makes PostgreSQL end them all. A postmaster whose
-   * children were killed while they recovered may wait for them for ever; it is ended, and the next one recovers.
+   * Takes the lock again after its session was lost: one killed backend makes PostgreSQL end all sessions. A postmaster whose
+   * children were killed during recovery may wait for them without end; it is ended, and the next one recovers.
    */
   async #regainLock(server: WatchedServer): Promise<void> {
     const { log, patience } = this.options;
@@ -155,12 +155,12 @@ export class Supervisor {
       if (this.#stopping.signal.aborted) return;
       await this.#holdLock(server, systemClock.monotonic() + patience);
     } catch (error) {
-      if (this.#stopping.signal.aborted || !server.isRunning()) return; // which is told elsewhere
+      if (this.#stopping.signal.aborted || !server.isRunning()) return; // another method reports the end
       if (!isDatabaseAway(error)) {
         log.error(reasonOf(error));
         return;
       }
-      log.error(`PostgreSQL runs, but answers nobody any more (${reasonOf(error)}): ending it`);
+      log.error(`PostgreSQL runs, but does not respond (${reasonOf(error)}): ending it`);
       server.stop();
     }
   }

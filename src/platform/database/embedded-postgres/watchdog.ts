@@ -3,11 +3,11 @@ import { createInterface } from 'node:readline';
 import { CHILD_ENVIRONMENT, type Account } from './account.js';
 
 /**
- * Runs the command after it and interrupts it (SIGINT: a fast shutdown) once standard input ends, as it does when
- * this process closes it or dies, by `kill -9` too. A postmaster that waits for children in vain heeds no interrupt: after
- * the grace it is told to quit (SIGQUIT: an immediate shutdown; its log has all that was committed). The watcher waits for
- * that end while the shell waits for the command, so that either may come first. A watcher that ends with 0 tells that
- * the end was asked for: then the socket's directory goes too. The exit status is the command's.
+ * A shell script that runs the given command and interrupts it (SIGINT: a fast shutdown) when standard input ends. Standard input
+ * ends when this process closes it or ends, also by `kill -9`. If the server does not end within the grace, it gets SIGQUIT: an
+ * immediate shutdown, after which the write-ahead log recovers. The watcher waits for the end of input while the shell waits for
+ * the command. A watcher that ends with status 0 means a requested stop, after which the socket's directory is removed. The exit
+ * status is that of the command.
  */
 const WATCHDOG = `
 trap '' INT TERM HUP
@@ -24,25 +24,25 @@ kill -USR1 $watcher 2>/dev/null
 wait $watcher && rmdir "$sockets" 2>/dev/null
 exit $status`;
 
-/** How many of the server's last lines an error quotes. */
+/** The number of the server's last lines in an error. */
 const LINES_KEPT = 5;
 
 /** Seconds for a fast shutdown, which writes a checkpoint. */
 const SHUTDOWN_GRACE = 10;
 
-/** In milliseconds: its last lines may arrive after its end, but a backend that lingers may hold the pipe open. */
+/** In milliseconds: the last lines may arrive after the exit, but a remaining backend may keep the pipe open. */
 const WAIT_FOR_LINES = 200;
 
 /** A server that ends with this process at the latest. */
 export interface WatchedServer {
-  /** Settles when it has ended, whyever: with the last lines it wrote. Never rejects. */
+  /** Resolves to the last lines when the server has ended. It never rejects. */
   readonly ended: Promise<string>;
   isRunning(): boolean;
-  /** Asks for a fast shutdown, and for an immediate one where that takes too long; `ended` tells when it is done. */
+  /** Starts a fast shutdown, and an immediate one if that takes too long; `ended` resolves at its end. */
   stop(): void;
 }
 
-/** Where and as whom a server runs, and who hears what it writes. */
+/** The account and directories of a server, and the receiver of its log lines. */
 export interface WatchOptions {
   readonly account: Account;
   readonly cwd: string;

@@ -1,15 +1,15 @@
 /**
- * The keys of PostgreSQL's advisory locks, all in one place so that no two purposes share one. A lock belongs to a
- * session: it ends with it, however the process ends.
+ * The keys of PostgreSQL's advisory locks, in one list so that no two purposes share a key. A lock belongs to a session and ends
+ * with it, also when the process is killed.
  */
 export const ADVISORY_LOCKS = {
-  /** Held by whoever migrates; replicas that start together wait for it. */
+  /** Held by the process that migrates. Other replicas that start wait for it. */
   migrations: 7_301_001,
-  /** Held for life by the process that supervises an embedded server. */
+  /** Held by the process that supervises an embedded server until it ends. */
   embeddedServer: 7_301_002,
-  /** Held while the SSH certificate authority of this deployment is settled at start. */
+  /** Held while a start registers the SSH certificate authority of this deployment. */
   sshAuthority: 7_301_003,
-  /** Held by the replica that deletes expired rows; the others leave it to that one. */
+  /** Held by the replica that deletes expired rows; other replicas skip the deletion. */
   cleanUp: 7_301_004,
   /** Held by the transaction that registers a client for itself, so that its limits are counted exactly. */
   selfRegistration: 7_301_601,

@@ -7,7 +7,7 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
  */
 const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03)$/;
 
-/** What Node says when nobody listens where the server was, or nobody answers any more. */
+/** Node's error codes for a server that does not listen or does not respond. */
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -19,10 +19,10 @@ const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
-/** These, too, but of a Unix socket: it is gone, or a frozen server leaves its queue full. Of anything else they say nothing. */
+/** Error codes that mean an absent server only when connecting to a Unix socket: it is gone, or its queue is full. */
 const AWAY_WHEN_CONNECTING: ReadonlySet<string> = new Set(['ENOENT', 'EAGAIN']);
 
-/** pg and its pool give these no code, so their text is all there is. */
+/** Messages of errors to which pg and its pool give no code. */
 const AWAY_MESSAGES: ReadonlySet<string> = new Set([
   'Connection terminated unexpectedly',
   'Connection terminated due to connection timeout',
@@ -36,8 +36,8 @@ const AWAY_MESSAGES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether an error means that the database cannot be reached or cannot answer now, so that the same request may well
- * succeed later: neither the caller nor the statement is at fault.
+ * Returns true if an error means that the database cannot be reached or cannot respond now. The same request may succeed later:
+ * neither the caller nor the statement is at fault.
  */
 export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof QueryRunnerAlreadyReleasedError) return true; // its connection died under a transaction
@@ -52,27 +52,26 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /**
- * Whether the statement lost against another one (deadlock, serialization, a migration under a prepared statement) and the
- * same request may well succeed.
+ * Returns true if the statement lost against another one (deadlock, serialization, a migration under a prepared statement) and
+ * may succeed when it is repeated.
  */
 export function isLostRace(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === '40P01' || state === '40001' || isStalePlan(error);
 }
 
-/** How long statements took that failed, in milliseconds, by what the driver reported. */
+/** The durations of failed statements in milliseconds, by the driver's error. */
 const durations = new WeakMap<object, number>();
 
-/** Keeps how long a statement took that failed: {@link isTimedOut} needs it. */
+/** Notes the duration of a failed statement for {@link isTimedOut}. */
 export function noteDuration(error: unknown, milliseconds: number): void {
   const fault = reportedBy(error);
   if (fault instanceof Error) durations.set(fault, milliseconds);
 }
 
 /**
- * Whether a statement was ended by its time limit. PostgreSQL reports that as it reports a statement that an operator cancelled
- * (57014), and tells the two apart by a text in the language of the server alone. But the limit ends no statement before its
- * time, and the server's clock starts after ours.
+ * Returns true if a time limit ended a statement. PostgreSQL reports the same SQLSTATE (57014) when an operator cancels it, and only
+ * the localized message differs. So the duration decides: no time limit ends a statement early.
  *
  * @param limit in milliseconds
  */
@@ -82,13 +81,13 @@ export function isTimedOut(error: unknown, limit: number): boolean {
   return (durations.get(fault) ?? 0) >= limit;
 }
 
-/** Whether a value has a character that PostgreSQL keeps no text with: U+0000, or half of a surrogate pair. */
+/** Returns true if a value has a character that PostgreSQL cannot store: U+0000, or half of a surrogate pair. */
 export function isUnstorable(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === '22021' || state === '22P05';
 }
 
-/** Whether a migration has changed the type of a column since the statement was prepared. */
+/** Returns true if a migration changed the type of a column after the statement was prepared. */
 export function isStalePlan(error: unknown): boolean {
   const fault = reportedBy(error);
   return (
@@ -98,13 +97,13 @@ export function isStalePlan(error: unknown): boolean {
   );
 }
 
-/** The five-character SQLSTATE PostgreSQL reported, or undefined for any other error. */
+/** Returns the SQLSTATE of an error of PostgreSQL; undefined for any other error. */
 export function sqlStateOf(error: unknown): string | undefined {
   const code = codeOf(reportedBy(error));
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** The name of the constraint (SQLSTATE class 23) a statement ran into, or undefined for any other error. */
+/** Returns the name of the violated constraint (SQLSTATE class 23); undefined for any other error. */
 export function violatedConstraint(error: unknown): string | undefined {
   const fault = reportedBy(error);
   if (!sqlStateOf(fault)?.startsWith('23')) return undefined;
@@ -112,18 +111,18 @@ export function violatedConstraint(error: unknown): string | undefined {
   return typeof fault.constraint === 'string' ? fault.constraint : undefined;
 }
 
-/** What went wrong, in one line for an operator. Node gives the failure of several addresses a code and no message. */
+/** Returns the reason of an error in one line for an operator. If several addresses fail, Node gives a code and no message. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message || (codeOf(error) ?? error.name);
 }
 
-/** TypeORM wraps what the driver reported. */
+/** Returns the driver's error, which TypeORM wraps. */
 function reportedBy(error: unknown): unknown {
   return error instanceof QueryFailedError ? error.driverError : error;
 }
 
-/** The `code` of an error: a SQLSTATE of PostgreSQL's, or one of Node's own such as ENOENT. */
+/** Returns the `code` of an error: a SQLSTATE, or a code of Node such as ENOENT. */
 export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;

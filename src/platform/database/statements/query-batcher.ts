@@ -1,9 +1,9 @@
 import { isDatabaseAway } from './faults.js';
 
-/** The most that one statement asks for. */
+/** The greatest number of keys of one statement. */
 const MOST = 64;
 
-/** Statements of one kind that are under way at once: one that hangs does not hold up everybody. */
+/** Concurrent statements of one kind. With two, one statement that hangs does not delay all requests. */
 const AT_ONCE = 2;
 
 interface Batch<Key, Answer> {
@@ -13,26 +13,26 @@ interface Batch<Key, Answer> {
 }
 
 /**
- * Asks the database for many requests at once: what is asked for while statements are under way waits for the next one, and
- * that asks for all of it. It is no cache: each statement begins after the last of what it asks for, and nothing is kept of
- * its answer, so that everybody sees what was committed before they asked.
+ * Batches the queries of concurrent requests: keys that arrive while statements are under way wait for the next statement, which
+ * loads all of them. It is not a cache: each statement begins after its last key arrived, and no result is kept, so that each
+ * caller sees all changes that were committed before its call.
  *
  *     ask(a) -> turn ends -> statement(a)
  *     ask(b), ask(c) while two are under way -> one ends -> statement(b, c)
  */
 export class QueryBatcher<Key, Answer> {
-  /** Those that have not begun, the oldest first: the last one still takes keys. */
+  /** Batches whose statement has not begun, the oldest first. The last one still takes keys. */
   readonly #waiting: Batch<Key, Answer>[] = [];
   #underWay = 0;
   #isDue = false;
 
-  /** @param statement asks for all the keys; its answers are in their order */
+  /** @param statement loads all keys of a batch and returns the results in the order of the keys */
   constructor(private readonly statement: (keys: readonly Key[]) => Promise<readonly Answer[]>) {}
 
   /**
-   * The answer for a key, by a statement that begins after this call.
+   * Loads the result of a key by a statement that begins after this call.
    *
-   * @throws what the statement failed with; where that may be another key's fault, what it fails with for this one alone
+   * @throws the error of the statement; if another key may have caused it, the error of a second statement for this key alone
    */
   async load(key: Key): Promise<Answer> {
     const batch = this.#gathering();
@@ -41,7 +41,7 @@ export class QueryBatcher<Key, Answer> {
       return (await batch.answers)[index] as Answer;
     } catch (error) {
       if (batch.keys.length === 1 || isDatabaseAway(error)) throw error;
-      const [answer] = await this.statement([key]); // nothing of the whole was done
+      const [answer] = await this.statement([key]); // the failed statement changed nothing
       return answer as Answer;
     }
   }
@@ -63,7 +63,7 @@ export class QueryBatcher<Key, Answer> {
     return batch;
   }
 
-  /** With the next turn of the event loop: what else this one asks for goes along. */
+  /** Begins the next statement after the current turn of the event loop, so that all requests of this turn join it. */
   #beginSoon(): void {
     if (this.#isDue || this.#underWay >= AT_ONCE || this.#waiting.length === 0) return;
     this.#isDue = true;

@@ -3,7 +3,7 @@ import type { EntityManager, QueryRunner } from 'typeorm';
 import { systemClock } from '#platform/clock/clock.js';
 import { isStalePlan, noteDuration } from './faults.js';
 
-/** One statement: its text with `$n` in place of the values, and what it is prepared as, once per connection. */
+/** A statement: its text with `$n` in place of the values, and a digest for its prepared name. */
 interface Statement {
   readonly digest: string;
   readonly text: string;
@@ -21,12 +21,12 @@ function assemble(strings: TemplateStringsArray): Statement {
   return statement;
 }
 
-/** Part of every prepared name: a new generation is prepared anew, on every connection. */
+/** A part of every prepared name. A new generation makes every connection prepare its statements again. */
 let generation = 0;
 
 /**
- * Runs one SQL statement and returns its rows, in one shape whatever the command (TypeORM's own `query` answers
- * `[rows, count]` to UPDATE and DELETE). Every interpolated value becomes a bind parameter:
+ * Runs one SQL statement and returns its rows, in the same shape for every command (TypeORM's own `query` returns
+ * `[rows, count]` for UPDATE and DELETE). Every interpolated value becomes a bind parameter:
  *
  *     const [winner] = await sql<{ id: string }>(tx)`UPDATE codes SET … WHERE id = ${id} RETURNING id`;
  *
@@ -123,10 +123,10 @@ export function fixedSql<Row extends object>(
 }
 
 /**
- * Runs one statement whose text was put together from parts of ours, as a search is. It is not prepared under a name: there
- * are as many of them as clients think of.
+ * Runs one statement whose text is composed of constant parts, such as a search. It is not prepared under a name, since clients
+ * determine the number of different texts.
  *
- * @param values what stands for `$1`, `$2` …: whatever a client said is here, and never in the text
+ * @param values the values of `$1`, `$2` …; values of a client are only here and never in the text
  * @throws QueryFailedError as PostgreSQL reports it
  */
 export async function composedSql<Row extends object>(
@@ -157,8 +157,8 @@ async function runWithin<Row>(
 }
 
 /**
- * The rows of a statement that numbers what it was asked for from 1 (`WITH ORDINALITY`), each in its place; undefined where
- * there is none.
+ * Arranges the rows of a statement that numbers its inputs from 1 (`WITH ORDINALITY`) by the inputs; undefined for an input
+ * without a row.
  */
 export function inOrder<Row extends { readonly n: number }, Answer>(
   asked: number,
@@ -170,7 +170,7 @@ export function inOrder<Row extends { readonly n: number }, Answer>(
   return answers;
 }
 
-/** Whether each of what was asked for, numbered from 0, is among the rows of what was done. */
+/** Returns for each input, numbered from 0, whether the statement returned a row for it. */
 export function doneOf(
   asked: readonly unknown[],
   rows: readonly { readonly n: number }[],
@@ -189,7 +189,7 @@ async function run<Row>(
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     generation += 1;
-    if (runner.isTransactionActive) throw error; // the transaction is lost; the next one is prepared anew
+    if (runner.isTransactionActive) throw error; // the transaction is lost; the next one prepares again
     return execute(runner, statement, values);
   }
 }
@@ -199,12 +199,12 @@ async function execute<Row>(
   { digest, text }: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  // TypeORM hands its first argument to pg as it is, and pg takes a named statement there; the types know strings only.
+  // TypeORM passes its first argument to pg unchanged, and pg accepts a named statement there; the type allows only strings.
   const named = { name: `${digest}${generation}`, text } as unknown as string;
   return timed<Row>(runner, named, values);
 }
 
-/** Runs a statement, and notes how long it took if it fails: without the wait for a connection. */
+/** Runs a statement and notes its duration if it fails, without the wait for a connection. */
 async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
   await runner.connect();
   const start = systemClock.monotonic();

@@ -2,15 +2,15 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { systemClock } from '#platform/clock/clock.js';
 import { isLostRace } from './faults.js';
 
-/** How often a transaction is run, and the most milliseconds it waits in between. */
+/** The greatest number of attempts, and the longest pause between two of them in milliseconds. */
 const MOST_RUNS = 4;
 const LONGEST_WAIT = 50;
 
 /**
- * Runs a transaction, and runs it anew when it lost a race (deadlock, serialization): it has left nothing behind then. For acts
- * that must take effect, whoever else acts. What `work` does outside of the transaction it does each time.
+ * Runs a transaction, and repeats it after a deadlock or a serialization failure, which rolled it back. Use it for acts that must
+ * take effect despite concurrent transactions. Effects of `work` outside of the transaction happen in each attempt.
  *
- * @throws whatever `work` throws, and the fault of a race that was lost every time
+ * @throws the error of `work`, or the fault of the last attempt
  */
 export async function withTransactionRetry<Result>(
   dataSource: DataSource,

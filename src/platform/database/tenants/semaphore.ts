@@ -1,4 +1,4 @@
-/** A counting semaphore: so many holders at a time. Waiting callers are served in the order of their calls. */
+/** A counting semaphore. Waiting callers are served in the order of their calls. */
 export class Semaphore {
   readonly #waiting = new Set<() => void>();
   #free: number;
@@ -7,12 +7,12 @@ export class Semaphore {
     this.#free = permits;
   }
 
-  /** Whether no permit is taken, and no caller waits for one. */
+  /** True if no permit is taken. */
   get isIdle(): boolean {
     return this.#free === this.permits;
   }
 
-  /** @returns the function that gives the permit back, to be called once; undefined when none was free in time */
+  /** Takes a permit. @returns a function that releases it, to be called once; undefined when none was free in time */
   take(milliseconds: number): Promise<(() => void) | undefined> {
     const giveBack = () => this.#giveBack();
     if (this.#free > 0) {

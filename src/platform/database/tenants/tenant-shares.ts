@@ -6,16 +6,15 @@ import { Semaphore } from './semaphore.js';
 const LONGEST_REST = 100;
 
 /**
- * Two limits for the work of tenants: how many pieces one tenant has under way in this process, and how many all tenants have
- * together. A tenant waits for its own limit first, so that a long queue of one tenant is never before the others.
+ * Limits the concurrent work of each tenant and of all tenants together in this process. A tenant waits for its own limit first,
+ * so that a long queue of one tenant never delays other tenants.
  */
 export class TenantShares {
   readonly #all: Semaphore;
   readonly #byTenant = new Map<string, Semaphore>();
 
   /**
-   * @param rest how long a permit of a tenant rests after a piece of work, as a multiple of the time that piece took: one tenant
-   * leaves the process, and the database, time for the others
+   * @param rest the pause of a tenant's permit after a piece of work, as a multiple of its duration, which leaves time for others
    */
   constructor(
     ofAll: number,
@@ -30,7 +29,7 @@ export class TenantShares {
    * @param tenant the id of the organization
    * @param patience how long it may wait, in milliseconds
    * @returns the function that ends the piece of work, to be called once
-   * @throws DomainError rate_limited when the tenant's own work is in the way, unavailable when that of others is
+   * @throws DomainError rate_limited when the tenant's own work takes its limit, unavailable when the work of all tenants does
    */
   async take(tenant: string, patience: number): Promise<() => void> {
     const own = this.#byTenant.get(tenant) ?? new Semaphore(this.ofOne);
@@ -54,7 +53,7 @@ export class TenantShares {
     }
     const start = this.clock.monotonic();
     return () => {
-      // By the next turn of the event loop the answer is written, which is part of the work.
+      // By the next turn of the event loop the response is written, which is part of the work.
       setImmediate(() => {
         leaveAll();
         setTimeout(leave, Math.min(this.rest * (this.clock.monotonic() - start), LONGEST_REST));

@@ -4,26 +4,26 @@ import { isTimedOut } from '#platform/database/statements/faults.js';
 import { TenantShares } from './tenant-shares.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** How long a piece of work waits for its share, in milliseconds. */
+/** The longest wait of a piece of work for its share, in milliseconds. */
 const PATIENCE = 10_000;
 
-/** How long the next part of an answer that has begun waits: as long as a request may take, which ends it before. */
-export const PATIENCE_OF_A_BEGUN_ANSWER = 30_000;
+/** The longest wait for the next part of a response that has begun: the deadline of a request, which ends it earlier. */
+export const PATIENCE_DURING_RESPONSE = 30_000;
 
-/** How long a statement of costly work may take, in milliseconds. */
+/** The time limit of a statement of costly work, in milliseconds. */
 export const COSTLY_STATEMENT = 3_000;
 
-/** Pieces of work that one tenant has under way at once in a process; fewer where the share is small. */
+/** The greatest number of concurrent pieces of work of one tenant in a process; fewer if the share is small. */
 const OF_ONE = { costly: 2, bounded: 4 } as const;
 
-/** How long a tenant's permit rests after a piece of work, as a multiple of the time that it took. */
+/** The pause of a tenant's permit after a piece of work, as a multiple of its duration. */
 const REST = { costly: 3, bounded: 1 } as const;
 
-/** How the connections of a process are divided. */
+/** The division of a process's connections. */
 export interface ConnectionShares {
-  /** The pool for everything else, above all for authentication. */
+  /** The pool for all other work, above all authentication. */
   readonly main: number;
-  /** Those of the main pool that tenants may use at once for their bounded work. */
+  /** The connections of the main pool that the bounded work of tenants may use. */
   readonly bounded: number;
   /** The pool of the costly work. */
   readonly costly: number;
@@ -40,9 +40,8 @@ export function sharesOf(maxConnections: number): ConnectionShares {
 }
 
 /**
- * The one place where work is done whose cost grows with the data of a tenant, or that may wait for other work of the same
- * tenant: what its identity provider and its admins ask for. However much one tenant asks for, authentication and the other
- * tenants have connections.
+ * Runs the work of a tenant's identity provider and admins: its cost grows with the tenant's data, or it may wait for other work of
+ * the tenant. Authentication and other tenants have connections under any load of one tenant.
  *
  * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own, whose statements end after
  *   {@link COSTLY_STATEMENT} milliseconds and use one process of the database each.
@@ -67,7 +66,7 @@ export class TenantWork {
   }
 
   /**
-   * Reads what may be much. The work holds a connection while it runs, so it never waits for a client.
+   * Runs costly work. It holds a connection while it runs, so that it must not wait for a client.
    *
    * @param patience how long it waits for its share, in milliseconds
    * @throws DomainError too_many when a statement takes too long; rate_limited or unavailable when its share does not come
@@ -103,13 +102,13 @@ export class TenantWork {
     }
   }
 
-  /** The same in a transaction, which is run again when it loses a race ({@link withTransactionRetry}). */
+  /** Runs bounded work in a transaction, which is repeated after a deadlock ({@link withTransactionRetry}). */
   transact<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     return this.bounded(tenant, () => withTransactionRetry(this.main, work));
   }
 }
 
-/** One tenant leaves another one something of a share, unless the share is one connection. */
+/** Limits one tenant to less than the whole share, unless the share is one connection. */
 function ofOneTenant(most: number, share: number): number {
   return Math.max(1, Math.min(most, share - 1));
 }
