@@ -6,7 +6,7 @@ import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js'
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The folder of migrations. The relative path is the same from `src/` and from `dist/`. */
+/** The folder of migrations; `src/` and `dist/` are equally deep below the package. */
 const MIGRATIONS = new URL('../../../migrations/', import.meta.url);
 
 interface Migration {
