@@ -10,13 +10,14 @@ import { CALLBACK, newClientKeys, newDpopKey, newPkce } from '../support/oauth-f
 const ADA = 'ada@fapi2-sp.example';
 const now = () => Math.floor(Date.now() / 1000);
 
-/** The errors a module accepts: any of several, for most of them. */
+/** The errors that a module accepts, often one of several. */
 const CLIENT_REFUSED = ['invalid_client', 'invalid_request'];
 const REQUEST_REFUSED = ['invalid_request', 'invalid_request_object'];
 
 /**
- * The modules of the OpenID Foundation's plan `fapi2-security-profile-final-test-plan` (private_key_jwt, DPoP, plain_fapi,
- * openid_connect) that need no mutual TLS, by their names; docs/conformance.md says where the others are.
+ * The modules of the OpenID Foundation's plan `fapi2-security-profile-final-test-plan` (private_key_jwt, DPoP,
+ * plain_fapi, openid_connect) without mutual TLS, by their names. docs/conformance.md lists the tests of the
+ * others.
  */
 describe('FAPI 2.0 Security Profile Final', () => {
   let app: TestApp;
@@ -108,7 +109,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
 
     it('fapi2-security-profile-final-user-rejects-authentication', async () => {
-      const { client: stranger } = await app.enrolled('grace@elsewhere.example'); // asked for consent
+      const { client: stranger } = await app.enrolled('grace@elsewhere.example'); // on the consent page
       const page = await client.authorize(stranger, await client.pushed());
       if (!(page instanceof URL)) throw new Error(page.text);
       expect(page.pathname).toMatch(/^\/interaction\//);
@@ -172,12 +173,13 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
 
     it('fapi2-security-profile-final-par-without-duplicate-parameters', async () => {
-      const url = await client.authorize(ada, await client.pushed()); // client_id and request_uri alone
+      const url = await client.authorize(ada, await client.pushed()); // only client_id and request_uri
       expect(url instanceof URL && url.searchParams.has('code')).toBe(true);
     });
 
     it('fapi2-security-profile-final-refresh-token', async () => {
-      // None is ever given (docs/choices/oauth.md): a new touch, not an old secret, starts a new session.
+      // The service issues none (docs/choices/oauth.md): a new touch, not an old secret, starts a
+      // new session.
       expect(await tokens()).not.toHaveProperty('refresh_token');
     });
   });

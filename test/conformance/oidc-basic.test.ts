@@ -5,8 +5,9 @@ import type { Answer, Client } from '../support/client.js';
 import { CALLBACK, newClientKeys, newPkce, parameterOf, postForm } from '../support/oauth-flow.js';
 
 /*
- * The modules of the plan `oidcc-basic-certification-test-plan` (OpenID Connect Core), by their names, as the suite drives them: a
- * client that registered itself, in certification test mode. What the suite skips of the plan is shown to be skipped.
+ * The modules of the plan `oidcc-basic-certification-test-plan` (OpenID Connect Core) by their names, as the suite
+ * runs them: with a client that registered itself, in certification test mode. Tests show which modules the suite
+ * skips.
  */
 
 const TOKEN = 'a token that only the conformance suite knows';
@@ -46,7 +47,10 @@ describe('oidcc-basic-certification-test-plan', () => {
   });
   afterAll(() => app.close());
 
-  /** Where an authorization request leads a browser: a page of ours, or the client, after a login where one is asked for. */
+  /**
+   * Returns the final page of an authorization request: one of the service, or the client's callback, after a
+   * login if required.
+   */
   const go = async (
     browser: Client,
     parameters: Record<string, string | undefined> = {},
@@ -112,7 +116,7 @@ describe('oidcc-basic-certification-test-plan', () => {
       },
       basic(),
     );
-  /** The checks that the suite makes of every token response and ID token. */
+  /** Makes the checks of the suite on every token response and ID token. */
   const verified = async (
     answer: Answer,
     { nonce }: { readonly nonce?: string | undefined } = { nonce: 'the nonce' },

@@ -35,7 +35,7 @@ const post = (bulkId: unknown, data: object = {}) => ({
   bulkId,
   data: { userName: address(), ...data },
 });
-/** A user whose manager is what another operation makes. */
+/** Returns an operation that creates a user, whose manager another operation creates. */
 const report = (bulkId: string, manager: string) =>
   post(bulkId, { [ENTERPRISE]: { manager: { value: `bulkId:${manager}` } } });
 const managerOf = async (id: string | undefined) =>

@@ -41,7 +41,7 @@ const patchUser = (id: string, ...operations: readonly object[]) =>
 const patchGroup = (id: string, ...operations: readonly object[]) =>
   tenant.send('PATCH', `/Groups/${id}`, patchOf(...operations));
 
-/** Three users, and a group of the first two. */
+/** Creates three users, and a group of the first two. */
 async function groupOfTwo(): Promise<{ group: string; ids: [string, string, string] }> {
   const [a, b, c] = await Promise.all([newUser(), newUser(), newUser()]);
   const { id } = await newGroup(a.id, b.id);
@@ -87,7 +87,7 @@ describe('Okta', () => {
         expect(answer.json.Resources.length).toBeLessThanOrEqual(2);
         times.push(performance.now() - before);
       }
-      expect(Math.min(...times)).toBeLessThan(600); // the best of five: other tests share this machine
+      expect(Math.min(...times)).toBeLessThan(600); // the best of five, since other tests share the machine
     }
   });
 

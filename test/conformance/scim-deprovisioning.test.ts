@@ -17,7 +17,9 @@ const ADMIN = 'admin@loop.example';
 const LEAVERS = { DELETE: 'grace@loop.example', 'active: "False"': 'alan@loop.example' } as const;
 type Options = Parameters<SoftwareKey['get']>[0];
 
-/** The whole way: the identity provider says "gone", and it is felt everywhere, down to a real sshd. */
+/**
+ * Tests the whole chain: the identity provider removes a user, and every kind of access ends, down to a real sshd.
+ */
 requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
   let app: TestApp;
   let sshd: Sshd;
@@ -48,7 +50,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
     await removeDirectory(folder);
   });
 
-  /** What the timer of docs/operations/ssh.md does. */
+  /** Updates the list as the timer of docs/operations/ssh.md does. */
   async function refreshRevocations(): Promise<Answer> {
     const response = await fetch(`${app.baseUrl}/v1/credentials/ssh/krl`, {
       headers: { 'x-forwarded-for': newAddress() },
@@ -148,7 +150,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
       ]);
       expect(await sshd.login(ssh.file, ssh.certificate)).toMatchObject({ accepted: false });
       felt('sshd refuses, after its refresh');
-      // oxlint-disable-next-line no-console -- the seconds are what this test is to print
+      // oxlint-disable-next-line no-console -- this test prints the seconds
       console.log(`Seconds from ${how} until`, seconds);
 
       const [certificate] = await rows(
@@ -200,7 +202,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
       Operations: [{ op: 'replace', value: { userName: foreign } }],
     });
     expect([renamed.status, renamed.json.userName]).toEqual([200, foreign]);
-    expect((await client.get('/v1/keys')).status).toBe(401); // what was issued under the old name has ended
+    expect((await client.get('/v1/keys')).status).toBe(401); // access under the old name has ended
     await client.logIn(key);
     const file = join(folder, 'renamed');
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);

@@ -825,7 +825,7 @@ describe('RFC 9865 cursors', () => {
           seen.push(...(json.Resources as { id: string }[]).map(({ id }) => id));
           cursor = json.nextCursor as string | undefined;
           expect((cursor ?? '').length).toBeLessThan(2048);
-          // Where the cursor stands, nobody is any more.
+          // The user at the position of the cursor is deleted.
           const last = seen.at(-1) ?? '';
           if (cursor !== undefined && seen.length === 6) {
             expect((await long.send('DELETE', `/Users/${last}`)).status).toBe(204);

@@ -28,7 +28,7 @@ const base = () => `${app.baseUrl}/scim/v2`;
 const userOf = (id: string) => shown(tenant, 'Users', id);
 const groupOf = (id: string) => shown(tenant, 'Groups', id);
 
-/** The tag of a resource, which its head, its body and the lists tell alike. */
+/** Returns the tag of a resource, which its header, its body and the lists must agree on. */
 async function tagOf(type: 'Users' | 'Groups', id: string): Promise<string> {
   const answer = await tenant.send('GET', `/${type}/${id}`);
   const tag = answer.headers.get('etag') ?? '';
@@ -41,7 +41,7 @@ async function tagOf(type: 'Users' | 'Groups', id: string): Promise<string> {
   return tag;
 }
 
-/** Expects that an act changes the tag of a resource. */
+/** Expects that an action changes the tag of a resource. */
 async function expectNewTag(
   type: 'Users' | 'Groups',
   id: string,
@@ -160,7 +160,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
       )
     ).length;
 
-  /** Expects that a write is answered with the resource as it was, and leaves no trace. */
+  /** Expects that a write returns the unchanged resource, and leaves no trace. */
   async function expectNoChange(
     type: 'Users' | 'Groups',
     id: string,

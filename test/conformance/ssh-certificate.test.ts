@@ -138,7 +138,7 @@ function keygen(args: readonly string[], input: string): string {
   return execFileSync('ssh-keygen', args, { input, env, encoding: 'utf8' });
 }
 
-/** How ssh-keygen abbreviates a key type. */
+/** Returns the abbreviation of a key type by ssh-keygen. */
 function shortName(type: string): string {
   const family = type.includes('ecdsa') ? 'ECDSA' : type.includes('rsa') ? 'RSA' : 'ED25519';
   return type.startsWith('sk-') ? `${family}-SK` : family;

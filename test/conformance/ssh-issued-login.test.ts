@@ -7,7 +7,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { requires } from '../support/programs.js';
 import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
 
-/** The whole way: what the service publishes is what sshd trusts, what it issues is what ssh presents. */
+/** Tests the whole chain: sshd trusts the published key, and ssh presents the issued certificate. */
 requires(...SSHD_PROGRAMS).describe('a real sshd that trusts /v1/credentials/ssh/ca', () => {
   let app: TestApp;
   let sshd: Sshd;
@@ -29,7 +29,7 @@ requires(...SSHD_PROGRAMS).describe('a real sshd that trusts /v1/credentials/ssh
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
     return file;
   };
-  /** Enrolls somebody, has a new key of theirs certified, and says how to log in with it. */
+  /** Enrolls a user, certifies a new SSH key, and returns the arguments of a login. */
   const certify = async (email: string, ask: object = {}) => {
     const { client } = await app.enrolled(email);
     const file = newKey(email);

@@ -12,7 +12,10 @@ import {
 import { requires } from '../support/programs.js';
 import { type LoginResult, SSHD_PROGRAMS, type Sshd, startSshd } from '../support/sshd.js';
 
-/** An account whose AuthorizedPrincipalsFile names alice@example.com, on a host that trusts our authority. */
+/**
+ * The AuthorizedPrincipalsFile of the account names alice@example.com, and the host trusts the authority of the
+ * service.
+ */
 requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
   const { privateKey } = generateKeyPairSync('ed25519');
   const authority = { privateKey, publicBlob: publicKeyBlob(privateKey) };
@@ -26,7 +29,7 @@ requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
   });
   afterAll(() => sshd.stop());
 
-  /** Makes a key of this type and logs in with a certificate on it. */
+  /** Generates a key of this type and logs in with a certificate for it. */
   function login(
     keygen: readonly string[],
     change: Partial<UserCertificate> = {},

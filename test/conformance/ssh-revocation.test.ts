@@ -13,7 +13,7 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 
 const KRL = '/v1/credentials/ssh/krl';
 
-/** How a program ended. */
+/** The result of a program. */
 interface Ending {
   readonly status: number;
   readonly said: string;
@@ -92,7 +92,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
   });
 });
 
-/** The serials that `ssh-keygen -Q -l` prints, one a line or as a range. */
+/** Parses the serials that `ssh-keygen -Q -l` prints, one a line or as a range. */
 function listed(said: string): number[] {
   return [...said.matchAll(/^serial: (\d+)(?:-(\d+))?$/gm)].flatMap(([, low, high = low]) =>
     evenly(Number(high) - Number(low) + 1, 1, Number(low)),
@@ -132,17 +132,17 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
     await removeDirectory(folder);
   });
   beforeEach(async () => {
-    await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits'); // the script has one address
+    await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits'); // the script supports one address
     rmSync(list, { force: true });
   });
 
-  /** Runs the script of docs/operations/ssh.md, as its timer would. */
+  /** Runs the script of docs/operations/ssh.md, as its timer does. */
   const refresh = (url = `${app.baseUrl}${KRL}`) =>
     run('sh', [script], { SVC_KRL_URL: url, SVC_KRL_FILE: list });
   const refreshed = async () => expect(await refresh()).toEqual({ status: 0, said: '' });
 
   let keys = 0;
-  /** A new certificate, and how to log in with it. */
+  /** Issues a new certificate, and returns the arguments of a login. */
   const certify = async (name: 'ada' | 'bob') => {
     const file = join(sshd.folder, `${name}${(keys += 1)}`);
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
@@ -174,7 +174,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
     expect(await ada.ask()).toMatchObject({ status: 0 });
 
     await revoke(ada.serial);
-    expect(await ada.logIn()).toMatchObject({ accepted: true }); // sshd has not heard of it
+    expect(await ada.logIn()).toMatchObject({ accepted: true }); // sshd does not have the new list yet
     await refreshed();
     const { accepted, log } = await ada.logIn();
     expect(accepted).toBe(false);
@@ -306,7 +306,7 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
   });
 });
 
-/** The script as the documentation has it: the shell block that begins with its interpreter. */
+/** Returns the script in the documentation: the shell block that begins with its interpreter. */
 function documentedScript(): string {
   const page = readFileSync(new URL('../../docs/operations/ssh.md', import.meta.url), 'utf8');
   const block = /^```sh\n(#!\/bin\/sh\n[\s\S]*?)^```$/m.exec(page)?.[1];

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 
-/** The page that says how the suite is run. */
+/** The page that describes how the suite is run. */
 const PAGE = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
 
 const TOKEN = 'a token that only the suite of tests knows';
@@ -16,18 +16,18 @@ interface Task {
   readonly commands: readonly (readonly (string | number)[])[];
 }
 
-/** The configuration of the suite's browser, as the page has it. */
+/** The configuration of the suite's browser on that page. */
 const { browser } = JSON.parse(/```json\n([^]*?)```/.exec(PAGE)?.[1] ?? '') as {
   browser: readonly { readonly match: string; readonly tasks: readonly Task[] }[];
 };
 
-/** The suite's own rule: `*` stands for anything, in the whole address. */
+/** The rule of the suite: `*` matches any text, in the whole address. */
 function matches(pattern: string, url: string): boolean {
   const parts = pattern.split('*').map((part) => part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&'));
   return new RegExp(`^${parts.join('.*')}$`).test(url);
 }
 
-/** The tasks that the suite runs at an address, in their order. */
+/** Returns the tasks of the suite at an address, in order. */
 function tasksAt(url: string, start = `${OP}/oauth/authorize?client_id=x`): string[] {
   const entry = browser.find(({ match }) => matches(match, start));
   return (entry?.tasks ?? []).filter(({ match }) => matches(match, url)).map(({ task }) => task);

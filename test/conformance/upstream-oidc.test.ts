@@ -55,7 +55,7 @@ describe('the callback', () => {
     const providers = await connect([settingsOf(idp)]);
     const url = await providers.begin('corp', { redirectTo: '/keys?tab=1', browser: BROWSER });
     const back = idp.authorize(url);
-    back.host = 'evil.test'; // a Host header is not to be believed
+    back.host = 'evil.test'; // the Host header is not trusted
     expect(await complete(providers, { url: back, browser: BROWSER })).toEqual({
       redirectTo: '/keys?tab=1',
       identity: {

@@ -18,7 +18,7 @@ import {
 
 const server = ceremonies();
 
-/** The two verifiers, each with what its honest client writes: both judge the same vectors and forgeries alike. */
+/** The two verifiers, each with its correct client; both get the same vectors and forgeries. */
 const VERIFIERS = [
   { verifier: 'fido2-lib, of a page', honest: {}, expected: {} },
   {
@@ -29,7 +29,7 @@ const VERIFIERS = [
 ] as const;
 type Verifier = (typeof VERIFIERS)[number];
 
-/** What the server has stored or demands, where it is not what goes with the honest key. */
+/** The stored record and the requirements of the server, where they differ from those of a correct key. */
 interface Expectation {
   readonly publicKey?: string;
   readonly credentialId?: Buffer;
@@ -38,7 +38,7 @@ interface Expectation {
   readonly nativeOrigin?: string;
 }
 
-/** Logs in with a tampered key, by way of a verifier. */
+/** Logs in with a tampered key and a verifier. */
 function logInBy({ honest, expected }: Verifier) {
   return async (
     tampering: AssertionTampering = {},
@@ -54,7 +54,7 @@ function logInBy({ honest, expected }: Verifier) {
     });
 }
 
-/** A 400 for one reason and no other. */
+/** Matches a 400 for exactly one reason. */
 function refused(detail: unknown): object {
   return refusal(detail, 'assertion_rejected');
 }
@@ -306,7 +306,7 @@ describe('the options of a ceremony', () => {
       },
       challenge: CHALLENGE.toString('base64url'),
       pubKeyCredParams: [{ type: 'public-key', alg: -7 }],
-      timeout: 270_000, // less than the state is good for
+      timeout: 270_000, // less than the lifetime of the state
       excludeCredentials: [
         { type: 'public-key', id: Buffer.from('old key').toString('base64url') },
       ],

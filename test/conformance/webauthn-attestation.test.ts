@@ -31,7 +31,7 @@ const NEXT_YEAR = {
   notAfter: new Date(+NOW + 730 * DAY_MS),
 };
 
-/** Reasons that several attacks share. */
+/** Error reasons that several attacks share. */
 const OTHER_OU =
   'The attestation certificate\'s organizational unit is not "Authenticator Attestation".';
 const NO_COUNTRY = "The attestation certificate's subject has no ISO 3166 country.";
@@ -500,7 +500,7 @@ function unordered([leaf, ...authorities]: Buffer[]): Buffer[] {
   return [leaf!, ...authorities.toReversed()];
 }
 
-/** What the first U2F keys do: 2 of the 2048 bits of the signature are called unused. */
+/** Imitates the first U2F keys: 2 of the 2048 bits of the signature are declared unused. */
 function claimUnusedBits([leaf]: Buffer[]): Buffer[] {
   leaf!.writeUInt8(2, leaf!.length - 257);
   return [leaf!];

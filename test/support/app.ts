@@ -21,50 +21,54 @@ import { createTestDatabase, type TestDatabase } from './database.js';
 import { freePort } from './free-port.js';
 import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
 
-/** What a test may want otherwise. */
+/** The options of a test application. */
 export interface TestAppOptions {
-  /** Variables over those every test app has. */
+  /** Variables that override those of every test application. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** A database of the test's own making, which outlives the app. */
+  /** A database that the test created, and that outlives the application. */
   readonly database?: Pick<TestDatabase, 'url'>;
-  /** Where it listens with TLS; the real ports unless told. */
+  /** The ports and hosts of the listeners with TLS; by default the real ports. */
   readonly ports?: ListenerPlan['ports'];
-  /** Routes beside those of the product. */
+  /** Routes in addition to those of the product. */
   readonly modules?: readonly Type[];
   /** Time-outs shorter than those of production. */
   readonly timeouts?: Partial<EdgeTimeouts>;
-  /** Attestation roots that are trusted beside the software keys', PEM. */
+  /** Attestation roots, PEM, that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];
-  /** Claims the identity provider says of a person. */
+  /** Claims that the identity provider states about a user. */
   readonly claims?: (email: string) => object;
 }
 
-/** Somebody who has enrolled a key, and the browser they are logged in with. */
+/** A user with an enrolled key, and a client with the user's session. */
 export interface EnrolledPerson {
   readonly client: Client;
   readonly key: SoftwareKey;
 }
 
-/** The real application on a real PostgreSQL, listening on loopback, its log kept. */
+/** The real application on a real PostgreSQL, listening on loopback, with a recorded log. */
 export interface TestApp {
   readonly baseUrl: string;
   readonly config: Config;
   readonly nest: Application['nest'];
   readonly dataSource: DataSource;
   readonly log: string[];
-  /** A new browser. */
+  /** Creates a client with its own cookies and address. */
   client(): Client;
-  /** A new security key, whose attestation this app trusts. */
+  /** Creates a security key whose attestation the application trusts. */
   newKey(options?: SoftwareKeyOptions): SoftwareKey;
-  /** A browser whose person has enrolled a key and is logged in with it. */
+  /** Signs a user in, enrolls a key and logs in with it. */
   enrolled(email: string): Promise<EnrolledPerson>;
   close(): Promise<void>;
 }
 
-/** The logs of the apps that run: nestjs-pino writes what Nest says to the first logger of the process, whoever says it. */
+/**
+ * The logs of the running applications: nestjs-pino writes every line of Nest to the first logger of the process.
+ */
 const openLogs = new Set<string[]>();
 
-/** Starts the tests' composition root: the production application, with the software keys' root trusted beside. */
+/**
+ * Starts the tests' composition root: the production application, which also trusts the root of the software keys.
+ */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const ownDatabase = options.database ? undefined : await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'));

@@ -10,7 +10,7 @@ export interface Application {
   readonly clientSecret: string;
 }
 
-/** Puts an OAuth client of any shape into the database; one of a person's organization asks them for no consent. */
+/** Inserts an OAuth client with any metadata. Its owner's organization needs no consent. */
 export async function addApplication(
   app: TestApp,
   metadata: Readonly<Record<string, unknown>>,
@@ -33,7 +33,7 @@ export async function addApplication(
   return { clientId, clientSecret };
 }
 
-/** The claims of a JWT, whoever signed it. */
+/** Decodes the claims of a JWT without verifying its signature. */
 export function claimsOf(jwt: string): Record<string, unknown> {
   const [, payload = ''] = jwt.split('.');
   return JSON.parse(Buffer.from(payload, 'base64url').toString()) as Record<string, unknown>;

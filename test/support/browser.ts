@@ -3,7 +3,7 @@ import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
 import { newAddress } from './client.js';
 import { findProgram } from './programs.js';
 
-/** Starts the machine's Chromium without a window; a test file that calls it stands under `requires('chromium')`. */
+/** Starts the machine's Chromium without a window. A test file that calls it runs under `requires('chromium')`. */
 export function startBrowser(): Promise<Browser> {
   const executablePath = findProgram('chromium');
   if (executablePath === undefined) throw new Error('chromium is not installed');
@@ -11,8 +11,8 @@ export function startBrowser(): Promise<Browser> {
     executablePath,
     headless: true,
     timeout: 120_000,
-    ignoreDefaultArgs: ['--disable-back-forward-cache'], // people's browsers have it on
-    chromiumSandbox: process.getuid?.() !== 0, // its sandbox refuses root
+    ignoreDefaultArgs: ['--disable-back-forward-cache'], // as in an ordinary browser
+    chromiumSandbox: process.getuid?.() !== 0, // Chromium's sandbox refuses root
     args: [
       '--disable-gpu',
       '--disable-quic',
@@ -24,27 +24,27 @@ export function startBrowser(): Promise<Browser> {
   });
 }
 
-/** A person at a browser of their own, and everything their pages complained of. */
+/** A page in an own browser profile, and every error that its pages reported. */
 export interface Visitor {
   readonly page: Page;
-  /** Console errors, uncaught exceptions and violations of the Content-Security-Policy, as they came. */
+  /** Console errors, uncaught exceptions and violations of the Content-Security-Policy, in order. */
   readonly complaints: string[];
-  /** Makes `navigator.credentials` answer with a software key, on every page opened from now on. */
+  /** Makes `navigator.credentials` call a software key on every page that is opened later. */
   plugIn(key: SoftwareKey): Promise<void>;
-  /** Forgets the visitor, with cookies and all. */
+  /** Closes the profile and deletes its cookies. */
   leave(): Promise<void>;
 }
 
-/** Opens a new, empty browser profile on an origin, at an address of its own. */
+/** Opens a new browser profile on an origin, with its own client address. */
 export async function visit(browser: Browser, baseUrl: string): Promise<Visitor> {
   const extraHTTPHeaders = { 'x-forwarded-for': newAddress() };
-  const ignoreHTTPSErrors = baseUrl.startsWith('https:'); // of an authority that the test made
+  const ignoreHTTPSErrors = baseUrl.startsWith('https:'); // issued by an authority of the test
   const context = await browser.newContext({
     baseURL: baseUrl,
     extraHTTPHeaders,
     ignoreHTTPSErrors,
   });
-  context.setDefaultTimeout(60_000); // less than a test has: a step that hangs is named
+  context.setDefaultTimeout(60_000); // less than the limit of a test, so that a step that hangs is named
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on('console', (message) => {
@@ -67,7 +67,7 @@ export async function visit(browser: Browser, baseUrl: string): Promise<Visitor>
   };
 }
 
-/** The key answers in this process; the page's part turns bytes into base64url on the way there. */
+/** The key runs in this process; the script in the page converts bytes to base64url. */
 async function plugIn(context: BrowserContext, key: SoftwareKey, origin: string): Promise<void> {
   type Options<Ceremony extends 'create' | 'get'> = Parameters<SoftwareKey[Ceremony]>[0];
   await context.exposeFunction('createWithKey', (json: Options<'create'>) =>

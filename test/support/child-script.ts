@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** A script of the tests that runs in a process of its own, so that it can be killed. */
+/** A script of the tests in its own process, so that a test can kill it. */
 export interface ChildScript<Answer> {
   readonly pid: number;
-  /** Resolves with the first line it prints, parsed as JSON. */
+  /** Resolves with the first line that the script prints, parsed as JSON. */
   readonly answer: Promise<Answer>;
-  /** Ends its standard input, which asks it to finish, and waits until it has. */
+  /** Ends the standard input, which tells the script to finish, and waits for its end. */
   finish(): Promise<void>;
-  /** `kill -9`, and waits until it is gone. */
+  /** Kills the process with SIGKILL, and waits for its end. */
   kill(): Promise<void>;
 }
 
@@ -20,10 +20,10 @@ const TYPESCRIPT = [
 ];
 
 /**
- * Runs a file of test/support with one argument, given as JSON. TypeScript finds the sources, and brings its compiler into
- * the process; JavaScript finds the build.
+ * Runs a file of test/support with one argument as JSON. A TypeScript file imports the sources, and loads the
+ * compiler into the process; a JavaScript file imports the build.
  *
- * @param uid the user and group to run it as, where we are root
+ * @param uid the user and group of the process, where the tests run as root
  */
 export function runScript<Answer>(
   name: string,

@@ -8,15 +8,15 @@ import {
 import { attestationObject } from '../../src/demo/software-key/authenticator-messages.js';
 import type { TestApp } from './app.js';
 
-/** Where the model stands in the authenticator data of a registration (WebAuthn §6.5.1). */
+/** The offset of the AAGUID in the authenticator data of a registration (WebAuthn §6.5.1). */
 const AAGUID_AT = 37;
 
-/** What Chromium makes of a `RegistrationResponseJSON`, as far as it is read here. */
+/** The part of Chromium's `RegistrationResponseJSON` that these tests read. */
 interface ChromiumRegistration {
   readonly response: { readonly authenticatorData: string; readonly clientDataJSON: string };
 }
 
-/** A credential as the DevTools protocol writes it: bytes in base64. */
+/** A credential of the DevTools protocol, with bytes in base64. */
 export interface ChromiumCredential {
   readonly credentialId: string;
   readonly rpId: string;
@@ -26,7 +26,7 @@ export interface ChromiumCredential {
   readonly signCount: number;
 }
 
-/** What an authenticator of Chromium's may be otherwise: part of the device, or without a PIN. */
+/** Options of Chromium's authenticator: part of the device, or without a PIN. */
 export interface ChromiumAuthenticator {
   readonly transport?: 'usb' | 'internal';
   readonly hasResidentKey?: boolean;
@@ -34,7 +34,7 @@ export interface ChromiumAuthenticator {
   readonly isUserVerified?: boolean;
 }
 
-/** Puts Chromium's own virtual security key into the machine: what it answers is the browser's work, not ours. */
+/** Adds Chromium's own virtual security key, whose responses are the browser's and not those of the tests. */
 export async function addChromiumKey(
   page: Page,
   credential?: ChromiumCredential,
@@ -55,7 +55,7 @@ export async function addChromiumKey(
   if (credential) await devtools.send('WebAuthn.addCredential', { authenticatorId, credential });
 }
 
-/** Says that Chromium's own keys are of a model, in the name of a vendor whose root is not its own. */
+/** Gives Chromium's keys a model and a vendor, whose root replaces their own. */
 export class ChromiumKeyVendor {
   readonly #now = new Date();
   readonly #root = issueAuthority('Chromium Key Attestation Root', this.#now);
@@ -65,7 +65,7 @@ export class ChromiumKeyVendor {
     return this.#root.pem;
   }
 
-  /** Gives what Chromium's key makes in this page an attestation of this vendor, and changes nothing else of it. */
+  /** Replaces only the attestation of new credentials in this page by one of this vendor. */
   async attest(page: Page, aaguid: string): Promise<void> {
     const model = Buffer.from(aaguid.replaceAll('-', ''), 'hex');
     const leaf = issueAttestationLeaf(model, this.#now, this.#root);
@@ -96,7 +96,9 @@ export class ChromiumKeyVendor {
   }
 }
 
-/** Swaps the key that a person has enrolled for one that {@link addChromiumKey} can hold: it could not enroll itself. */
+/**
+ * Replaces the enrolled key of a user by one that {@link addChromiumKey} can hold, which could not enroll itself.
+ */
 export async function giveCredentialTo(app: TestApp, email: string): Promise<ChromiumCredential> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const credentialId = randomBytes(32);

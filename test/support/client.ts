@@ -1,40 +1,40 @@
 import { parseSetCookie, stringifyCookie } from 'cookie';
 import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
 
-/** An answer, its body read. */
+/** A response with its body. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The body as JSON, without a promise about its shape. */
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever came, right or wrong
+  /** The body as JSON, of any type. */
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read any response, right or wrong
   readonly json: any;
 }
 
-/** What a request may differ in from a browser's on our own page. */
+/** Differences between a request and one of a browser on the service's own page. */
 export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Where it comes from, other than the client's own address: those who ask often are many. */
+  /** The address of the request, instead of the client's own: tests with many requests use many addresses. */
   readonly address?: string;
 }
 
 let addresses = 0;
 
-/** An address that nobody else comes from: no two clients of a test share a rate limit. */
+/** Returns an unused address, so that no two clients of a test share a rate limit. */
 export function newAddress(): string {
   addresses += 1;
   return `10.${addresses >> 16}.${(addresses >> 8) & 255}.${addresses & 255}`;
 }
 
 /**
- * A browser without a window: it keeps cookies per origin, sends our own Origin with writes, and has a client address of
- * its own, so that no two clients of a test share a rate limit.
+ * A browser without a window. It keeps cookies by origin, sends the service's Origin with writes, and has its own
+ * client address, so that no two clients of a test share a rate limit.
  */
 export class Client {
   readonly #jars = new Map<string, Map<string, string>>();
 
-  /** @param address where its proxy says it comes from; nobody else's unless told */
+  /** @param address sent in X-Forwarded-For; by default an unused one */
   constructor(
     readonly baseUrl: string,
     readonly address = newAddress(),
@@ -48,7 +48,7 @@ export class Client {
     return this.send('POST', path, { ...options, body });
   }
 
-  /** One request to a path of ours or an absolute address; redirects are not followed. */
+  /** Sends one request to a path of the service or an absolute address, and follows no redirect. */
   async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const url = new URL(path, this.baseUrl);
     const headers = new Headers({ 'x-forwarded-for': options.address ?? this.address });
@@ -81,7 +81,9 @@ export class Client {
     };
   }
 
-  /** Follows redirects from an address of ours, wherever they lead, to the first answer that is none. */
+  /**
+   * Follows redirects from an address of the service, also to other origins, and returns the first other response.
+   */
   async follow(path: string): Promise<Answer & { readonly url: URL }> {
     let url = new URL(path, this.baseUrl);
     for (let hops = 0; hops < 15; hops += 1) {
@@ -94,7 +96,7 @@ export class Client {
     throw new Error('too many redirects');
   }
 
-  /** The value of one of our cookies. */
+  /** Returns the value of a cookie of the service. */
   cookie(name: string): string | undefined {
     return this.#jar(new URL(this.baseUrl)).get(name);
   }
@@ -103,7 +105,7 @@ export class Client {
     this.#jar(new URL(this.baseUrl)).set(name, value);
   }
 
-  /** Signs in at the tests' identity provider as whoever the e-mail names. */
+  /** Signs in at the tests' identity provider as the user with this e-mail. */
   signIn(email: string, redirectTo = '/'): Promise<Answer & { readonly url: URL }> {
     const query = new URLSearchParams({
       provider: 'demo',

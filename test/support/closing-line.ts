@@ -1,14 +1,14 @@
 import type { SerializedError } from 'vitest';
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** Ends the run with one line of the true totals: `N passed, N failed` and `, N skipped` where any was. */
+/** Ends the run with one line of the totals: `N passed, N failed`, and `, N skipped` if any test was skipped. */
 export default class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
-    // An error nobody caught may have made any test pass: it counts.
+    // An uncaught error counts as a failure, because it may hide a failed test.
     const count = { passed: 0, failed: unhandled.length, skipped: 0 };
     for (const module of modules) {
-      // A file that cannot even be loaded has no tests to count: it is a failure of its own.
-      // So has a suite whose hooks fail: its tests are skipped, and must not hide it.
+      // A file that cannot be loaded has no tests to count, and is a failure itself. A suite with a
+      // failed hook is a failure too, because its tests are only skipped.
       count.failed += module.errors().length;
       for (const suite of module.children.allSuites()) count.failed += suite.errors().length;
       for (const test of module.children.allTests()) {

@@ -1,5 +1,6 @@
-// Run by runScript: the built server after many clients, each from an address of its own, have asked once. It prints what
-// it weighs by then, and serves on until standard input ends. Plain JavaScript: a compiler would weigh more than the server.
+// Run by runScript: the built server after one request each of many clients with different
+// addresses. It prints its memory use, and serves until standard input ends. It is plain
+// JavaScript, because a compiler would use more memory than the server.
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { createApp } from '../../dist/create-app.js';
 import { loadConfig } from '../../dist/platform/config/load-config.js';

@@ -3,18 +3,18 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A database that can be taken away: a Unix socket in front of a real server. */
+/** A Unix socket in front of a real database server, which a test can close. */
 export interface DatabaseProxy {
-  /** The URL of the database behind it. */
+  /** The URL of the database behind the proxy. */
   readonly url: string;
-  /** Ends every connection and accepts no more, as when the server died. */
+  /** Closes every connection and accepts no more, as if the server had ended. */
   down(): Promise<void>;
   /** Accepts connections again. */
   up(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Puts a proxy in front of the database of a `postgres://…?host=SOCKET_DIR&port=PORT` URL. */
+/** Starts a proxy for the database of a `postgres://…?host=SOCKET_DIR&port=PORT` URL. */
 export async function startDatabaseProxy(url: string): Promise<DatabaseProxy> {
   const query = new URLSearchParams(url.slice(url.indexOf('?')));
   const socketOf = (directory: string) => join(directory, `.s.PGSQL.${query.get('port')}`);

@@ -4,22 +4,22 @@ import type { Config } from '#platform/config/config.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 import { administer, urlOf } from './test-server.js';
 
-/** A migrated database of one's own, made by no composition yet. */
+/** A migrated database of one test file, which no composition has claimed yet. */
 export interface TestDatabase {
   readonly name: string;
-  /** For this process and for a child's SVC_DATABASE_URL alike. */
+  /** The URL for this process and for a child's SVC_DATABASE_URL. */
   readonly url: string;
   readonly config: Config['database'];
-  /** Removes it, whoever is still connected. */
+  /** Deletes the database, even with open connections. */
   drop(): Promise<void>;
 }
 
-/** Copies the template of this run: call it once per test file and `drop` it when the file is done. */
+/** Copies the template of this run. A test file calls this once, and `drop` at its end. */
 export function createTestDatabase(): Promise<TestDatabase> {
   return create(`TEMPLATE ${inject('testServer').template}`);
 }
 
-/** A database in which there is nothing at all, for the tests of the migrations themselves. */
+/** Creates an empty database, for the tests of the migrations themselves. */
 export function createEmptyDatabase(): Promise<TestDatabase> {
   return create('');
 }

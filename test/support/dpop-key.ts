@@ -9,18 +9,18 @@ import {
   type JWTHeaderParameters,
 } from 'jose';
 
-/** Claims and header parameters of a proof that are not as they should be; undefined leaves one out. */
+/** Claims and header parameters that replace those of a correct proof; undefined removes one. */
 export interface ProofTampering {
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Partial<JWTHeaderParameters>;
 }
 
-/** A client's DPoP key: it signs proofs, right ones or wrong ones. */
+/** A client's DPoP key, which signs correct and incorrect proofs. */
 export class DpopKey {
   private constructor(
     readonly alg: string,
     readonly jwk: JWK,
-    /** What a token bound to this key names. */
+    /** The thumbprint in a token that is bound to this key. */
     readonly jkt: string,
     readonly privateKey: CryptoKey,
   ) {}
@@ -31,7 +31,7 @@ export class DpopKey {
     return new DpopKey(alg, jwk, await calculateJwkThumbprint(jwk), privateKey);
   }
 
-  /** A proof for one request with a token, made now. */
+  /** Signs a proof for one request with a token, with the present time. */
   async proof(
     method: string,
     address: string,

@@ -3,31 +3,31 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A process that ended, and everything it wrote. */
+/** An ended process and its output. */
 export interface Ended {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A process that is still there. */
+/** A running process. */
 export interface EntryPoint {
   readonly ended: Promise<Ended>;
-  /** Resolves with what it has written to standard output once that matches; rejects when it ends before. */
+  /** Resolves with the standard output once it matches; rejects when the process ends before. */
   said(pattern: RegExp): Promise<RegExpMatchArray>;
-  /** Resolves once it answers at an address; rejects when it ends before. */
+  /** Resolves once an address responds; rejects when the process ends before. */
   answers(url: string): Promise<void>;
-  /** Asks it to end (SIGTERM), and waits until it has. */
+  /** Sends SIGTERM, and waits for the end of the process. */
   stop(): Promise<Ended>;
 }
 
-/** Where an entry point runs, and the whole of its environment: nothing of ours is passed on. */
+/** The working directory and the whole environment of a process, which inherits no variables. */
 export interface Surroundings {
   readonly cwd: string;
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Starts an entry point of the build (`npm test` makes it), such as `demo/main.js`. */
+/** Starts an entry point of the build (`npm test` builds it), such as `demo/main.js`. */
 export function start(
   entry: string,
   args: readonly string[],

@@ -6,41 +6,41 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CompactSign, exportJWK, generateKeyPair } from 'jose';
 import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
 
-/** A JSON object; what is undefined is left out. */
+/** A JSON object; undefined removes a member. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** An answer as the wire sees it. */
+/** A response as the HTTP client sees it. */
 interface Answer {
   readonly status: number;
   readonly body: unknown;
   readonly contentType?: string;
 }
 
-/** How the provider misbehaves; everything left out is done right. Tests change it while it runs. */
+/** The faults of the provider; it is correct where a field is missing. Tests change it while it runs. */
 export interface Misbehaviour {
-  /** Rewrites the discovery document. */
+  /** Changes the discovery document. */
   document?: (document: Json) => unknown;
-  /** Answers discovery with this instead. */
+  /** Replaces the response to discovery. */
   discovery?: Answer;
-  /** Seconds before anything is answered. */
+  /** Delays every response by so many seconds. */
   delay?: number;
-  /** Rewrites the claims of the ID token. */
+  /** Changes the claims of the ID token. */
   claims?: (claims: Json) => Json;
   /** Signs the ID token with the published key, with another one, with the client's secret, or not at all. */
   signature?: 'right' | 'foreign key' | 'HS256' | 'none';
-  /** Answers the token endpoint with this instead. */
+  /** Replaces the response of the token endpoint. */
   token?: Answer;
-  /** What the userinfo endpoint says; without it there is none. */
+  /** The response of userinfo; without it the endpoint does not exist. */
   userinfo?: Json;
-  /** Rewrites the parameters that come back with the browser. */
+  /** Changes the parameters of the redirect back to the service. */
   callback?: (parameters: URLSearchParams) => void;
-  /** Answers the key set with this instead. */
+  /** Replaces the response with the key set. */
   jwks?: Answer;
 }
 
 type Route = (form: URLSearchParams, authorization?: string) => Answer | Promise<Answer>;
 
-/** A request to the token endpoint, as it came. */
+/** A received request to the token endpoint. */
 interface TokenRequest {
   readonly authorization: string | undefined;
   readonly form: Readonly<Record<string, string>>;
@@ -54,11 +54,11 @@ export interface FakeIdp {
   readonly clientSecret: string;
   misbehaviour: Misbehaviour;
   readonly tokenRequests: TokenRequest[];
-  /** How often its key set was fetched. */
+  /** Returns how often its key set was fetched. */
   keySetRequests: number;
-  /** Signs with a new key, the only one that is published from now on. */
+  /** Signs with a new key, which is then the only published one. */
   rotateKey(): Promise<void>;
-  /** Signs a person in without a browser: from the URL the browser was sent to, to the one it comes back with. */
+  /** Signs a user in without a browser: takes the URL of the redirect, and returns the URL of the callback. */
   authorize(url: URL): URL;
   close(): Promise<void>;
 }
@@ -69,18 +69,18 @@ async function newKey() {
   return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig', kid } };
 }
 
-/** Starts an OpenID provider that does exactly what it is told, wrong things included. */
+/** Starts an OpenID provider that follows its instructions, including faults. */
 export async function startFakeIdp(
   options: {
     readonly misbehaviour?: Misbehaviour;
-    /** Of the issuer, `/organizations/v2.0` for instance. */
+    /** The path of the issuer, for example `/organizations/v2.0`. */
     readonly path?: string;
     readonly tls?: { readonly key: string; readonly cert: string };
   } = {},
 ): Promise<FakeIdp> {
   const foreign = await generateKeyPair('ES256');
   let own = await newKey();
-  // A client that hung up while we were slow is not our trouble.
+  // A client that disconnected during the delay causes no failure.
   const answer: RequestListener = (req, res) => void serve(req, res).catch(() => res.destroy());
   const server = options.tls ? createHttpsServer(options.tls, answer) : createHttpServer(answer);
   const port = await listenOnLoopback(server);
@@ -195,12 +195,12 @@ export async function startFakeIdp(
   return idp;
 }
 
-/** Changes some members of a JSON object; undefined drops one. */
+/** Changes members of a JSON object; undefined removes one. */
 export function changed(patch: Json): (original: Json) => Json {
   return (original) => ({ ...original, ...patch });
 }
 
-/** Plays the browser: follows redirects, with cookies, until one leads back to the service. */
+/** Follows redirects like a browser, with cookies, until one leads back to the service. */
 export async function walkToCallback(start: URL, redirectUri: string): Promise<URL> {
   const cookies = new Map<string, string>();
   let url = start;

@@ -14,31 +14,31 @@ import {
   type DpopKey,
 } from './oauth-flow.js';
 
-/** What goes into a form or a JWT; undefined takes out what an honest client would have put there. */
+/** Form fields or JWT claims; undefined removes the field of a correct client. */
 export type Override = Readonly<Record<string, unknown>>;
 
-/** How a JWT is not the one of an honest client. */
+/** Differences between a JWT and that of a correct client. */
 export interface JwtOverride {
   readonly claims?: Override;
   readonly alg?: string;
   readonly keys?: ClientKeys;
-  /** Changes the compact form once it is signed. */
+  /** Changes the compact form after signing. */
   readonly tamper?: (jwt: string) => string;
 }
 
-/** How a pushed request is not the one of an honest client. */
+/** Differences between a pushed request and that of a correct client. */
 export interface PushOverride {
   readonly parameters?: Override;
   readonly requestObject?: JwtOverride;
   readonly assertion?: JwtOverride;
-  /** Beside the request itself. */
+  /** Fields in addition to the request itself. */
   readonly fields?: Override;
   readonly dpop?: string;
-  /** Sends the parameters as they are, whatever the client registered. */
+  /** Sends the parameters unsigned, whatever the client registered. */
   readonly unsigned?: boolean;
 }
 
-/** How a token request is not the one of an honest client. */
+/** Differences between a token request and that of a correct client. */
 export interface TokenOverride {
   readonly fields?: Override;
   readonly assertion?: JwtOverride;
@@ -46,7 +46,7 @@ export interface TokenOverride {
   readonly dpop?: string | null;
 }
 
-/** A client of the FAPI 2.0 plans: `private_key_jwt`, DPoP, PAR, and signed requests where it is of Message Signing. */
+/** A client of the FAPI 2.0 plans: `private_key_jwt`, DPoP, PAR, and signed requests for Message Signing. */
 export class FapiClient {
   readonly #app: TestApp;
   readonly clientId: string;
@@ -69,7 +69,7 @@ export class FapiClient {
     this.isSigned = isSigned;
   }
 
-  /** Registers one, of the people of its owner. */
+  /** Registers a client that the organization of its owner uses without consent. */
   static async register(
     app: TestApp,
     owner: string,
@@ -130,7 +130,7 @@ export class FapiClient {
     return this.#sign({ ...honest, ...claims }, how);
   }
 
-  /** The fields that authenticate the client (RFC 7523 §2.2). */
+  /** Returns the form fields that authenticate the client (RFC 7523 §2.2). */
   async authentication(override?: JwtOverride): Promise<Record<string, string>> {
     return {
       client_id: this.clientId,
@@ -155,14 +155,14 @@ export class FapiClient {
     return postForm(this.#app, '/oauth/par', fields, headers);
   }
 
-  /** Pushes a request that must be taken; returns the `request_uri`. */
+  /** Pushes a request that must be accepted, and returns the `request_uri`. */
   async pushed(override: PushOverride = {}): Promise<string> {
     const answer = await this.push(override);
     if (answer.status !== 201) throw new Error(`PAR answered ${answer.status}: ${answer.text}`);
     return answer.json.request_uri as string;
   }
 
-  /** Sends a browser with a pushed request: where it ends up at the client, or the error page it sees. */
+  /** Sends a browser with a pushed request, and returns its callback at the client, or the error page. */
   async authorize(
     browser: Client,
     requestUri: string,
@@ -178,7 +178,7 @@ export class FapiClient {
     return location === null ? answer : new URL(location, browser.baseUrl);
   }
 
-  /** The code of an honest authorization, or one that differs as told. */
+  /** Returns the code of a correct authorization, or of one with the given differences. */
   async code(browser: Client, override: PushOverride = {}): Promise<string> {
     const url = await this.authorize(browser, await this.pushed(override));
     if (!(url instanceof URL)) throw new Error(`the browser sees ${url.status}: ${url.text}`);
@@ -202,12 +202,12 @@ export class FapiClient {
     return postForm(this.#app, '/oauth/token', fields, proof === null ? {} : { dpop: proof });
   }
 
-  /** A proof of the client's DPoP key for an endpoint of the server. */
+  /** Signs a proof with the client's DPoP key for an endpoint of the server. */
   proof(method: string, path: string, claims: Override = {}): Promise<string> {
     return this.dpop.proof(method, this.#app.baseUrl + path, claims);
   }
 
-  /** Reads userinfo: the resource that the plans call. */
+  /** Reads userinfo, the protected resource of the plans. */
   async readResource(
     token: string,
     override: { readonly proof?: string | null; readonly scheme?: string } = {},
@@ -238,7 +238,7 @@ export class FapiClient {
   }
 }
 
-/** A JWT whose signature is another's. */
+/** Replaces the signature of a JWT by one of another key. */
 export function withBrokenSignature(jwt: string): string {
   const [header, payload, signature = ''] = jwt.split('.');
   const other = signature.startsWith('A') ? 'B' : 'A';

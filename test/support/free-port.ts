@@ -3,15 +3,15 @@ import { createSocket } from 'node:dgram';
 import { once, type EventEmitter } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the ports that a system hands out by itself, to whoever connects or asks for any: those begin at 32,768. */
+/** Ports below 32,768, from which a system assigns ports automatically. */
 const FIRST = 12_000;
 const END = 32_000;
 
 let next = randomInt(FIRST, END);
 
 /**
- * A port that nobody listens on at any address, and that nobody is given until it is listened on: the system does not hand it
- * out, and no process that calls this, of this run or of another, is told of one that was told before.
+ * Returns a port that is free at every address. The system does not assign it, and no other call returns it while
+ * this process runs, in this process or another.
  */
 export async function freePort(): Promise<number> {
   for (let tries = FIRST; tries < END; tries += 1) {
@@ -23,7 +23,7 @@ export async function freePort(): Promise<number> {
   throw new Error('no port is free');
 }
 
-/** Takes the UDP port of the number, as a sign to the others, for as long as this process lives; false where another has it. */
+/** Binds the UDP port of the same number as a lock for other processes; false when it is taken. */
 async function reserve(port: number): Promise<boolean> {
   const sign = createSocket('udp4').unref();
   sign.bind({ address: '127.0.0.1', port, exclusive: true });
@@ -39,7 +39,7 @@ async function isFree(port: number, host: string): Promise<boolean> {
   return isOurs;
 }
 
-/** Whether nobody else has its port: a machine without the address at all has nobody there. */
+/** Checks that the port is free at an address; an address that the machine does not have counts as free. */
 async function isBound(socket: EventEmitter): Promise<boolean> {
   try {
     await once(socket, 'listening');

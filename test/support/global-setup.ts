@@ -6,12 +6,12 @@ import type { TestServer } from './test-server.js';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The one PostgreSQL of this run, and the migrated database that each test database is a copy of. */
+    /** The PostgreSQL server of this run, and the migrated database that each test database copies. */
     testServer: TestServer & { readonly template: string };
   }
 }
 
-/** Starts one real PostgreSQL for the whole run, without the settings that make data outlive the machine. */
+/** Starts one real PostgreSQL for the whole run, without durability settings. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dataDir = await makeTemporaryDirectory();
   const settings = { max_connections: '300', fsync: 'off', full_page_writes: 'off' };

@@ -1,15 +1,15 @@
 import { request, type RequestOptions } from 'node:https';
 
-/** An answer over TLS, its body read. */
+/** A response over TLS with its body. */
 export interface SecureAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever came, right or wrong
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read any response, right or wrong
   readonly json: any;
 }
 
-/** Sends a request over TLS, with a client certificate where one is given; every connection is a new one. */
+/** Sends a request over a new TLS connection, with a client certificate if one is given. */
 export function sendSecurely(
   url: string,
   options: RequestOptions & {

@@ -3,40 +3,40 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { text } from 'node:stream/consumers';
 
-/** What became of the requests of a load. */
+/** The results of a load. */
 export interface Tally {
-  /** Answered whole, by status. */
+  /** Complete responses by status. */
   readonly answers: Map<number, number>;
-  /** Answers whose connection ends with them. */
+  /** Responses whose connection ends with them. */
   farewells: number;
-  /** Requests on a connection that had answered before, which got no whole answer: what must never be. */
+  /** Requests without a complete response on a connection that had served before: the count must be 0. */
   readonly lost: string[];
-  /** Requests that never reached anybody: their new connection was refused, or reset before it said a thing. */
+  /** Requests that did not reach the server: their new connection was refused or reset at once. */
   readonly refused: string[];
 }
 
-/** Clients that ask again as soon as they are answered, each on one connection at a time. */
+/** Clients that send the next request after each response, on one connection each. */
 export interface Load {
   readonly tally: Tally;
   readonly total: number;
-  /** Resolves when so many requests were answered. */
+  /** Resolves after so many responses. */
   reached(count: number): Promise<void>;
-  /** Asks no more, and waits for the answers that are due. */
+  /** Sends no more requests, and waits for the pending responses. */
   stop(): Promise<void>;
-  /** Resolves when the last client has gone. */
+  /** Resolves when the last client has ended. */
   readonly done: Promise<void>;
 }
 
-/** How the clients behave. */
+/** The options of the clients. */
 export interface LoadOptions {
   readonly origin: string;
   readonly paths: readonly string[];
   readonly clients: number;
-  /** At an answer that ends its connection: be gone, as behind a load balancer, or connect anew. */
+  /** The reaction to a response that ends its connection: leave, as behind a load balancer, or connect again. */
   readonly onFarewell: 'leave' | 'connect';
-  /** Whether they keep their connections: yes unless told. */
+  /** Keeps connections alive; true by default. */
   readonly keepAlive?: boolean;
-  /** Trusted for https. */
+  /** The trusted authority for https. */
   readonly ca?: string;
 }
 
@@ -56,12 +56,12 @@ export function startLoad(options: LoadOptions): Load {
       let answer: http.IncomingMessage | undefined;
       try {
         [answer] = (await once(sent, 'response')) as [http.IncomingMessage];
-        await text(answer); // rejects when it is cut short
+        await text(answer); // rejects when the body is cut short
       } catch (error) {
         const told = `${sent.path} ${String(error)}`;
         if (!sent.reusedSocket && answer === undefined) {
           tally.refused.push(told);
-          break; // nobody is there any more
+          break; // the server has ended
         }
         tally.lost.push(told);
         continue;

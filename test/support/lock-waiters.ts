@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 import { expect } from 'vitest';
 import { count } from './rows.js';
 
-/** How many statements of this database wait for a lock. */
+/** Counts the statements of this database that wait for a lock. */
 export function lockWaiters(dataSource: DataSource): Promise<number> {
   return count(
     dataSource,
@@ -10,7 +10,7 @@ export function lockWaiters(dataSource: DataSource): Promise<number> {
   );
 }
 
-/** Waits until so many do. */
+/** Waits until so many statements wait for a lock. */
 export async function untilWaiting(dataSource: DataSource, statements: number): Promise<void> {
   await expect.poll(() => lockWaiters(dataSource)).toBe(statements);
 }

@@ -10,10 +10,10 @@ import {
 import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 
-/** Where the clients of these tests are sent back to. */
+/** The redirect URI of the test clients. */
 export const CALLBACK = 'https://client.example/callback';
 
-/** A key pair of a client, and its public part as it is registered. */
+/** A key pair of a client, with the public part in its registered form. */
 export interface ClientKeys {
   readonly privateKey: CryptoKey;
   readonly jwk: JWK;
@@ -24,7 +24,7 @@ export async function newClientKeys(alg = 'ES256'): Promise<ClientKeys> {
   return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg, kid: 'one', use: 'sig' } };
 }
 
-/** What a FAPI client of a person's own organization is registered with. */
+/** Registration metadata of a FAPI client in a user's own organization. */
 export function fapiMetadata({ jwk }: ClientKeys): Record<string, unknown> {
   return {
     redirect_uris: [CALLBACK],
@@ -39,7 +39,7 @@ export function fapiMetadata({ jwk }: ClientKeys): Record<string, unknown> {
   };
 }
 
-/** A client assertion (RFC 7523 §3) as the form fields that carry it. */
+/** Signs a client assertion (RFC 7523 §3) and returns its form fields. */
 export async function assertionFields(
   app: Pick<TestApp, 'baseUrl'>,
   clientId: string,
@@ -65,7 +65,7 @@ export async function assertionFields(
   };
 }
 
-/** A key that proves possession (RFC 9449). */
+/** A key for proofs of possession (RFC 9449). */
 export interface DpopKey {
   readonly thumbprint: string;
   proof(method: string, url: string, claims?: Readonly<Record<string, unknown>>): Promise<string>;
@@ -83,18 +83,18 @@ export async function newDpopKey(): Promise<DpopKey> {
   };
 }
 
-/** SHA-256 of an access token, as a proof names it. */
+/** Returns the SHA-256 of an access token as in a proof. */
 export function ath(accessToken: string): string {
   return createHash('sha256').update(accessToken).digest('base64url');
 }
 
-/** PKCE's two halves (RFC 7636). */
+/** Returns a PKCE verifier and its challenge (RFC 7636). */
 export function newPkce(): { readonly verifier: string; readonly challenge: string } {
   const verifier = randomBytes(32).toString('base64url');
   return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') };
 }
 
-/** Sends a form to an endpoint, from an address of its own unless told. */
+/** Sends a form to an endpoint, from an unused address by default. */
 export function postForm(
   app: TestApp,
   path: string,
@@ -108,7 +108,7 @@ export function postForm(
   });
 }
 
-/** Takes a browser through an authorization request, consent included, to the address of the client it ends at. */
+/** Follows an authorization request with a browser, including consent, to its callback at the client. */
 export async function authorize(
   browser: Client,
   parameters: Readonly<Record<string, string>>,
@@ -132,7 +132,9 @@ export async function authorize(
   throw new Error('too many redirects');
 }
 
-/** What a client redeems a code with, beside what it proves itself with: of the person of a browser, for their e-mail. */
+/**
+ * Returns the form fields that redeem a code, without the client authentication; the browser's user authorizes it.
+ */
 export async function newCodeFields(
   browser: Client,
   clientId: string,
@@ -154,7 +156,7 @@ export async function newCodeFields(
   };
 }
 
-/** The query or fragment parameter of an address. */
+/** Returns a query or fragment parameter of an address. */
 export function parameterOf(url: URL, name: string): string {
   return url.searchParams.get(name) ?? '';
 }

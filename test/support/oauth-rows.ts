@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 
-/** Somebody with a key, made by SQL alone. */
+/** A user with a key, inserted by SQL. */
 export interface PersonRow {
   readonly id: string;
   readonly email: string;
@@ -9,22 +9,22 @@ export interface PersonRow {
   readonly keyId: string;
 }
 
-/** A session of somebody, and its own token. */
+/** A session of a user, and its token. */
 export interface SessionRow {
   readonly id: string;
   readonly token: string;
 }
 
-/** How a session or a token is not as most are. */
+/** Differences between a session or token and the defaults. */
 export interface TokenOptions {
   readonly clientId?: string;
-  /** Of the session that the grant hangs on. */
+  /** Fields of the session of the grant. */
   readonly level?: 'verified' | 'synthetic';
   readonly session?: SessionRow;
-  /** Over the payload of an opaque, unbound token with the scope `svc:credentials`. */
+  /** Overrides the payload of an opaque, unbound token with the scope `svc:credentials`. */
   readonly payload?: object;
   readonly model?: string;
-  /** Seconds from now at which each ends. */
+  /** Seconds from now to the expiry of each. */
   readonly expiresIn?: {
     readonly token?: number;
     readonly grant?: number;
@@ -33,7 +33,7 @@ export interface TokenOptions {
   readonly consumed?: boolean;
 }
 
-/** Fills the tables of people, sessions and OAuth as the service itself would, but with whatever a test wants in them. */
+/** Fills the tables of users, sessions and OAuth as the service does, with any values that a test needs. */
 export class OauthRows {
   constructor(private readonly dataSource: DataSource) {}
 
@@ -85,7 +85,7 @@ export class OauthRows {
     return { id, token };
   }
 
-  /** A client that registered itself, as anybody may. */
+  /** Inserts a client that registered itself. */
   async client(): Promise<string> {
     const id = randomUUID();
     await this.#run(`INSERT INTO oauth_clients (id, kind, metadata) VALUES ($1, 'dynamic', '{}')`, [
@@ -94,7 +94,7 @@ export class OauthRows {
     return id;
   }
 
-  /** A client that somebody registered. */
+  /** Inserts a client that a user registered. */
   async application(owner: PersonRow): Promise<string> {
     const id = randomUUID();
     await this.#run(
@@ -104,7 +104,7 @@ export class OauthRows {
     return id;
   }
 
-  /** A token on a grant on a session of its own, unless told otherwise; svc-cli's with `svc:credentials` by default. */
+  /** Inserts a token with an own grant and session by default; it is svc-cli's, with `svc:credentials`. */
   async token(person: PersonRow, options: TokenOptions = {}): Promise<string> {
     const {
       clientId = 'svc-cli',
@@ -139,7 +139,7 @@ export class OauthRows {
     return token;
   }
 
-  /** A row of the OAuth library under one of its ids. */
+  /** Inserts a row of the OAuth library under one of its ids. */
   async artifact(
     model: string,
     libraryId: string,

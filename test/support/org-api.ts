@@ -3,7 +3,7 @@ import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
-/** Asks the organization API as somebody, from an address of its own. */
+/** Calls the organization API with a user's session, from an unused address. */
 export function orgApi(
   browser: Client,
   method: string,
@@ -15,7 +15,7 @@ export function orgApi(
   return browser.send(method, full, body === undefined ? options : { ...options, body });
 }
 
-/** A member of the organization of somebody, with this e-mail, made as SCIM makes one; their id. */
+/** Inserts a member into a user's organization, as SCIM does, and returns the id. */
 export async function addMember(
   app: TestApp,
   colleague: string,
@@ -32,7 +32,7 @@ export async function addMember(
   return id;
 }
 
-/** The id of whoever has an e-mail. */
+/** Returns the id of the user with an e-mail. */
 export async function idOf(app: TestApp, email: string): Promise<string> {
   const [row] = await rows<{ id: string }>(
     app.dataSource,

@@ -10,16 +10,16 @@ import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
 export interface ProductionServer {
   readonly baseUrl: string;
   readonly process: ServerProcess;
-  /** A new browser. */
+  /** Creates a client with its own cookies and address. */
   client(): Client;
-  /** Asks it to stop (SIGTERM) and waits until it has; its exit status. */
+  /** Sends SIGTERM, waits for the end, and returns the exit status. */
   stop(): Promise<number | null>;
 }
 
 /**
  * Starts `node dist/main.js`, which `npm test` builds.
  *
- * @param environment over what every production server of the tests has
+ * @param environment overrides variables of every production server of the tests
  */
 export async function startProductionServer(
   environment: Readonly<Record<string, string>>,

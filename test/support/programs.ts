@@ -3,28 +3,29 @@ import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'vitest';
 
-/** Where programs are: a daemon such as sshd lies outside an ordinary user's PATH. */
+/** Folders of programs: a daemon such as sshd is not on the PATH of an ordinary user. */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
 
-/** The absolute path of a program, or undefined where it is not installed. */
+/** Returns the absolute path of a program, or undefined when it is not installed. */
 export function findProgram(name: string): string | undefined {
   return DIRECTORIES.map((directory) => join(directory, name)).find(isExecutable);
 }
 
-/** What a group of tests needs of the machine. */
+/** The requirements of a group of tests. */
 export interface Requirement {
-  /** What is not there. */
+  /** The missing requirements. */
   readonly missing: readonly string[];
-  /** vitest's `describe`, or, where something is missing, `describe.skip` with a title that names it. */
+  /** vitest's `describe`, or `describe.skip` with a title that names a missing requirement. */
   describe(title: string, tests: () => void): void;
 }
 
 /**
- * Tests that need programs of the machine are skipped by name where one is missing, never quietly:
+ * Skips tests by name when a program of the machine is missing:
  *
- *     requires('sshd', 'ssh').describe('a real sshd', () => { … });
+ * requires('sshd', 'ssh').describe('a real sshd', () => { … });
  *
- * @param needs names on the PATH; `root` stands for being root, `reachable` for a checkout that the user nobody can reach
+ * @param needs names on the PATH; `root` means that the tests run as root, `reachable` that the user `nobody` can
+ * read the checkout
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -45,7 +46,7 @@ function isMet(need: string): boolean {
   return findProgram(need) !== undefined;
 }
 
-/** Whether the user nobody may read a file: every folder above it must let others through. */
+/** Checks that the user `nobody` can read a file: every parent folder must permit it. */
 function nobodyReaches(file: string): boolean {
   if (process.getuid?.() !== 0) return true;
   const nobody = { uid: 65_534, gid: 65_534, cwd: '/' };

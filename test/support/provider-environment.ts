@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 
-/** The client that a service of the tests is at their identity provider. */
+/** The OAuth client of the service at the tests' identity provider. */
 export const TEST_CLIENT = { clientId: 'svc', clientSecret: 'the secret of the client' };
 
-/** The variables by which a service of the tests has a root secret, and their identity provider. */
+/** Returns the variables of the root secret and the identity provider for a service of the tests. */
 export function providerEnvironment(issuer: string) {
   return {
     ...signingKeys(),
@@ -18,7 +18,7 @@ export function providerEnvironment(issuer: string) {
 
 let keys: Record<string, string> | undefined;
 
-/** Keys that sign tokens, made once a process: an RSA key takes its time. */
+/** Keys that sign tokens, generated once in each process because an RSA key takes time. */
 function signingKeys(): Record<string, string> {
   const encoding = { type: 'pkcs8', format: 'pem' } as const;
   keys ??= {

@@ -3,13 +3,13 @@ import { connect, type Socket } from 'node:net';
 import { newAddress } from './client.js';
 import { parseAnswer, type RawAnswer } from './raw-http.js';
 
-/** A connection that says what it likes, as slowly or as endlessly as it likes. */
+/** A connection that sends arbitrary bytes, at any speed. */
 export class RawConnection {
   readonly socket: Socket;
   #received = '';
   #waiting: (() => void)[] = [];
 
-  /** @param socket one that is open already, over TLS for example */
+  /** @param socket an open one, for example over TLS */
   constructor(baseUrl: string, socket?: Socket) {
     const { port } = new URL(baseUrl);
     this.socket = socket ?? connect({ host: 'localhost', port: Number(port) });
@@ -18,16 +18,16 @@ export class RawConnection {
       this.#received += text;
       wake();
     });
-    this.socket.on('error', () => undefined); // a reset is an end like another
+    this.socket.on('error', () => undefined); // a reset counts as an end
     this.socket.on('close', wake).on('drain', wake);
   }
 
-  /** All that came until now. */
+  /** The bytes received so far, as text. */
   get received(): string {
     return this.#received;
   }
 
-  /** Resolves when such a text came; rejects when the connection ends without. */
+  /** Resolves when the text has arrived; rejects when the connection ends before. */
   async receives(text: string): Promise<void> {
     while (!this.#received.includes(text)) {
       if (this.socket.closed) throw new Error(`the connection ended with: ${this.#received}`);
@@ -39,17 +39,17 @@ export class RawConnection {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** The first answer, once the server ended the connection. */
+  /** Returns the first response after the server ended the connection. */
   async farewell(): Promise<RawAnswer> {
     if (!this.socket.closed) await once(this.socket, 'close');
     return parseAnswer(this.#received);
   }
 
   /**
-   * Sends chunks of a body without waiting for an answer, as fast as they are taken, until so many bytes are sent or the
-   * server ends the connection.
+   * Sends chunks of a body without waiting for a response, as fast as the socket accepts them, until so many bytes
+   * are sent or the server ends the connection.
    *
-   * @returns how many bytes left this side
+   * @returns the number of bytes sent
    */
   async pour(most: number): Promise<number> {
     const { socket } = this;
@@ -62,7 +62,7 @@ export class RawConnection {
   }
 }
 
-/** A request's head, from an address of its own; its connection may be used again. */
+/** Returns the head of a request from an unused address, on a connection that stays open. */
 export function headOf(baseUrl: string, line: string, headers: readonly string[] = []): string {
   const host = new URL(baseUrl).host;
   return [

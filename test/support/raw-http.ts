@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** An answer as it came over the wire. */
+/** A raw response. */
 export interface RawAnswer {
   readonly status: number;
   /** In the order and the case in which they were written. */
@@ -12,8 +12,8 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes to a server of this machine and reads until it hangs up: for what no HTTP client would send. A request should
- * say `Connection: close`.
+ * Sends bytes to a server of this machine and reads until it disconnects, for requests that no HTTP client sends.
+ * The request should contain `Connection: close`.
  */
 export async function rawExchange(baseUrl: string, bytes: string): Promise<RawAnswer> {
   const socket = connect({ host: 'localhost', port: Number(new URL(baseUrl).port) });
@@ -24,7 +24,7 @@ export async function rawExchange(baseUrl: string, bytes: string): Promise<RawAn
   return parseAnswer(received);
 }
 
-/** A request's bytes: its first line, `Host` unless told otherwise, the headers given, and `Connection: close`. */
+/** Returns the bytes of a request: its first line, a default `Host`, the given headers, and `Connection: close`. */
 export function requestBytes(
   baseUrl: string,
   line: string,
@@ -34,7 +34,7 @@ export function requestBytes(
   return [`${line} HTTP/1.1`, ...headers, 'Connection: close', '', body].join('\r\n');
 }
 
-/** Reads the first answer in what was received. */
+/** Parses the first response. */
 export function parseAnswer(received: string): RawAnswer {
   const end = received.indexOf('\r\n\r\n');
   const [first = '', ...lines] = received.slice(0, end).split('\r\n');

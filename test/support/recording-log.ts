@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 
-/** A log that prints nothing and remembers every line, as `level message`. */
+/** A log that prints nothing and stores every line, as `level message`. */
 export class RecordingLog extends Logger {
   readonly lines: string[] = [];
 

@@ -1,18 +1,18 @@
 import { startTestApp, type TestAppOptions } from './app.js';
 
-// Run by runScript: the tests' application in a process of its own; it ends when standard input does.
+// Run by runScript: the tests' application in its own process; it ends when standard input does.
 const argument: ReplicaArgument = JSON.parse(process.argv[2] ?? '');
 const app = await startTestApp(argument);
 const answer: ReplicaAnswer = { baseUrl: app.baseUrl };
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 process.stdin.on('end', () => void app.close()).resume();
 
-/** What the script is told. */
+/** The argument of the script. */
 export interface ReplicaArgument extends Pick<TestAppOptions, 'environment'> {
   readonly database: { readonly url: string };
 }
 
-/** What the script answers. */
+/** The output of the script. */
 export interface ReplicaAnswer {
   readonly baseUrl: string;
 }

@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 
-/** The rows of a query, for looking at what a test left in the database. */
+/** Returns the rows of a query on the database of a test. */
 export async function rows<Row = Record<string, unknown>>(
   dataSource: DataSource,
   query: string,
@@ -9,7 +9,7 @@ export async function rows<Row = Record<string, unknown>>(
   return dataSource.query<Row[]>(query, parameters);
 }
 
-/** The one number a `SELECT count(*)` answers. */
+/** Returns the number of a `SELECT count(*)`. */
 export async function count(
   dataSource: DataSource,
   fromWhere: string,
@@ -23,7 +23,7 @@ export async function count(
   return row?.n ?? 0;
 }
 
-/** The audit events about a person, the oldest first. */
+/** Returns the audit events about a user, the oldest first. */
 export function auditOf(
   dataSource: DataSource,
   email: string,

@@ -4,10 +4,7 @@ import type { AttributeReference } from '../../src/features/scim/schema/schemas.
 
 type Json = unknown;
 
-/**
- * What a filter means, in the plainest words: over a whole resource as a client sees it, with nothing of the SQL
- * compiler in it.
- */
+/** Evaluates a filter on a whole resource as a client sees it, without any code of the SQL compiler. */
 export function evaluate(filter: Filter, resource: object): boolean {
   return holds(filter, (target) => {
     const root = target.extension ? member(resource, target.extension) : resource;

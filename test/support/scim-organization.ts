@@ -1,15 +1,18 @@
 import type { EnrolledPerson, TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/** An organization that people sign in to, its admin, and its identity provider's token. */
+/** An organization with sign-in, its admin, and its identity provider's token. */
 export interface ScimOrganization {
   readonly admin: EnrolledPerson;
   readonly token: string;
-  /** Sends a request to `/scim/v2` as its identity provider, from an address of its own. */
+  /** Sends a request to `/scim/v2` as its identity provider, from an unused address. */
   readonly scim: (method: string, path: string, body?: unknown) => Promise<Answer>;
 }
 
-/** The first person of a domain enrolls, becomes the admin, and makes a SCIM token: the whole way, over HTTP. */
+/**
+ * Creates an organization over HTTP: the first user of a domain enrolls, becomes the admin, and creates a SCIM
+ * token.
+ */
 export async function foundOrganization(app: TestApp, domain: string): Promise<ScimOrganization> {
   const admin = await app.enrolled(`admin@${domain}`);
   const made = await admin.client.post('/api/v1/org/scim-tokens', { description: 'a test' });

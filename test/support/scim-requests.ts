@@ -8,7 +8,7 @@ import type { ScimTenant } from './scim.js';
 export const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 export const CORE_USER = 'urn:ietf:params:scim:schemas:core:2.0:User';
 
-/** The body of a PATCH. */
+/** Returns the body of a PATCH. */
 export function patchOf(...operations: readonly object[]): object {
   return {
     schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
@@ -16,14 +16,14 @@ export function patchOf(...operations: readonly object[]): object {
   };
 }
 
-/** A path with a query. */
+/** Returns a path with a query. */
 export function withQuery(path: string, fields: Readonly<Record<string, string | number>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) query.set(name, String(value));
   return `${path}?${query.toString()}`;
 }
 
-/** A resource, made through the API; as it was answered. */
+/** Creates a resource through the API, and returns the response body. */
 export async function made(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -34,7 +34,7 @@ export async function made(
   return answer.json;
 }
 
-/** A resource as it is now. */
+/** Reads the current resource. */
 export async function shown(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -45,7 +45,7 @@ export async function shown(
   return answer.json;
 }
 
-/** The resources a filter finds. */
+/** Returns the resources that a filter finds. */
 export async function found(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -56,12 +56,12 @@ export async function found(
   return answer.json.Resources;
 }
 
-/** The ids of the members of a group as they are shown, in an order of their own. */
+/** Returns the sorted ids of the members of a group. */
 export function memberIdsOf(group: Answer['json']): string[] {
   return ((group.members ?? []) as { value: string }[]).map(({ value }) => value).toSorted();
 }
 
-/** Expects a SCIM error (RFC 7644 §3.12), and nothing else. */
+/** Expects a SCIM error (RFC 7644 §3.12) without other members. */
 export function expectScimError(answer: Answer, status: number, scimType?: string): void {
   const { json, text } = answer;
   expect([answer.status, json?.scimType, text]).toEqual([status, scimType, expect.any(String)]);
@@ -74,10 +74,10 @@ export function expectScimError(answer: Answer, status: number, scimType?: strin
   });
 }
 
-/** Users of a statement: 100,000 in one take longer than a statement may where others use the machine. */
+/** The number of users in one statement: 100,000 in one exceed the statement timeout on a busy machine. */
 const INSERTED_AT_ONCE = 10_000;
 
-/** Users of an organization, by rows: for more of them than anybody would POST in a test. Their ids, in order. */
+/** Inserts users of an organization with SQL, for more of them than a test can POST. Returns the ids in order. */
 export async function insertUsers(
   app: TestApp,
   { orgId, domain }: ScimTenant,
@@ -99,7 +99,7 @@ export async function insertUsers(
   return ids.toSorted();
 }
 
-/** Puts users into a group, by rows. */
+/** Inserts users into a group with SQL. */
 export async function insertMembers(
   app: TestApp,
   groupId: string,
@@ -112,7 +112,7 @@ export async function insertMembers(
   );
 }
 
-/** Does something while nobody can look at the members of any group: what tried to would wait until the lock is gone. */
+/** Runs an action while the members of every group are locked: a statement that reads them would wait. */
 export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>): Promise<T> {
   const runner = app.dataSource.createQueryRunner();
   await runner.startTransaction();
@@ -125,7 +125,7 @@ export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>):
   }
 }
 
-/** What tests do to a tenant that is there once they run: resources with names of their own, and changes to them. */
+/** Test helpers for one tenant: resources with unique names, and changes to them. */
 export function actsOf(tenant: () => ScimTenant) {
   const address = () => `${randomUUID().slice(0, 13)}@${tenant().domain}`;
   return {

@@ -4,13 +4,13 @@ import { mintScimToken } from '../../src/domain/scim-tokens/scim-token.js';
 import type { TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/** An organization and its identity provider, as SCIM knows them. */
+/** An organization and its identity provider, as SCIM sees them. */
 export interface ScimTenant {
   readonly orgId: string;
   readonly domain: string;
   readonly token: string;
   readonly tokenId: string;
-  /** Sends a request as the identity provider, from an address of its own; a body is sent as SCIM's media type. */
+  /** Sends a request as the identity provider, from an unused address; a body has SCIM's media type. */
   send(
     method: string,
     path: string,
@@ -19,7 +19,7 @@ export interface ScimTenant {
   ): Promise<Answer>;
 }
 
-/** Makes an organization that owns a domain, and a token of its identity provider, by rows. */
+/** Inserts an organization that owns a domain, and a token of its identity provider. */
 export async function addTenant(app: TestApp): Promise<ScimTenant> {
   const orgId = randomUUID();
   const domain = `${orgId.slice(0, 8)}.example`;

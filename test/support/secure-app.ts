@@ -6,14 +6,14 @@ import { freePort } from './free-port.js';
 import { sendSecurely, type SecureAnswer } from './https-client.js';
 import { makeTlsAuthority, type TlsAuthority } from './tls-authority.js';
 
-/** The application behind TLS of its own, with the mutual-TLS listener beside. */
+/** The application with its own TLS, and with the mutual-TLS listener. */
 export interface SecureApp {
   readonly app: TestApp;
   readonly authority: TlsAuthority;
   readonly baseUrl: string;
   /** The address of the mutual-TLS listener. */
   readonly mutualTlsUrl: string;
-  /** Sends a form to a path of either listener, from an address of its own. */
+  /** Sends a form to a path of either listener, from an unused address. */
   post(
     base: string,
     path: string,
@@ -25,11 +25,11 @@ export interface SecureApp {
     },
   ): Promise<SecureAnswer>;
   get(base: string, path: string, headers?: Record<string, string>): Promise<SecureAnswer>;
-  /** A person who has a key and is logged in with it: their cookie. */
+  /** The cookie of a logged-in user with a key. */
   loggedIn(email: string): Promise<string>;
 }
 
-/** Starts it on free ports of loopback. */
+/** Starts the application on free ports of loopback. */
 export async function startSecureApp(
   environment: Readonly<Record<string, string>> = {},
   options: Pick<TestAppOptions, 'modules'> = {},
@@ -72,7 +72,7 @@ export async function startSecureApp(
   };
 }
 
-/** A person, a key and a session of theirs, by rows: the ceremonies have tests of their own. Returns the cookie. */
+/** Inserts a user, a key and a session, because other tests cover the ceremonies. Returns the cookie. */
 export async function insertVerifiedSession(app: TestApp, email: string): Promise<string> {
   const { token, hash } = mintOpaqueToken();
   const [user, key] = [randomUUID(), randomUUID()];

@@ -2,19 +2,19 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** The built server in a process of its own. */
+/** The built server in its own process. */
 export interface ServerProcess {
   readonly pid: number;
-  /** Everything it printed so far, both streams. */
+  /** All output so far, of both streams. */
   output(): string;
-  /** Resolves once it printed something that matches; rejects when it ends instead. */
+  /** Resolves once the output matches; rejects when the process ends before. */
   printed(pattern: RegExp): Promise<void>;
   /** The exit status, once it has ended. */
   readonly ended: Promise<number | null>;
   signal(name: NodeJS.Signals): void;
 }
 
-/** Runs `node dist/<entry>` with this environment and nothing else of ours. */
+/** Runs `node dist/<entry>` with this environment only. */
 export function startServerProcess(
   entry: string,
   environment: Readonly<Record<string, string>>,

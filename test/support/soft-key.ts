@@ -34,51 +34,51 @@ export const RP_ID = 'localhost';
 export const NOW = new Date('2026-01-15T12:00:00Z');
 export const CHALLENGE = Buffer.alloc(32, 0xc4);
 export const USER_HANDLE = Buffer.from('0199d0c6-7c1e-7000-8000-000000000001');
-/** A YubiKey 5 Series with NFC: in the table `yubikey-5`, not in `fips-only`. */
+/** A YubiKey 5 Series with NFC, which is in the table `yubikey-5`, and not in `fips-only`. */
 export const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 
-/** What shall differ from an honest ceremony; a function gets what an honest key would have sent. */
+/** Changes to a correct ceremony; a function receives the correct value. */
 interface Tampering {
-  /** Members of the client data, set or replaced before they are hashed. */
+  /** Members of the client data, set or replaced before hashing. */
   readonly clientData?: object;
   readonly rpId?: string;
   readonly flags?: number;
   readonly signCount?: number;
-  /** Before it is signed. */
+  /** Changes the authenticator data before signing. */
   readonly authData?: (honest: Buffer) => Buffer;
 }
 
-/** A certificate authority under the root, and what is wrong with it. */
+/** A certificate authority under the root, with its faults. */
 interface Intermediate extends Partial<CertificateRequest> {
   readonly name: string;
 }
 
-/** What shall differ from an honest registration. */
+/** Changes to a correct registration. */
 export interface RegistrationTampering extends Tampering {
   readonly format?: AttestationFormat;
-  /** The name of the format as it is sent. */
+  /** The sent name of the format. */
   readonly fmt?: string;
-  /** What authenticator data says of the model, 16 bytes. */
+  /** The AAGUID in the authenticator data, 16 bytes. */
   readonly aaguid?: Buffer;
   readonly root?: Partial<CertificateRequest>;
-  /** From the root downwards. */
+  /** The intermediate authorities, from the root downwards. */
   readonly intermediates?: readonly Intermediate[];
   readonly leaf?: Partial<CertificateRequest>;
-  /** Who signs the leaf in truth, whatever its issuer's name. */
+  /** The real signer of the leaf, which may differ from its issuer's name. */
   readonly leafSigner?: KeyObject;
   readonly x5c?: (honest: Buffer[], root: Buffer) => Buffer[];
   readonly statement?: (honest: Map<string, unknown>) => Map<string, unknown>;
   readonly attestationObject?: (honest: Buffer) => Buffer;
 }
 
-/** What shall differ from an honest assertion. */
+/** Changes to a correct assertion. */
 export interface AssertionTampering extends Tampering {
-  /** null sends none. */
+  /** null sends no user handle. */
   readonly userHandle?: Buffer | null;
   readonly signature?: (honest: Buffer) => Buffer;
 }
 
-/** A registration by a key of which everything can be made to lie, and the root above it. */
+/** Returns a registration with the given faults, and the root of its attestation. */
 export function registration(tampering: RegistrationTampering = {}): {
   credential: RegistrationResponseJSON;
   rootPem: string;
@@ -119,7 +119,7 @@ export function registration(tampering: RegistrationTampering = {}): {
   return { credential, rootPem: root.pem, credentialKey: privateKey };
 }
 
-/** An assertion by a key of which everything can be made to lie, and what a server has stored of that key. */
+/** Returns an assertion with the given faults, and the server's stored record of the key. */
 export function assertion(tampering: AssertionTampering = {}): {
   credential: AuthenticationResponseJSON;
   credentialId: Buffer;
@@ -162,7 +162,7 @@ export function register(
   return server.verifyRegistration({ credential, challenge: CHALLENGE, now: NOW });
 }
 
-/** A 400 for one reason and no other. */
+/** Matches a 400 for exactly one reason. */
 export function refusal(detail: unknown, code = 'attestation_rejected'): object {
   return { name: 'DomainError', code, status: 400, detail };
 }
@@ -173,7 +173,7 @@ export function withFlag(authData: Buffer, flag: number): Buffer {
   return authData;
 }
 
-/** The service under test, trusting the given roots. */
+/** Returns the tested service with the given trusted roots. */
 export function ceremonies(
   options: {
     readonly roots?: readonly string[];
@@ -195,7 +195,7 @@ export function ceremonies(
   return new WebAuthnCeremonies(config as Config, anchors);
 }
 
-/** A subject as WebAuthn §8.2.1 wants it, but for what is given; null leaves an attribute out. */
+/** Returns a subject that satisfies WebAuthn §8.2.1, with changes; null removes an attribute. */
 export function leafSubject(different: {
   C?: string | null;
   O?: null;
@@ -209,7 +209,7 @@ export function leafSubject(different: {
   });
 }
 
-/** The 16 bytes of a UUID. */
+/** Returns the 16 bytes of a UUID. */
 export function aaguidBytes(uuid = AAGUID): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex');
 }

@@ -1,28 +1,28 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as it arrived. */
+/** A received span. */
 export interface CollectedSpan {
   readonly name: string;
-  /** Hexadecimal, like the other ids; the parent's is empty where there is none. */
+  /** Hexadecimal like the other ids; empty when the span has no parent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentId: string;
-  /** By name; of numbers the decimal digits. */
+  /** Attributes by name; numbers as decimal digits. */
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** An OpenTelemetry collector that keeps what it is sent. */
+/** An OpenTelemetry collector that stores its input. */
 export interface SpanCollector {
-  /** What OTEL_EXPORTER_OTLP_ENDPOINT is set to. */
+  /** The value of OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly endpoint: string;
-  /** Every byte that arrived. */
+  /** Every received byte. */
   bytes(): Buffer;
   spans(): CollectedSpan[];
   close(): Promise<void>;
 }
 
-/** Starts a collector on loopback, which takes OTLP over HTTP as protobuf. */
+/** Starts a collector on loopback, which accepts OTLP over HTTP as protobuf. */
 export async function startSpanCollector(): Promise<SpanCollector> {
   const bodies: Buffer[] = [];
   const server = createServer((request, response) => {
@@ -73,7 +73,7 @@ function readAttribute(keyValue: Buffer): [name: string, value: string] {
   return [String(name), text === undefined ? String(readVarint(value, 1).value) : String(text)];
 }
 
-/** The fields of a message that have a length and this number (protobuf.dev/programming-guides/encoding). */
+/** Returns the length-delimited fields with this number (protobuf.dev/programming-guides/encoding). */
 function fieldsOf(message: Buffer, wanted: number): Buffer[] {
   const found: Buffer[] = [];
   let at = 0;

@@ -21,12 +21,12 @@ import { createTestDatabase } from './database.js';
 const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
 const CA_KEY = writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca');
 
-/** What every request of these tests sends and comes from. */
+/** The fields and the origin of every request of these tests. */
 export const PUBLIC_KEY = publicKeyLine(SUBJECT, 'alice@laptop');
 export const FINGERPRINT = sshFingerprint(SUBJECT);
 export const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
 
-/** The issuing service on a real database, with the people it issues to. */
+/** The issuing service on a real database, with its users. */
 export class SshIssuance {
   private constructor(
     readonly dataSource: DataSource,
@@ -54,7 +54,7 @@ export class SshIssuance {
     await this.drop();
   }
 
-  /** Forgets all people and certificates; then Alice of example.com, the only organization, is signed in. */
+  /** Deletes all users and certificates; then Alice of example.com, the only organization, is signed in. */
   async reset(): Promise<IssuingSession> {
     await this.dataSource.query(
       'TRUNCATE users, organizations, ssh_certificates, audit_events, sessions CASCADE',
@@ -75,7 +75,7 @@ export class SshIssuance {
     return new IssueCertificate(config, new Issuance(this.dataSource.manager), authority);
   }
 
-  /** Issues to a session, where the deployment gives these kinds of principals; addresses by default. */
+  /** Issues a certificate to a session, with these configured kinds of principals; addresses by default. */
   async issue(
     session: IssuingSession,
     request: Partial<CertificateRequest> = {},
@@ -102,7 +102,7 @@ export class SshIssuance {
     return id;
   }
 
-  /** Makes a user with a key and a hardware-verified session of eight hours. */
+  /** Inserts a user with a key and a hardware-verified session of eight hours. */
   async signIn(email: string, orgId: string | null): Promise<IssuingSession> {
     const [userId, keyId, sessionId] = [randomUUID(), randomUUID(), randomUUID()];
     await this.dataSource.query('INSERT INTO users (id, org_id, email) VALUES ($1, $2, $3)', [
@@ -128,7 +128,7 @@ export class SshIssuance {
   }
 }
 
-/** A TypeORM logger that keeps the text of every statement. */
+/** A TypeORM logger that stores the text of every statement. */
 function recorder(statements: string[]): Logger {
   return {
     logQuery: (query) => void statements.push(query),

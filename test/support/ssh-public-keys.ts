@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 
-/** A fresh key's line, as in a `.pub` file. */
+/** Returns the line of a new key, as in a `.pub` file. */
 export function newPublicKeyLine(type: 'ed25519' | 'rsa' = 'ed25519', bits = 3072): string {
   const jwk =
     type === 'ed25519'
@@ -21,7 +21,7 @@ function length(part: Buffer): Buffer {
   return bytes;
 }
 
-/** An mpint (RFC 4251 §5): a leading zero byte keeps a high first bit from meaning negative. */
+/** Encodes an mpint (RFC 4251 §5): a leading zero byte prevents a high first bit from meaning negative. */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), bytes]) : bytes;

@@ -10,33 +10,33 @@ import { findProgram } from './programs.js';
 /** The programs that {@link startSshd} needs. */
 export const SSHD_PROGRAMS = ['sshd', 'ssh', 'ssh-keygen'] as const;
 
-/** What the server trusts. */
+/** The configuration of the server's trust. */
 export interface SshdOptions {
   /** Lines for `TrustedUserCAKeys`. */
   readonly authorities: readonly string[];
-  /** Who may log in as the account that runs the tests; one principal a line in `AuthorizedPrincipalsFile`. */
+  /** The permitted principals of the account that runs the tests, one a line in `AuthorizedPrincipalsFile`. */
   readonly principals: readonly string[];
   /** Further lines of `sshd_config`, such as `RevokedKeys /path`. */
   readonly config?: readonly string[];
 }
 
-/** How a login ended. */
+/** The result of a login. */
 export interface LoginResult {
   readonly accepted: boolean;
-  /** What the client and, for this connection, the server said: for the message of a failed test. */
+  /** The output of the client and, for this connection, the server, for the message of a failed test. */
   readonly log: string;
 }
 
 /** A real `sshd` on loopback with a private folder. */
 export interface Sshd {
-  /** A private folder for the keys and certificates of a test; gone after {@link Sshd.stop}. */
+  /** A private folder for the keys and certificates of a test, deleted by {@link Sshd.stop}. */
   readonly folder: string;
-  /** Runs `true` over SSH with this private key, and the certificate file if one is given. */
+  /** Runs `true` over SSH with this private key, and with the certificate file if one is given. */
   login(privateKeyFile: string, certificateFile?: string): Promise<LoginResult>;
   stop(): Promise<void>;
 }
 
-/** Starts `sshd` and returns when it listens. Whoever starts it stops it. */
+/** Starts `sshd` and returns when it listens. The caller must stop it. */
 export async function startSshd(options: SshdOptions): Promise<Sshd> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-sshd-'));
   const file = (name: string, lines: readonly string[]): string => {
@@ -56,14 +56,14 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
     'KbdInteractiveAuthentication no',
     'AuthorizedKeysFile none',
     'PermitRootLogin prohibit-password',
-    'StrictModes no', // the folder lies under a world-writable one
+    'StrictModes no', // the parent folder is world-writable
     'LogLevel VERBOSE',
     `TrustedUserCAKeys ${file('authorities', options.authorities)}`,
     `AuthorizedPrincipalsFile ${file('principals', options.principals)}`,
     ...(options.config ?? []),
   ]);
-  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true }); // its chroot, demanded of root alone
-  const program = findProgram('sshd'); // it insists on being started by its absolute path
+  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true }); // sshd started by root requires its chroot folder
+  const program = findProgram('sshd'); // sshd requires its absolute path
   if (program === undefined) throw new Error('sshd is not installed');
   const child = spawn(program, ['-D', '-e', '-f', config], { stdio: ['ignore', 'ignore', 'pipe'] });
   const lines: string[] = [];
@@ -88,7 +88,7 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
   };
 }
 
-/** Waits until the server has said how the connection ended: it may do so after its client is gone. */
+/** Waits until the server has logged the end of the connection, which may follow the end of its client. */
 async function endOf(lines: readonly string[], before: number): Promise<void> {
   const isEnd = (line: string) =>
     /^(?:Connection (?:closed|reset) by|Disconnected from|Disconnecting) /.test(line);
@@ -96,7 +96,7 @@ async function endOf(lines: readonly string[], before: number): Promise<void> {
   while (!lines.slice(before).some(isEnd) && performance.now() < deadline) await delay(5);
 }
 
-/** Collects what the server says and resolves once it listens. */
+/** Collects the output of the server, and resolves once it listens. */
 function listening(child: ChildProcess, lines: string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('error', reject);

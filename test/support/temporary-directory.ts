@@ -2,14 +2,17 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** A directory for one test that other users may pass through, as the embedded server does when we are root. */
+/**
+ * Creates a directory for one test that other users may pass through, as the embedded server does when it runs as
+ * root.
+ */
 export async function makeTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));
   await chmod(directory, 0o711);
   return directory;
 }
 
-/** Removes a directory with all it holds. */
+/** Removes a directory and its content. */
 export async function removeDirectory(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true, maxRetries: 10 });
 }

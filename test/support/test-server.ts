@@ -1,6 +1,6 @@
 import { Client, type QueryResultRow } from 'pg';
 
-/** A PostgreSQL server behind a Unix socket; `database` is the one to administer it from. */
+/** A PostgreSQL server behind a Unix socket; `database` is the one for administration. */
 export interface TestServer {
   readonly socketDir: string;
   readonly port: number;
@@ -8,7 +8,7 @@ export interface TestServer {
   readonly database: string;
 }
 
-/** The URL of a database on the server, as SVC_DATABASE_URL takes it: the host is the socket's directory. */
+/** Returns the URL of a database on the server for SVC_DATABASE_URL: the host is the socket's directory. */
 export function urlOf({ user, socketDir, port }: TestServer, database: string): string {
   return `postgres://${user}@/${database}?host=${encodeURIComponent(socketDir)}&port=${port}`;
 }

@@ -6,14 +6,17 @@ import {
   issueCertificate,
 } from '../../src/demo/software-key/certificates.js';
 
-/** A certificate authority nobody else knows, and a server certificate for `localhost` that it signed; all PEM. */
+/** An unknown certificate authority, and a server certificate for `localhost` that it signed; all PEM. */
 export interface TlsAuthority {
   readonly ca: string;
   readonly key: string;
   readonly cert: string;
 }
 
-/** Makes both, the server certificate for one hour. @param name of the authority: two of one name are taken for each other */
+/**
+ * Issues both, the server certificate for one hour. @param name of the authority: two of one name are taken for
+ * each other
+ */
 export function makeTlsAuthority(name = 'Private authority'): TlsAuthority {
   const authority = issueAuthority(name, new Date());
   const names = new GeneralNames({ names: [new GeneralName({ type: 2, value: 'localhost' })] });

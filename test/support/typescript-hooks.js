@@ -1,6 +1,5 @@
-// Lets a child process of a test run the TypeScript sources as they are, decorators included, like vitest does:
-//
-//     node --conditions=source --import ./test/support/typescript-hooks.js script.ts
+// Lets a child process of a test run the TypeScript sources with decorators, like vitest: node
+// --conditions=source --import ./test/support/typescript-hooks.js script.ts
 import { existsSync, readFileSync } from 'node:fs';
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';

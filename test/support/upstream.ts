@@ -16,14 +16,14 @@ export const BASE_URL = 'https://svc.test';
 export const REDIRECT_URI = `${BASE_URL}/oauth/callback`;
 export const BROWSER = 'the secret of this browser';
 
-/** Starts a provider for the length of the test. */
+/** Starts a provider for the duration of the test. */
 export async function fakeIdp(...options: Parameters<typeof startFakeIdp>): Promise<FakeIdp> {
   const idp = await startFakeIdp(...options);
   onTestFinished(() => idp.close());
   return idp;
 }
 
-/** How an operator configures a provider. */
+/** An operator's configuration of a provider. */
 export function settingsOf(
   idp: Pick<FakeIdp, 'issuer' | 'clientId' | 'clientSecret'>,
   slug = 'corp',
@@ -32,20 +32,20 @@ export function settingsOf(
   return { slug, type: 'oidc', name: `Sign in with ${slug}`, issuer, clientId, clientSecret };
 }
 
-/** The service's side of a sign-in, its states spent in a real database. */
+/** The service's side of a sign-in, whose states are spent in a real database. */
 export interface UpstreamSuite {
-  /** Connects to providers for the length of the test. */
+  /** Connects to providers for the duration of the test. */
   readonly connect: (
     providers: OidcProviderConfig[],
     extraCaCerts?: string[],
   ) => Promise<IdentityProviders>;
-  /** The lines with which a start fails. */
+  /** Returns the error lines of a failed start. */
   readonly problemsOf: (...providers: OidcProviderConfig[]) => Promise<readonly string[]>;
-  /** Signs in at a provider as it behaves now. */
+  /** Signs in at a provider with its present behaviour. */
   readonly signIn: (idp: FakeIdp) => Promise<UpstreamIdentity>;
 }
 
-/** Gives a test file its database, and what it does there. */
+/** Creates the database of a test file, and the helpers that use it. */
 export function upstreamSuite(): UpstreamSuite {
   let database: TestDatabase;
   let dataSource: DataSource;
@@ -92,7 +92,7 @@ export function upstreamSuite(): UpstreamSuite {
   return suite;
 }
 
-/** Completes a sign-in: from the provider's redirect to the person, and to where the browser was going. */
+/** Completes a sign-in, from the provider's redirect to the user and the target of the browser. */
 export async function complete(
   providers: IdentityProviders,
   callback: { readonly url: URL; readonly browser: string },
@@ -101,7 +101,7 @@ export async function complete(
   return { identity: await returned.identify(), redirectTo: returned.redirectTo };
 }
 
-/** The error with which an attempt is refused. */
+/** Returns the error of a failed attempt. */
 export async function refusal(attempt: Promise<unknown>): Promise<DomainError> {
   const error: unknown = await attempt.then(
     () => undefined,

@@ -35,7 +35,7 @@ describe('the steps of the scenario', () => {
 });
 
 describe('the HTTP client of the demo', () => {
-  /** Runs a test against a server of its own. */
+  /** Runs a test with its own server. */
   async function withServer(
     requests: RequestListener,
     test: (client: HttpClient) => Promise<void>,

@@ -28,7 +28,7 @@ function identity(issuer?: typeof authority): { cert: string; key: string } {
   return { cert: issued.pem, key };
 }
 
-/** What a request's connection says, and whether it resumed an earlier one. */
+/** The certificate that the connection of a request reports, and whether the TLS session was resumed. */
 interface Seen {
   readonly certificate?: string | undefined;
   readonly presentedBehind?: number | undefined;
@@ -37,7 +37,7 @@ interface Seen {
 
 const listening: Server[] = [];
 
-/** Starts a server that answers what it sees. @returns its port */
+/** Starts a server that returns its view of the certificate. @returns its port */
 async function listen(asking?: ServerOptions): Promise<number> {
   const answer: Parameters<typeof createHttpServer>[1] = (asked, answered) => {
     const found = clientCertificateOf(asked);
@@ -57,7 +57,7 @@ async function listen(asking?: ServerOptions): Promise<number> {
   return (started.address() as AddressInfo).port;
 }
 
-/** Asks once. @returns what the server saw */
+/** Sends one request. @returns the server's view of the certificate */
 async function ask(port: number, options: object): Promise<{ seen: Seen }> {
   const sent = request({ host: 'localhost', port, ca: server.ca, agent: false, ...options });
   sent.end();

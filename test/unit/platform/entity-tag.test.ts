@@ -9,7 +9,7 @@ it('a tag is the SHA-256 of the body in hexadecimal, as sha256sum prints it', ()
 
 it.each([
   ['"abc"', true],
-  ['W/"abc"', true], // a proxy that compressed it
+  ['W/"abc"', true], // from a proxy that compressed the body
   ['"x", "abc"', true],
   ['"x",W/"abc"', true],
   ['*', true],

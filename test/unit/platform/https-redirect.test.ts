@@ -4,7 +4,7 @@ import { httpsRedirect } from '#platform/http/edge/https-redirect.js';
 
 const redirect = httpsRedirect('https://keys.example.org');
 
-/** Where a request target is sent; undefined when it is served. */
+/** Returns the redirect target of a request target; undefined when the request is served. */
 function locationOf(url: string): string | undefined {
   let location: string | undefined;
   const response = {

@@ -12,20 +12,20 @@ const LIMIT = 256 * KIB;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Bytes that are in use. */
+/** Returns the number of bytes in use. */
 function inUse(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** A request whose body comes as the test says. */
+/** A request whose body the test sends. */
 function request() {
   const incoming = new IncomingMessage(new Socket());
   return { incoming, body: readBody(incoming, new ServerResponse(incoming), LIMIT) };
 }
 
-/** Sends pieces of a size, over as many turns of the event loop as it takes. */
+/** Sends pieces of a size, over as many turns of the event loop as needed. */
 async function push(incoming: IncomingMessage, size: number, pieces: number): Promise<void> {
   for (let piece = 0; piece < pieces; piece += 1) {
     incoming.push(Buffer.alloc(size, piece % 251));

@@ -22,7 +22,7 @@ const WORKING = {
   SVC_TLS_KEY: own.key,
 };
 
-/** The lines with which a configuration is refused; a variable set to the empty string is unset. */
+/** Returns the error lines of a refused configuration; an empty variable counts as unset. */
 function problemsOf(changed: Readonly<Record<string, string>>): readonly string[] {
   try {
     loadConfig({ ...WORKING, ...changed });
@@ -56,7 +56,7 @@ describe('the certificate and its key', () => {
       SVC_TLS_CERT: source.cert,
       SVC_TLS_KEY: source.key,
     });
-    expect(config.http.tls).toEqual(source); // as set: a file is read again on SIGHUP
+    expect(config.http.tls).toEqual(source); // unchanged: a file is read again on SIGHUP
     const { cert, key, leaf } = readTlsMaterial(source);
     expect({ cert, key }).toEqual({ cert: own.cert + own.ca, key: own.key });
     expect(leaf.subject).toBe('CN=localhost');

@@ -2,7 +2,7 @@ import { CompactSign, exportJWK, generateKeyPair } from 'jose';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { ProviderKeys } from '#domain/identity-providers/provider-keys.js';
 
-/** A key of the provider; without a `kid` where there is none in its tokens either. */
+/** A key of the provider, with a `kid` if its tokens have one. */
 async function newKey(kid?: string) {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const named = kid === undefined ? {} : { kid };

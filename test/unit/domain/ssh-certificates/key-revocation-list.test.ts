@@ -125,7 +125,7 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     let serial = START;
     const serials = evenly(100_000, 0).map(() => (serial += 1 + Math.floor(random() * 600_000)));
     const times = evenly(7, 0).map(() => {
-      const begin = process.threadCpuUsage(); // the processor's time: others share this machine
+      const begin = process.threadCpuUsage(); // the processor's time, since other processes share the machine
       encode(serials);
       return process.threadCpuUsage(begin).user / 1000;
     });
@@ -151,7 +151,7 @@ const ENCODINGS = new Map([
   [0x22, 'bitmap'],
 ]);
 
-/** A second opinion: reads a list as PROTOCOL.krl says, and knows nothing of how it was written. */
+/** Reads a list by PROTOCOL.krl, without any code of the encoder. */
 function read(krl: Buffer) {
   const authorities: Buffer[] = [];
   const sections: (string | undefined)[] = [];
@@ -195,7 +195,7 @@ function* serialsOf({ type, content }: Section): Generator<number> {
     for (let serial = at(0); serial <= at(8); serial += 1) yield serial;
   } else {
     const integer = new SshReader(content.subarray(8));
-    const magnitude = integer.mpint(); // in its shortest form, or it throws
+    const magnitude = integer.mpint(); // throws unless it has its shortest form
     integer.end();
     for (let bit = 0; bit < 8 * magnitude.length; bit += 1) {
       const byte = magnitude[magnitude.length - 1 - Math.floor(bit / 8)] ?? 0;
@@ -204,7 +204,7 @@ function* serialsOf({ type, content }: Section): Generator<number> {
   }
 }
 
-/** Numbers from 0 to 1 that are the same in each run (mulberry32). */
+/** Returns the same numbers from 0 to 1 in each run (mulberry32). */
 function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {

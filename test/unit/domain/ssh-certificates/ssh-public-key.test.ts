@@ -170,7 +170,7 @@ describe('an SSH public key with a malformed body', () => {
   );
 });
 
-/** The detail of the refusal; anything but the one error clients know fails the test. */
+/** Returns the detail of the refusal; any error except the documented one fails the test. */
 function refusalOf(text: string): string {
   try {
     parseSshPublicKey(text);
@@ -200,7 +200,7 @@ function ecPoint(namedCurve: string): Buffer {
   return Buffer.concat([Buffer.of(4), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')]);
 }
 
-/** A number of so many bits, as an mpint's content: its factors are nobody's concern here. */
+/** Returns a number of so many bits as the content of an mpint; its factors do not matter. */
 function modulus(bits: number, lastBit: 0 | 1 = 1): Buffer {
   const value = (1n << BigInt(bits - 1)) | 0b1010n | BigInt(lastBit);
   const digits = value.toString(16);

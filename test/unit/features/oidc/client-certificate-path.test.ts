@@ -30,7 +30,7 @@ function leafOf(issuer: IssuedCertificate, bits: number): IssuedCertificate {
   return issueCertificate({ ...validity, subject: [['CN', 'leaf']], extensions: [], keys }, issuer);
 }
 
-/** The same certificate, signed over SHA-1. */
+/** Returns the same certificate, signed over SHA-1. */
 function signedOverSha1({ der }: IssuedCertificate, issuer: IssuedCertificate): Buffer {
   const certificate = Certificate.fromBER(der);
   const algorithm = () =>

@@ -5,7 +5,7 @@ import { narrowedScopes, targetOf } from '../../../../src/features/oidc/token/na
 const ORDERS = 'https://orders.example';
 const grantedAt = (resource: string) => (resource === ORDERS ? ['openid', 'orders:read'] : []);
 
-/** The class of error that something throws, or what it answers. */
+/** Returns the class of a thrown error, or the result. */
 function outcome<T>(attempt: () => T): T | string {
   try {
     return attempt();

@@ -10,7 +10,7 @@ const CALLBACK = 'https://client.example/callback';
 const WEB: Wanted = { name: 'Web', type: 'web', redirect_uris: [CALLBACK] };
 const jwks = { keys: [{ kty: 'EC' }] };
 
-/** One of everything that may be registered. */
+/** One example of every kind of registration. */
 const WANTED: readonly Wanted[] = [
   WEB,
   { ...WEB, type: 'spa' },

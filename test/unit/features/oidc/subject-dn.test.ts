@@ -39,19 +39,19 @@ const OID = {
 
 type Value =
   string | PrintableString | IA5String | BmpString | OctetString | ObjectIdentifier | UTCTime;
-/** RDNs in DER order, each of one attribute or more. */
+/** RDNs in DER order, each with at least one attribute. */
 type Subject = readonly (readonly (readonly [keyof typeof OID, Value])[])[];
 
 const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** A string whose bytes are no UTF-8, as a careless authority might write Latin-1. */
+/** A string whose bytes are Latin-1 instead of UTF-8. */
 function brokenUtf8(bytes: Buffer): Utf8String {
   const value = new Utf8String();
   value.valueBlock.valueHexView = bytes;
   return value;
 }
 
-/** The DER of a certificate with this subject: nobody signed it, and nobody has to. */
+/** Returns the DER of an unsigned certificate with this subject. */
 function certificate(subject: Subject): Buffer {
   const name = new Sequence({
     value: subject.map(

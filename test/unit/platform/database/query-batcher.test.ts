@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { QueryBatcher } from '../../../../src/platform/database/statements/query-batcher.js';
 
-/** A database whose statements end when they are told to. */
+/** A database whose statements end when the test ends them. */
 class SlowDatabase {
   readonly statements: (readonly string[])[] = [];
   readonly #ends: PromiseWithResolvers<void>[] = [];
@@ -46,7 +46,7 @@ describe('concurrent queries of requests', () => {
     }
     const first = [['a'], ['b']];
     expect(database.statements).toEqual(first);
-    answers.push(gather.load('a')); // asked before: nothing is kept of that
+    answers.push(gather.load('a')); // a repeated key: results are not cached
     await database.end(1);
     expect(database.statements).toEqual([...first, ['c', 'd', 'a']]);
     for (const statement of [0, 2]) await database.end(statement);

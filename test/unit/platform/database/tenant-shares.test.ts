@@ -32,7 +32,7 @@ describe('the shares of tenants', () => {
   });
 
   it('10.2 pause a tenant after its work, and serve another tenant meanwhile', async () => {
-    const shares = new TenantShares(1, 1, 1000); // the longest rest
+    const shares = new TenantShares(1, 1, 1000); // the longest pause
     (await shares.take('a', LONG))();
     const order: string[] = [];
     const again = shares.take('a', LONG).then(() => order.push('a'));

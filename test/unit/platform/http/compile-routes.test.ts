@@ -6,7 +6,7 @@ import { compileRoutes } from '#platform/http/routing/compile-routes.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route, UnmatchedPaths } from '#platform/http/routing/route.js';
 
-/** Compiles the routes of controllers as if one module had them all. */
+/** Compiles the routes of controllers as if one module contained them all. */
 function compile(module: object, ...controllers: readonly object[]) {
   const wrapped = controllers.map((metatype) => [metatype, { metatype }] as const);
   const container = new Map([['module', { metatype: module, controllers: new Map(wrapped) }]]);

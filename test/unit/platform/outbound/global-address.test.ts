@@ -4,7 +4,7 @@ import {
   isLoopbackAddress,
 } from '../../../../src/platform/outbound/global-address.js';
 
-/** The first and the last address of every special-purpose range, and clouds' metadata among them. */
+/** The first and the last address of every special-purpose range, and the metadata addresses of clouds. */
 const NOT_GLOBAL: Readonly<Record<string, readonly string[]>> = {
   'this network': ['0.0.0.0', '0.255.255.255'],
   private: [
@@ -81,7 +81,7 @@ const NOT_GLOBAL: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** What borders on a range above, or looks like one. */
+/** Addresses next to a range above, or similar to one. */
 const GLOBAL = [
   '1.0.0.0',
   '8.8.8.8',

@@ -23,7 +23,7 @@ const to = (...addresses: string[]): OutboundOptions => ({ resolve: async () => 
 
 const servers: (Server & { closeAllConnections?(): void })[] = [];
 
-/** Lets a server listen until the end of this file. @returns its port */
+/** Starts a server for the duration of this file. @returns its port */
 async function listen(server: Server, host: string, port = 0): Promise<number> {
   servers.push(server);
   await new Promise<void>((listening, failed) => {
@@ -38,7 +38,7 @@ afterAll(() => {
   }
 });
 
-/** Counts who connects, and hangs up on them. */
+/** Counts connections, and closes them. */
 function trap(): { server: Server; connections: () => number } {
   let connections = 0;
   const server = createServer((socket) => {
@@ -48,7 +48,7 @@ function trap(): { server: Server; connections: () => number } {
   return { server, connections: () => connections };
 }
 
-/** What a fetch failed with: the reason that the log is told. */
+/** Returns the logged reason of a failed fetch. */
 async function reasonOf(answer: Promise<Response>): Promise<unknown> {
   const error = await answer.then(
     () => undefined,
@@ -65,7 +65,7 @@ describe('an address that must not be fetched', () => {
     port = await listen(server, '::');
   });
 
-  /** What both ways in say, and how many connections the trap saw. */
+  /** Returns the results of both methods, and the number of connections to the trap server. */
   async function outcome(http: OutboundHttp, address: string): Promise<unknown[]> {
     const said = await Promise.allSettled([http.assertAllowed(address), http.fetch(address)]);
     const refused = said.map(
@@ -295,7 +295,7 @@ describe('the connection', () => {
 });
 
 describe('a response', () => {
-  /** Fetches what a server on loopback says. */
+  /** Fetches from a server on loopback. */
   async function fetchFrom(listener: RequestListener, signal?: AbortSignal): Promise<Response> {
     const port = await listen(createHttpServer(listener), '127.0.0.1');
     return new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${port}/`, { signal });

@@ -3,7 +3,7 @@ import { takeOrBook, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, gcra, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
-/** A bucket on a clock of our own, which every holder asks. */
+/** A bucket with its own clock, which every credential uses. */
 function bucketOf(rate: Rate, places = rate.burst) {
   let tat = 0;
   let bookings: readonly Booking[] = [];
@@ -15,7 +15,7 @@ function bucketOf(rate: Rate, places = rate.burst) {
   return { ask, bookings: () => bookings };
 }
 
-/** The same generator on every run: a failure can be looked at. */
+/** The generator is the same in every run, so that a failure can be reproduced. */
 function randomSource(seed: number): () => number {
   let state = seed;
   return () => {
@@ -28,7 +28,7 @@ describe.each(Object.entries(TIERS))('bookings in the tier %s', (_, rate) => {
   const { burst, interval } = rate;
   const start = 1_000_000;
 
-  /** A bucket whose burst is taken. */
+  /** A bucket whose burst is used up. */
   function emptied() {
     const bucket = bucketOf(rate);
     for (let n = 0; n < burst; n += 1) bucket.ask('first', start);
@@ -122,7 +122,7 @@ describe('10.20 bookings of 3,000 random groups of clients', () => {
   const random = randomSource(20_261_122);
   const whole = (from: number, below: number) => from + Math.floor(random() * (below - from));
 
-  /** Lets patient and impatient holders ask at random moments; returns what was not as promised. */
+  /** Sends requests of patient and impatient credentials at random times; returns broken promises. */
   function simulate(rate: Rate) {
     const { ask } = bucketOf(rate);
     const { interval } = rate;
@@ -133,12 +133,12 @@ describe('10.20 bookings of 3,000 random groups of clients', () => {
     let now = 1000;
     for (let step = 0; step < 120; step += 1) {
       now += Math.floor(random() ** 3 * 2 * interval);
-      // Patient holders come once, at their slot or a little later; others whenever they like.
+      // Patient credentials come once, at their slot or a little later; the others at any time.
       for (const [holder, slot] of promised) {
         if (slot > now || random() < 0.3) continue;
         promised.delete(holder);
         const comes = Math.min(now, slot + 2 * interval - 1);
-        if (comes < now) continue; // it has lapsed
+        if (comes < now) continue; // the booking has lapsed
         kept += 1;
         if (ask(holder, now).allowed) admitted.push(now);
         else surprises.push(`${holder} was promised ${slot} and refused at ${now}`);

@@ -8,7 +8,7 @@ it('behaves like a Map, with any collision and after any growth', () => {
     table.set(key, value);
     map.set(key, value);
   };
-  for (let n = 1; n <= 500; n += 1) put(n * 2 ** 32, n); // all want the same slot
+  for (let n = 1; n <= 500; n += 1) put(n * 2 ** 32, n); // all hash to the same slot
   for (let n = 1; n <= 100_000; n += 1) put(n * 7919, n);
   for (let n = 1; n <= 100_000; n += 3) put(n * 7919, -n);
   expect(table.size).toBe(map.size);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { gcra, GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
-/** A client of one rate, on a clock of our own. */
+/** A client of one rate, with its own clock. */
 function client(rate: Rate) {
   let tat = 0;
   return (now: number) => {
@@ -61,7 +61,7 @@ describe.each(Object.entries(TIERS))('gcra in the tier %s', (_, rate) => {
 });
 
 describe('gcra on 10,000 random clients', () => {
-  /** The same generator on every run: a failure can be looked at. */
+  /** The generator is the same in every run, so that a failure can be reproduced. */
   function randomSource(seed: number): () => number {
     let state = seed;
     return () => {
@@ -73,7 +73,7 @@ describe('gcra on 10,000 random clients', () => {
   const random = randomSource(20_260_115);
   const whole = (from: number, below: number) => from + Math.floor(random() * (below - from));
 
-  /** Lets a client ask at random moments, beside a bucket that is simulated as it leaks. */
+  /** Sends requests of a client at random times, and simulates a leaking bucket beside it. */
   function simulate(rate: Rate) {
     const { burst, interval } = rate;
     const ask = client(rate);

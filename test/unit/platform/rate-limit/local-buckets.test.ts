@@ -8,7 +8,7 @@ const ask = (buckets: LocalBuckets, client: string, tier: TierName = 'general') 
   return buckets.increment(`${tier} ${client}`, burst * interval, burst, 0, tier);
 };
 
-/** Asks until refused; how often it was let through, and how long to wait now. */
+/** Sends requests until one is refused; returns the number of allowed ones and the wait. */
 async function exhaust(buckets: LocalBuckets, client: string, tier: TierName = 'general') {
   for (let admitted = 0; ; admitted += 1) {
     const { isBlocked, timeToBlockExpire } = await ask(buckets, client, tier);
@@ -62,7 +62,7 @@ describe('the buckets of one process', () => {
       if (n % 20 === 0) vi.advanceTimersByTime(100);
       if ((await take(buckets, `holder ${n % 33}`)).allowed) admitted += 1;
     }
-    expect(admitted).toBeGreaterThan(rounds); // a second each, and most of the burst
+    expect(admitted).toBeGreaterThan(rounds); // one each second, and most of the burst
     expect(admitted).toBeLessThanOrEqual(20 + rounds);
   });
 

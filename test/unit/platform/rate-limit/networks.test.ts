@@ -13,7 +13,7 @@ describe('10.9 the failed attempts of an IPv6 /48', () => {
     vi.useRealTimers();
   });
 
-  /** The nth client network of the site. */
+  /** Returns the nth client network of the site. */
   const client = (n: number) => `2001:db8:7:${n.toString(16)}::1`;
 
   it('have a bucket of 64 times the tier', () => {
