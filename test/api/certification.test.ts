@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SyntheticLogIn } from '../../src/domain/users/synthetic-log-in.service.js';
+import { KeyAuthentication } from '../../src/domain/key-authentication/key-authentication.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication, claimsOf, type Application } from '../support/applications.js';
 import type { Answer, Client } from '../support/client.js';
@@ -369,8 +369,8 @@ describe('without certification test mode', () => {
       environment: { SVC_SSH_CA_KEY, SVC_CERTIFICATION_TEST_TOKEN: TOKEN },
     });
     await before.nest
-      .get(SyntheticLogIn, { strict: false })
-      .logIn({ requestId: randomUUID(), ip: undefined, userAgent: undefined });
+      .get(KeyAuthentication, { strict: false })
+      .logInSynthetic({ requestId: randomUUID(), ip: undefined, userAgent: undefined });
     expect(await count(before.dataSource, 'sessions')).toBe(1);
     await before.close();
     const after = await startTestApp({ database, environment: { SVC_SSH_CA_KEY } });

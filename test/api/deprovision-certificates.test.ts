@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Deprovision } from '../../src/domain/users/deprovision.service.js';
+import { deprovision } from '../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
 import { count, rows } from '../support/rows.js';
@@ -46,7 +46,7 @@ describe('the certificates of a user whose access ends', () => {
     );
   const end = (act: 'remove' | 'deactivate' | 'revokeCredentials') =>
     app.dataSource.transaction((tx) =>
-      app.nest.get(Deprovision, { strict: false })[act](tx, {
+      deprovision(app)[act](tx, {
         userId: person.id,
         reason: 'a test',
         revokedBy: 'scim',

@@ -8,7 +8,8 @@ import type { Artifact } from '../../src/domain/grants/artifact.js';
 import { USER_TOKEN, type TokenAudit } from '../../src/domain/grants/tokens.repository.js';
 import { BatchedQueries } from '../../src/domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '../../src/domain/grants/grants.repository.js';
-import { Deprovision, type DeprovisionAudit } from '../../src/domain/users/deprovision.service.js';
+import type { AccountAudit } from '../../src/domain/directory/account.js';
+import { deprovision, type Deprovision } from '../support/deprovisioning.js';
 import { Applications } from '../../src/features/oidc/applications/applications.service.js';
 import { withTransactionRetry } from '../../src/platform/database/statements/transaction-retry.js';
 import { startTestApp, type TestApp } from '../support/app.js';
@@ -29,7 +30,7 @@ describe('de-provisioning', () => {
 
   beforeAll(async () => {
     app = await startTestApp();
-    service = app.nest.get(Deprovision, { strict: false });
+    service = deprovision(app);
     oauth = new OauthRows(app.dataSource);
   });
   afterAll(() => app.close());
@@ -37,7 +38,7 @@ describe('de-provisioning', () => {
     person = await oauth.person();
   });
 
-  const audit = (type: DeprovisionAudit['type']): DeprovisionAudit => ({
+  const audit = (type: AccountAudit['type']): AccountAudit => ({
     type,
     actorId: ADMIN,
     origin: ORIGIN,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { UsersRepository } from '../../src/domain/users/users.repository.js';
+import { UsersRepository } from '../../src/domain/directory/users.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';

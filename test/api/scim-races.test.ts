@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Deprovision } from '../../src/domain/users/deprovision.service.js';
+import { deprovision } from '../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { newAddress } from '../support/client.js';
@@ -41,7 +41,7 @@ describe('changes of the identity provider during other changes', () => {
       const { id, email } = await newUser(false);
       let answer: ReturnType<typeof deactivation> | undefined;
       await app.dataSource.transaction(async (tx) => {
-        await app.nest.get(Deprovision, { strict: false }).activate(tx, {
+        await deprovision(app).activate(tx, {
           userId: id,
           audit: {
             type: 'admin_activate',

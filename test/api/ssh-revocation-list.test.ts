@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Revocations } from '#domain/ssh-certificates/revocations.service.js';
-import { Deprovision } from '#domain/users/deprovision.service.js';
+import { deprovision } from '../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -374,7 +374,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
       "SELECT id FROM users WHERE email = 'ada@krl.example'",
     );
     await app.dataSource.transaction((tx) =>
-      app.nest.get(Deprovision, { strict: false }).remove(tx, {
+      deprovision(app).remove(tx, {
         userId: person?.id ?? '',
         reason: 'user deleted by SCIM',
         revokedBy: 'scim',

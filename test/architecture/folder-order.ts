@@ -46,8 +46,10 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'grants',
     'ssh-certificates',
     'sessions',
-    'users',
     'directory',
+    'enrollment',
+    'key-authentication',
+    'upstream-login',
     'clean-up',
   ],
   'src/features/scim': [

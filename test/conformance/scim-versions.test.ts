@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { UsersRepository } from '../../src/domain/users/users.repository.js';
+import { UsersRepository } from '../../src/domain/directory/users.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { rows } from '../support/rows.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
@@ -222,7 +222,7 @@ describe('10.19 a write that changes nothing (E33)', () => {
     const { id } = await newUser();
     const before = await userOf(id);
     const users = app.nest.get(UsersRepository, { strict: false });
-    await users.makeAdmin(app.dataSource.manager, id);
+    await users.setAdmin(app.dataSource.manager, { id, orgId: tenant.orgId }, true);
     expect(await userOf(id)).toEqual(before);
   });
 

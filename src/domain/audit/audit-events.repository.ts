@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { fixedSql } from '#platform/database/statements/sql.js';
+import { fixedSql, sql } from '#platform/database/statements/sql.js';
 
 /** A place in the order of audit events: an event, by its time to the microsecond and its id. */
 export interface AuditPlace {
@@ -57,6 +57,18 @@ interface Row {
   at: string;
 }
 
+/** The outcome of an enrollment, as the audit log has it. */
+export interface KeyEvent {
+  readonly type: 'enrollment' | 'enrollment_refused';
+  readonly at: Date;
+  readonly ip: string | null;
+  /** The model of the key, when its certificate named one. */
+  readonly aaguid: string | null;
+  /** The reason of a refusal. */
+  readonly reason: string | null;
+  readonly requestId: string | null;
+}
+
 /** The columns of an event, as {@link Row} has them. */
 const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email, e.subject_email, e.client_name, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
   e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
@@ -96,6 +108,30 @@ export class AuditEventsRepository {
       createdAt: row.created_at,
       place: { at: row.at, id: row.id },
     }));
+  }
+
+  /**
+   * Lists the latest events of the keys of a user, the newest first. A key that was refused before the account existed is found
+   * by the e-mail address, which the identity provider of the user vouches for.
+   */
+  listKeyEvents(
+    tx: EntityManager,
+    user: { readonly id: string; readonly email: string | null },
+    limit: number,
+  ): Promise<KeyEvent[]> {
+    return sql<KeyEvent>(tx)`
+      SELECT type, created_at AS at, host(ip) AS ip, details ->> 'aaguid' AS aaguid,
+             details ->> 'reason' AS reason, request_id AS "requestId"
+      FROM (
+        (SELECT * FROM audit_events
+         WHERE subject_id = ${user.id} AND type IN ('enrollment', 'enrollment_refused')
+         ORDER BY created_at DESC, id DESC LIMIT ${limit})
+        UNION ALL
+        (SELECT * FROM audit_events
+         WHERE type = 'enrollment_refused' AND subject_id IS NULL AND details ->> 'email' = ${user.email}
+         ORDER BY created_at DESC, id DESC LIMIT ${limit})
+      ) events
+      ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
   }
 }
 

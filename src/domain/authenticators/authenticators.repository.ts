@@ -77,13 +77,6 @@ export class AuthenticatorsRepository implements Revocable {
     return row && authenticator(row);
   }
 
-  /** Whether a user has a key, as of this statement. */
-  async hasAny(tx: EntityManager, userId: string): Promise<boolean> {
-    const found = await sql<{ id: string }>(tx)`
-      SELECT id FROM authenticators WHERE user_id = ${userId} LIMIT 1`;
-    return found.length === 1;
-  }
-
   /** The keys of a user, the oldest first. */
   async list(tx: EntityManager, userId: string): Promise<Authenticator[]> {
     const rows = await sql<Row>(tx)`

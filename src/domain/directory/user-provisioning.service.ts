@@ -3,7 +3,8 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
-import { Deprovision, type DeprovisionAudit } from '#domain/users/deprovision.service.js';
+import type { AccountAudit } from './account.js';
+import { UserDirectory } from './user-directory.service.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -24,7 +25,7 @@ const MOST_TRIES = 3;
 
 /**
  * Changes of users by their identity provider. Whatever ends somebody's access ends it in the transaction of the change, and
- * before the answer: sessions, grants, codes, tokens and certificates (see {@link Deprovision}).
+ * before the answer: sessions, grants, codes, tokens and certificates (see {@link UserDirectory}).
  */
 @Injectable()
 export class ScimUserChanges {
@@ -33,7 +34,7 @@ export class ScimUserChanges {
     private readonly users: ScimUsersRepository,
     private readonly revocation: AccessRevocation,
     private readonly tombstones: TombstonesRepository,
-    private readonly deprovision: Deprovision,
+    private readonly directory: UserDirectory,
   ) {}
 
   /**
@@ -81,8 +82,7 @@ export class ScimUserChanges {
       if (!current) throw noUser();
       judge(current);
       await this.tombstones.setForUser(tx, actor.orgId, id);
-      await this.deprovision.remove(tx, {
-        userId: id,
+      await this.directory.remove(tx, await this.directory.lock(tx, id), {
         reason: 'user deleted by SCIM',
         revokedBy: 'scim',
         audit: auditOf(actor, 'delete', id, { email: current.email }),
@@ -124,10 +124,11 @@ export class ScimUserChanges {
     }
     if (!turns) return changed;
     const audit = auditOf(actor, 'update', id, details);
-    if (next.active) await this.deprovision.activate(tx, { userId: id, audit });
+    const user = await this.directory.lock(tx, id);
+    if (next.active) await this.directory.activate(tx, user, audit);
     else {
       const reason = 'user deactivated by SCIM';
-      await this.deprovision.deactivate(tx, { userId: id, reason, revokedBy: 'scim', audit });
+      await this.directory.deactivate(tx, user, { reason, revokedBy: 'scim', audit });
     }
     const after = await this.users.find(tx, actor.orgId, id);
     if (!after) throw new Error('a locked user is gone');
@@ -172,7 +173,7 @@ function auditOf(
   operation: 'update' | 'delete',
   id: string,
   more: Readonly<Record<string, unknown>> = {},
-): DeprovisionAudit {
+): AccountAudit {
   const about = { operation, resource_type: 'User', resource_id: id, scim_token_id: tokenId };
   return { type: 'scim_operation', actorId: null, origin, details: { ...about, ...more } };
 }

@@ -1,5 +1,17 @@
-/** The ways in which people become members: by signing in, or by SCIM alone. */
+/** The ways in which users become members of an organization: by signing in, or by SCIM only. */
 export const MEMBERSHIPS = ['open', 'scim_only'] as const;
 
-/** How people become members of an organization. In both modes a person that SCIM removed stays out. */
+/** One of the ways. In both, a user that SCIM removed cannot join again by signing in. */
 export type Membership = (typeof MEMBERSHIPS)[number];
+
+/** The message for a user that SCIM did not create, where only SCIM creates members. */
+export const MEMBERS_BY_SCIM_ONLY =
+  'Your organization provisions its people itself: ask its administrator.';
+
+/** The message for a user that SCIM removed and did not create again. */
+export const REMOVED_BY_SCIM =
+  'Your organization has removed this account: ask its administrator to provision it again.';
+
+/** The message for a sign-in through a provider, or a tenant of a provider, that the organization does not use. */
+export const OTHER_PROVIDER =
+  'Your organization does not accept sign-ins through this identity provider.';

@@ -1,22 +1,26 @@
-/** Our own command-line client: the only OAuth client whose tokens open APIs of ours. */
+import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
+import type { PresentedToken } from '#platform/http/access/access-policy.js';
+import { DPOP_ALGORITHMS } from './dpop-proof.js';
+
+/** The command-line client of the service: the only OAuth client whose tokens open the APIs of the service. */
 export const CLI_CLIENT_ID = 'svc-cli';
 
-/** The scope of organization admins, and of nobody else. */
+/** The scope of organization admins. */
 export const ADMIN_SCOPE = 'svc:admin';
 
-/** What an OAuth access token is good for, and what it is bound to. */
+/** The permissions and bindings of an OAuth access token. */
 export interface AccessToken {
   readonly clientId: string;
   readonly scope: ReadonlySet<string>;
-  /** It is meant for a resource server, which none of our own APIs is. */
+  /** True for a token of a resource server. No API of the service is a resource server. */
   readonly hasAudience: boolean;
-  /** The thumbprint of the DPoP key that must prove its possession (RFC 9449 §6). */
+  /** The thumbprint of the DPoP key that must prove possession of the token (RFC 9449 §6). */
   readonly jkt: string | null;
-  /** The thumbprint of the client certificate it may be used with (RFC 8705 §3.1). */
+  /** The thumbprint of the client certificate that the token is bound to (RFC 8705 §3.1). */
   readonly x5t: string | null;
 }
 
-/** Reads what the OAuth library keeps of an access token. A binding that cannot be read binds to nothing there is. */
+/** Reads the payload that the OAuth library stores for an access token. An unreadable binding matches no key. */
 export function accessToken(
   clientId: string,
   payload: Readonly<Record<string, unknown>> | null,
@@ -34,4 +38,47 @@ export function accessToken(
 function binding(value: unknown): string | null {
   if (value === undefined || value === null) return null;
   return typeof value === 'string' ? value : '';
+}
+
+/**
+ * Checks that an access token opens a route of the service: a token of the command-line client, with the scope of the route,
+ * under its scheme and with its client certificate. Any client can register and obtain tokens of its users; these tokens open
+ * nothing here. The caller then spends the DPoP proof.
+ *
+ * @param scope the scope of the route; undefined for a route that accepts no OAuth token
+ * @throws DomainError unauthenticated or insufficient_scope, each with its challenge
+ */
+export function assertOpens(
+  presented: PresentedToken,
+  token: AccessToken,
+  scope: string | undefined,
+): void {
+  const scheme = token.jkt === null ? 'Bearer' : 'DPoP';
+  if (token.clientId !== CLI_CLIENT_ID || token.hasAudience || scope === undefined) {
+    throw refusedToken(scheme, 'This access token opens nothing here.');
+  }
+  if (presented.scheme !== scheme) {
+    throw refusedToken(scheme, `This access token must come under the ${scheme} scheme.`);
+  }
+  if (token.x5t !== null && token.x5t !== presented.certificate) {
+    throw refusedToken(scheme, 'This access token is bound to another client certificate.');
+  }
+  if (!token.scope.has(scope)) {
+    throw new DomainError('insufficient_scope', `This needs the scope ${scope}.`, {
+      challenge: { ...challengeOf(scheme), scope },
+    });
+  }
+  if (scope === ADMIN_SCOPE && token.jkt === null) {
+    throw refusedToken('DPoP', 'An access token with this scope must be bound to a DPoP key.');
+  }
+}
+
+/** Returns the error for a token that is not accepted (RFC 6750 §3.1, `invalid_token`), with the challenge of the scheme. */
+export function refusedToken(scheme: Challenge['scheme'], detail: string): DomainError {
+  return new DomainError('unauthenticated', detail, { challenge: challengeOf(scheme) });
+}
+
+/** Returns the challenge of a scheme: for DPoP with the algorithms of the proofs (RFC 9449 §7.1). */
+export function challengeOf(scheme: Challenge['scheme']): Challenge {
+  return scheme === 'DPoP' ? { scheme, algs: DPOP_ALGORITHMS } : { scheme };
 }

@@ -4,33 +4,33 @@ import { calculateJwkThumbprint, EmbeddedJWK, jwtVerify } from 'jose';
 /** The algorithms that a proof may be signed with. */
 export const DPOP_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256'] as const;
 
-/** Seconds that the clock of a client may be behind ours, or ahead. */
+/** Seconds by which the clock of a client may differ. */
 export const DPOP_WINDOW = 300;
 
-/** What a proof has to be about. */
+/** The request that a proof must match. */
 export interface ProvenRequest {
   readonly method: string;
-  /** The addresses the request may go by, without query or fragment; never one that its client chose. */
+  /** The addresses of the request that the service knows, without query and fragment. Headers of the client never add one. */
   readonly addresses: readonly string[];
-  /** The access token that the proof comes with. */
+  /** The access token of the request. */
   readonly token: string;
   /** The thumbprint of the key that the token is bound to (RFC 7638). */
   readonly jkt: string;
-  /** Seconds of the epoch. */
+  /** Seconds since 1970. */
   readonly now: number;
 }
 
-/** A proof that holds, if it was not used before. */
+/** A verified proof. The caller still checks that it was not used before. */
 export interface DpopProof {
   readonly jti: string;
-  /** When it was made, seconds of the epoch. */
+  /** The time of the proof, in seconds since 1970. */
   readonly iat: number;
 }
 
 /**
- * Checks a DPoP proof for a request to a protected resource (RFC 9449 §4.3), but for its replay.
+ * Verifies a DPoP proof for a request to a protected resource (RFC 9449 §4.3), except for replay.
  *
- * @returns the proof, or in words what is wrong with it
+ * @returns the proof, or the text of the error
  */
 export async function checkDpopProof(
   proof: string,
@@ -54,7 +54,7 @@ export async function checkDpopProof(
   return { jti, iat };
 }
 
-/** What a proof says, and the thumbprint of the public key it carries and is signed by; undefined when it is no such thing. */
+/** Verifies the signature with the key in the proof. Returns the claims and the thumbprint of the key; undefined when invalid. */
 async function verify(proof: string, now: number) {
   try {
     const { payload, protectedHeader } = await jwtVerify(proof, EmbeddedJWK, {
@@ -65,7 +65,7 @@ async function verify(proof: string, now: number) {
     const { jwk } = protectedHeader;
     return jwk && { jkt: await calculateJwkThumbprint(jwk), claims: payload };
   } catch {
-    return undefined; // whatever it is, it is of the proof: nothing else is looked at here
+    return undefined; // every error here is an invalid proof
   }
 }
 

@@ -1,21 +1,28 @@
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 
-/** Seconds that the last assertion may lie back: what a route names as `touchedWithinSeconds`. */
+/** The greatest ages of the last assertion in seconds, for `touchedWithinSeconds` of a route. */
 export const RECENT_TOUCH = {
   /** The security keys of a user, and the approval of a device. */
   own: 60,
-  /** What an admin changes, and the secrets of applications. */
+  /** Changes by an admin, and the secrets of applications. */
   admin: 300,
 } as const;
 
 /**
- * Refuses an assertion that lies too far back (RFC 9470 §3). One that another replica dates ahead is recent.
+ * Refuses an assertion that is too old (RFC 9470 §3). An assertion with a time ahead of this clock counts as recent: replicas may
+ * differ.
  *
- * @param challenge how an access token has to come
+ * @param challenge the challenge for the scheme of the request
+ * @param now milliseconds since 1970
  * @throws DomainError insufficient_user_authentication, with `max_age` in its challenge
  */
-export function assertTouchedWithin(seconds: number, authTime: Date, challenge: Challenge): void {
-  if (Date.now() - authTime.getTime() <= seconds * 1000) return;
+export function assertTouchedWithin(
+  seconds: number,
+  authTime: Date,
+  challenge: Challenge,
+  now: number,
+): void {
+  if (now - authTime.getTime() <= seconds * 1000) return;
   throw new DomainError(
     'insufficient_user_authentication',
     `Touch your security key again: this needs an assertion of the last ${inWords(seconds)}.`,

@@ -12,33 +12,32 @@ import {
   type Visitor,
 } from '#platform/http/access/access-policy.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
-import { AccessTokenRule, challengeOf, refusedToken } from './access-token-rule.service.js';
-import { ADMIN_SCOPE } from './access-token.js';
-import { assertTouchedWithin } from './recent-touch.js';
+import { ADMIN_SCOPE, assertOpens, challengeOf, refusedToken } from './access-token.js';
+import { DpopProofs } from './dpop-proofs.service.js';
 import type { LiveSession, SessionUser } from './session.js';
 import { Sessions } from './sessions.service.js';
 
-/** Seconds between two denials of one user that are on record: who asks in a loop does not fill the log. */
+/** Seconds between two recorded denials of one user, so that a client in a loop does not fill the audit log. */
 const DENIALS_ON_RECORD = 60;
 
-/** Characters of a refused path that are kept. */
+/** The most characters of a refused path that are recorded. */
 const LONGEST_PATH = 256;
 
-/** The identity provider of an organization, by its SCIM token. */
+/** The identity provider of an organization, identified by its SCIM token. */
 export interface Provisioner {
   readonly tokenId: string;
   readonly orgId: string;
 }
 
 /**
- * Who may come in, by the live session row of the presented token: the session's own, which holds whatever its owner may, or
- * an access token of our command-line client.
+ * Decides if a request may proceed, by the live session of its token. The own token of a session has all permissions of the
+ * user; an access token of the command-line client has those of its scope; a SCIM token identifies an identity provider.
  */
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner> {
   constructor(
     private readonly sessions: Sessions,
-    private readonly accessTokens: AccessTokenRule,
+    private readonly dpopProofs: DpopProofs,
     private readonly scimTokens: ScimTokensRepository,
     private readonly manager: EntityManager,
     private readonly audit: AuditLog,
@@ -51,18 +50,19 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     requirement: AuthRule,
   ): Promise<LiveSession | Provisioner | undefined> {
     if (requirement.session === 'provisioner') return this.#provisioner(presented);
-    if (presented === undefined) return nobody(requirement, 'Sign in first.');
+    if (presented === undefined) return withoutSession(requirement, 'Sign in first.');
     const session =
       presented.scheme === 'cookie'
         ? await this.sessions.find(presented.token)
         : await this.#ofHeader(presented.scheme, presented, requirement.scope);
-    // A stale cookie is as good as none; a token in a header was meant, and is answered.
-    return session ?? nobody(requirement, 'The session is unknown or has ended.');
+    // A stale cookie counts as no cookie. A wrong token in a header is an error, also where a session is optional.
+    return session ?? withoutSession(requirement, 'The session is unknown or has ended.');
   }
 
   /**
-   * @throws DomainError hardware_required, admin_required, insufficient_user_authentication. A user who asks for what is an
-   *   admin's and may not is on record
+   * Records the denial of a user on a route for admins.
+   *
+   * @throws DomainError hardware_required, admin_required, insufficient_user_authentication
    */
   override async judge(
     session: LiveSession | Provisioner,
@@ -71,7 +71,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   ): Promise<void> {
     if (!('level' in session)) return;
     try {
-      assertMay(session, requirement, asked.scheme);
+      this.#assertMay(session, requirement, asked.scheme);
     } catch (error) {
       const { user } = session;
       const isDenied = error instanceof DomainError && error.status === 403;
@@ -80,6 +80,22 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
       }
       throw error;
     }
+  }
+
+  /** @throws DomainError hardware_required, admin_required, insufficient_user_authentication, in this order */
+  #assertMay(
+    session: LiveSession,
+    { session: level, scope, touchedWithinSeconds }: AuthRule,
+    scheme: PresentedToken['scheme'],
+  ): void {
+    if (level === 'verified' && session.level !== 'verified') throw hardwareRequired();
+    if (scope === ADMIN_SCOPE && !(session.user?.isOrgAdmin && session.user.orgId !== null)) {
+      throw new DomainError('admin_required', 'This is for the admins of an organization.');
+    }
+    if (touchedWithinSeconds === undefined) return;
+    if (session.level !== 'verified') throw hardwareRequired();
+    const challenge = challengeOf(scheme === 'DPoP' ? 'DPoP' : 'Bearer');
+    this.sessions.assertTouchedWithin(touchedWithinSeconds, session.authTime, challenge);
   }
 
   async #recordDenial(
@@ -112,7 +128,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     return { email: email ?? '', name, verified: session.level === 'verified' };
   }
 
-  /** @throws DomainError unauthenticated: neither a cookie nor an access token of a person provisions anybody */
+  /** @throws DomainError unauthenticated for a cookie, or an access token of a user: neither may provision users */
   async #provisioner(presented: PresentedToken | undefined): Promise<Provisioner> {
     const token = presented?.scheme === 'Bearer' ? presented.token : undefined;
     const found =
@@ -122,7 +138,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     return { tokenId: found.id, orgId: found.orgId };
   }
 
-  /** @throws DomainError whatever is wrong with a token in the Authorization header */
+  /** @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof for a token in the Authorization header */
   async #ofHeader(
     scheme: 'Bearer' | 'DPoP',
     presented: PresentedToken,
@@ -132,33 +148,19 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     if (!session) throw refusedToken(scheme, 'The access token is invalid or has expired.');
     const accessToken = session.level === 'verified' ? session.accessToken : null;
     if (accessToken) {
-      await this.accessTokens.check(presented, accessToken, scope);
+      assertOpens(presented, accessToken, scope);
+      if (accessToken.jkt !== null) await this.dpopProofs.spend(presented, accessToken.jkt);
     } else if (scheme === 'DPoP') {
-      // Bound to nothing, it proves nothing (RFC 9449 §7.1).
+      // A token without a DPoP key must not come under the DPoP scheme (RFC 9449 §7.1).
       throw refusedToken('Bearer', 'This access token must come under the Bearer scheme.');
     }
     return session;
   }
 }
 
-function nobody({ session }: AuthRule, detail: string): undefined {
+/** @throws DomainError unauthenticated unless the session is optional */
+function withoutSession({ session }: AuthRule, detail: string): undefined {
   if (session !== 'optional') throw new DomainError('unauthenticated', detail);
-}
-
-/** @throws DomainError hardware_required, admin_required, insufficient_user_authentication, in this order */
-function assertMay(
-  session: LiveSession,
-  { session: level, scope, touchedWithinSeconds }: AuthRule,
-  scheme: PresentedToken['scheme'],
-): void {
-  if (level === 'verified' && session.level !== 'verified') throw hardwareRequired();
-  if (scope === ADMIN_SCOPE && !(session.user?.isOrgAdmin && session.user.orgId !== null)) {
-    throw new DomainError('admin_required', 'This is for the admins of an organization.');
-  }
-  if (touchedWithinSeconds === undefined) return;
-  if (session.level !== 'verified') throw hardwareRequired();
-  const challenge = challengeOf(scheme === 'DPoP' ? 'DPoP' : 'Bearer');
-  assertTouchedWithin(touchedWithinSeconds, session.authTime, challenge);
 }
 
 function hardwareRequired(): DomainError {

@@ -1,35 +1,35 @@
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import type { AccessToken } from './access-token.js';
 
-/** NIST SP 800-63B AAL3: what a key with user verification gives. */
+/** The assurance level of a key with user verification (NIST SP 800-63B, AAL3). */
 export const AAL3 = 'urn:nist:authentication:assurance-level:aal3';
 
-/** What a ceremony really proved (RFC 8176 method references). */
+/** The authentication methods that a ceremony proved (RFC 8176), and the assurance level. */
 export interface Assurance {
   readonly amr: readonly string[];
   readonly acr: string | null;
 }
 
-/** The assurance of an assertion: with user verification AAL3, with presence alone no claim to it. */
+/** Returns the assurance of an assertion: AAL3 with user verification, no level with user presence alone. */
 export function assuranceOf(userVerified: boolean): Assurance {
   return userVerified
     ? { amr: ['hwk', 'pin', 'user'], acr: AAL3 }
     : { amr: ['hwk', 'user'], acr: null };
 }
 
-/** Where a session was opened from, as far as the service saw. */
+/** The network address and browser that opened a session, as far as they are known. */
 export interface SessionOrigin {
   readonly ip: string | undefined;
   readonly userAgent: string | undefined;
 }
 
-/** The person a session belongs to, as of this look-up. */
+/** The user of a session, read in the same statement as the session. */
 export interface SessionUser {
   readonly id: string;
   readonly orgId: string | null;
   readonly email: string | null;
   readonly name: string | null;
-  /** An acting admin: active, with an address in a domain that the organization owns. */
+  /** True for an acting admin: active, with an address in a domain that the organization owns. */
   readonly isOrgAdmin: boolean;
 }
 
@@ -38,16 +38,16 @@ interface SessionRow {
   readonly expiresAt: Date;
 }
 
-/** Signed in upstream, and a user already. Sees pages and may enroll a first key. */
+/** A session after the upstream sign-in of a user. It opens pages, and the user may enroll a first key. */
 export interface BootstrapSession extends SessionRow {
   readonly level: 'bootstrap';
   readonly user: SessionUser;
   readonly pendingIdentity: null;
-  /** Whether the user has a key, and so must log in with it. */
+  /** True when the user has a key, and therefore must log in with the key. */
   readonly enrolled: boolean;
 }
 
-/** Signed in upstream, nobody yet: the user is made in the transaction that enrolls the key. */
+/** A session after an upstream sign-in without a user. The transaction that enrolls the key creates the user. */
 export interface PendingSession extends SessionRow {
   readonly level: 'bootstrap';
   readonly user: null;
@@ -55,7 +55,7 @@ export interface PendingSession extends SessionRow {
   readonly enrolled: false;
 }
 
-/** A security key asserted: this session may be issued credentials. */
+/** A session after an assertion of a security key. Credentials may be issued in it. */
 export interface VerifiedSession extends SessionRow, Assurance {
   readonly level: 'verified';
   readonly user: SessionUser;
@@ -64,9 +64,23 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly authenticatorId: string;
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
-  /** The OAuth access token by which it was found; null when it was the session's own token. */
+  /** The OAuth access token that found the session; null when the own token of the session found it. */
   readonly accessToken: AccessToken | null;
 }
 
-/** A session that is alive at the moment it was looked up. */
+/** A session that was alive when it was read. */
 export type LiveSession = BootstrapSession | PendingSession | VerifiedSession;
+
+/** A session as its user sees it in the list of sessions. */
+export interface OwnSession {
+  readonly id: string;
+  /** True when a security key asserted in the session. */
+  readonly verified: boolean;
+  /** The client that has the session for itself; null for a session of a browser. */
+  readonly client: { readonly id: string; readonly name: string | null } | null;
+  /** The address that opened the session; null for a session that is older than this column. */
+  readonly ip: string | null;
+  readonly userAgent: string | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}

@@ -9,20 +9,24 @@ import {
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
-import type { Assurance, LiveSession, SessionOrigin, SessionUser } from './session.js';
+import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 
-/** What a new session row holds beside its id and token. */
+/** The most sessions of a user that a list shows: the newest. */
+const MOST_SHOWN = 500;
+
+/** The values of a new session, beside its id and token. */
 export type NewSession =
   | { readonly level: 'bootstrap'; readonly userId: string }
   | { readonly level: 'bootstrap'; readonly pendingIdentity: UpstreamIdentity }
   | (ProvenSession & { readonly level: 'verified'; readonly authenticatorId: string })
-  /** Of certification test mode: it drives OAuth alone, and opens nothing of ours. */
+  /** A session of certification test mode. It is valid for OAuth only, and for no page or API of the service. */
   | (ProvenSession & { readonly level: 'synthetic' });
 
 interface ProvenSession extends Assurance {
   readonly userId: string;
-  readonly authTime: Date;
-  /** The client whose own session this is, beside that of any browser; its token of a session is nobody's. */
+  /** The time of the assertion; by default now. */
+  readonly authTime?: Date;
+  /** The client that has the session for itself, beside any browser. No caller gets the token of the session. */
   readonly clientId?: string;
 }
 
@@ -47,23 +51,35 @@ interface Row {
   enrolled: boolean;
 }
 
-/** Session rows. A session exists exactly as long as its row. */
+interface OwnRow {
+  id: string;
+  verified: boolean;
+  client_id: string | null;
+  client_name: string | null;
+  ip: string | null;
+  user_agent: string | null;
+  created_at: Date;
+  expires_at: Date;
+}
+
+/** The rows of sessions. A session exists as long as its row. */
 @Injectable()
 export class SessionsRepository implements Revocable {
   readonly revocationOrder = 10;
   readonly revocationScopes = EVERY_SCOPE;
 
-  /** Adds a session that ends `hours` from now. */
+  /** Adds a session that ends `hours` from now. Returns when it ends. */
   async insert(
     tx: EntityManager,
     hours: number,
     session: NewSession & {
       readonly id: string;
       readonly tokenHash: Buffer;
+      readonly authTime: Date;
       readonly from: SessionOrigin;
     },
   ): Promise<Date> {
-    const { id, tokenHash, from } = session;
+    const { id, tokenHash, authTime, from } = session;
     const proven = session.level === 'bootstrap' ? undefined : session;
     const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
@@ -72,7 +88,7 @@ export class SessionsRepository implements Revocable {
                             auth_time, ip, user_agent, expires_at)
       VALUES (${id}, ${tokenHash}, ${session.level}, ${'userId' in session ? session.userId : null},
               ${pending === null ? null : JSON.stringify(pending)}, ${authenticatorId},
-              ${proven?.clientId ?? null}, ${proven?.amr ?? []}, ${proven?.acr ?? null}, ${proven?.authTime ?? null},
+              ${proven?.clientId ?? null}, ${proven?.amr ?? []}, ${proven?.acr ?? null}, ${proven ? authTime : null},
               ${from.ip ?? null}, ${from.userAgent ?? null}, now() + make_interval(hours => ${hours}))
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
@@ -80,9 +96,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * The sessions of some tokens, by the base64url of their hashes: those that are alive and whose users may sign in. A
-   * token is a browser session's own, or an OAuth access token whose grant hangs on the session. Synthetic sessions are
-   * not found, nor what hangs on them.
+   * Finds the live sessions of some tokens, by the base64url of the token hashes. A token is the own token of a browser session,
+   * or an OAuth access token whose grant depends on the session. Sessions of inactive users and synthetic sessions are not found.
    */
   async findLive(
     tx: EntityManager,
@@ -111,14 +126,17 @@ export class SessionsRepository implements Revocable {
     return new Map(rows.map((row) => [row.presented.toString('base64url'), liveSession(row)]));
   }
 
-  /** Ends a session; false when it had ended already. */
+  /** Ends a session. Returns false when the session had ended already. */
   async delete(tx: EntityManager, id: string): Promise<boolean> {
     const ended = await sql<{ id: string }>(tx)`
       DELETE FROM sessions WHERE id = ${id} AND expires_at > now() RETURNING id`;
     return ended.length === 1;
   }
 
-  /** Keeps a session alive until the transaction ends; false when it had ended already. The row of its user comes first. */
+  /**
+   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The caller locks the row of the
+   * user first.
+   */
   async hold(tx: EntityManager, id: string): Promise<boolean> {
     const held = await sql<{ id: string }>(tx)`
       SELECT id FROM sessions WHERE id = ${id} AND expires_at > now() FOR SHARE`;
@@ -137,12 +155,12 @@ export class SessionsRepository implements Revocable {
     return { sessions: ended.length };
   }
 
-  /** Ends every session that no key stands behind, and all that hangs on one. */
+  /** Ends every session of certification test mode, with the grants and tokens on it. */
   async deleteSynthetic(tx: EntityManager): Promise<void> {
     await sql(tx)`DELETE FROM sessions WHERE level = 'synthetic'`;
   }
 
-  /** Renews the moment of the last assertion, and nothing else; false when the session is gone. */
+  /** Renews the time of the last assertion only. Returns false when the session has ended. */
   async renewAuthTime(tx: EntityManager, id: string, authTime: Date): Promise<boolean> {
     const renewed = await sql<{ id: string }>(tx)`
       UPDATE sessions SET auth_time = ${authTime}
@@ -150,6 +168,42 @@ export class SessionsRepository implements Revocable {
       RETURNING id`;
     return renewed.length === 1;
   }
+
+  /** Lists the live sessions of a user, the newest first. */
+  async listOwn(tx: EntityManager, userId: string): Promise<OwnSession[]> {
+    const rows = await sql<OwnRow>(tx)`
+      SELECT s.id, s.level <> 'bootstrap' AS verified, s.client_id, c.metadata ->> 'client_name' AS client_name,
+             host(s.ip) AS ip, s.user_agent, s.created_at, s.expires_at
+      FROM sessions s LEFT JOIN oauth_clients c ON c.id = s.client_id
+      WHERE s.user_id = ${userId} AND s.expires_at > now()
+      ORDER BY s.created_at DESC, s.id DESC LIMIT ${MOST_SHOWN}`;
+    return rows.map(ownSession);
+  }
+
+  /**
+   * Ends one session of a user, with every grant, code and token on it.
+   *
+   * @returns the session that ended; undefined when the user has no such live session
+   */
+  async deleteOwn(tx: EntityManager, userId: string, id: string): Promise<OwnSession | undefined> {
+    const [row] = await sql<OwnRow>(tx)`
+      DELETE FROM sessions WHERE id = ${id} AND user_id = ${userId} AND expires_at > now()
+      RETURNING id, level <> 'bootstrap' AS verified, client_id, NULL AS client_name, host(ip) AS ip, user_agent,
+                created_at, expires_at`;
+    return row && ownSession(row);
+  }
+}
+
+function ownSession(row: OwnRow): OwnSession {
+  return {
+    id: row.id,
+    verified: row.verified,
+    client: row.client_id === null ? null : { id: row.client_id, name: row.client_name },
+    ip: row.ip,
+    userAgent: row.user_agent,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
 }
 
 function liveSession(row: Row): LiveSession {
@@ -189,7 +243,7 @@ function liveSession(row: Row): LiveSession {
   };
 }
 
-/** What the table's CHECK constraints promise. */
+/** Asserts a CHECK constraint of the table. */
 function present<T>(value: T | null): T {
   if (value === null) throw new Error('a session row breaks its own constraint');
   return value;

@@ -1,67 +1,140 @@
-import { Inject, Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import { validate as isUuid } from 'uuid';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { Clock } from '#platform/clock/clock.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.js';
-import { SessionLookUps } from './session-look-ups.service.js';
-import type { LiveSession, SessionOrigin } from './session.js';
+import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
+import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
+import { assertTouchedWithin } from './recent-touch.js';
+import type { LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 import { SessionsRepository, type NewSession } from './sessions.repository.js';
 
-/** A session just opened: its token is known here and to its holder, nowhere else. */
+/** A session that was just opened. Only this process and the holder know the token. */
 export interface OpenedSession {
   readonly id: string;
   readonly token: string;
+  readonly authTime: Date;
   readonly expiresAt: Date;
 }
 
-/** Opens and looks up sessions. Nothing is cached: deleting a row ends the session on every replica at once. */
+/** Opens, finds and ends sessions. Nothing is cached: a deleted row ends the session on every replica at once. */
 @Injectable()
-export class Sessions {
-  readonly #hours: number;
+export class Sessions implements OnModuleInit {
+  readonly #live: QueryBatcher<Buffer, LiveSession | undefined>;
 
   constructor(
-    @Inject(CONFIG) config: Config,
-    private readonly lookUps: SessionLookUps,
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly clock: Clock,
+    private readonly dataSource: DataSource,
     private readonly repository: SessionsRepository,
+    private readonly audit: AuditLog,
   ) {
-    this.#hours = config.session.hours;
+    this.#live = new QueryBatcher(async (tokenHashes) => {
+      const found = await repository.findLive(dataSource.manager, tokenHashes);
+      return tokenHashes.map((hash) => found.get(hash.toString('base64url')));
+    });
   }
 
-  /** Opens a session of SVC_SESSION_HOURS, never renewed, and mints its token. */
+  /** Without certification test mode, ends all synthetic sessions and the tokens on them at start-up. */
+  async onModuleInit(): Promise<void> {
+    if (this.config.certification.token !== undefined) return;
+    await this.repository.deleteSynthetic(this.dataSource.manager);
+  }
+
+  /** Opens a session of SVC_SESSION_HOURS, which is never renewed, and mints its token. */
   async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
     const { token, hash } = mintOpaqueToken();
-    const row = { ...session, id, tokenHash: hash, from };
-    const expiresAt = await this.repository.insert(tx, this.#hours, row);
-    return { id, token, expiresAt };
+    const authTime = ('authTime' in session ? session.authTime : undefined) ?? this.clock.now();
+    const row = { ...session, id, tokenHash: hash, authTime, from };
+    const expiresAt = await this.repository.insert(tx, this.config.session.hours, row);
+    return { id, token, authTime, expiresAt };
   }
 
-  /** Ends a session: its row is gone, and with it every use of its token. False when it had ended already. */
+  /** Ends a session and every use of its token. Returns false when the session had ended already. */
   end(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.delete(tx, id);
   }
 
-  /** Keeps a session alive until the transaction ends, the row of its user locked before; false when it had ended. */
+  /**
+   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The caller locks the row of the
+   * user first.
+   */
   hold(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.hold(tx, id);
   }
 
-  /** Renews `auth_time` after a step-up, and nothing else; false when the session had ended. */
-  renewAuthTime(tx: EntityManager, id: string, authTime: Date): Promise<boolean> {
-    return this.repository.renewAuthTime(tx, id, authTime);
+  /** Sets `auth_time` to now after a step-up, and nothing else. Returns false when the session had ended. */
+  renewAuthTime(tx: EntityManager, id: string): Promise<boolean> {
+    return this.repository.renewAuthTime(tx, id, this.clock.now());
+  }
+
+  /** @throws DomainError insufficient_user_authentication when the last assertion is older than so many seconds (RFC 9470 §3) */
+  assertTouchedWithin(seconds: number, authTime: Date, challenge: Challenge): void {
+    assertTouchedWithin(seconds, authTime, challenge, this.clock.milliseconds());
   }
 
   /**
-   * The live session whose own token this is: the only kind that a cookie may hold. Undefined for one that is unknown,
-   * ended, expired, of an inactive user, or an OAuth access token.
+   * Finds the live session of its own token, the only kind of token that a cookie may hold. Undefined for an unknown, ended or
+   * expired session, an inactive user, or an OAuth access token.
    */
   async find(token: string): Promise<LiveSession | undefined> {
     const session = await this.findByAnyToken(token);
     return session?.level === 'verified' && session.accessToken !== null ? undefined : session;
   }
 
-  /** The live session behind a token of either kind: what an OAuth access token may be used for is the caller's to judge. */
+  /** Finds the live session of a token of either kind. The caller decides what an OAuth access token may be used for. */
   findByAnyToken(token: string): Promise<LiveSession | undefined> {
-    return this.lookUps.find(hashOpaqueToken(token));
+    return this.#live.load(hashOpaqueToken(token));
+  }
+
+  /** Lists the sessions of a user, the newest first. */
+  list(userId: string): Promise<OwnSession[]> {
+    return this.repository.listOwn(this.dataSource.manager, userId);
+  }
+
+  /**
+   * Ends one session of a user at once, on every replica, with every grant, code and token on it. Of several requests for one
+   * session, one ends it: the deleted row decides.
+   *
+   * @throws DomainError not_found for an id that is not a live session of the user
+   */
+  async endOwn(user: SessionUser, id: string, origin: AuditOrigin): Promise<void> {
+    await this.dataSource.transaction(async (tx) => {
+      const ended = isUuid(id) ? await this.repository.deleteOwn(tx, user.id, id) : undefined;
+      if (!ended) throw new DomainError('not_found', 'You have no such session.');
+      await this.audit.record(tx, {
+        type: 'session_ended',
+        actorId: user.id,
+        subjectId: user.id,
+        orgId: user.orgId,
+        origin,
+        details: {
+          session_id: ended.id,
+          ...(ended.client && { client_id: ended.client.id }),
+          opened_from: { ip: ended.ip, user_agent: ended.userAgent },
+        },
+      });
+    });
+  }
+
+  /** Ends the session of a token, when it has one. Every replica refuses the token from now on. */
+  async logOut(token: string, origin: AuditOrigin): Promise<void> {
+    const session = await this.find(token);
+    if (!session) return;
+    await this.dataSource.transaction(async (tx) => {
+      if (!(await this.end(tx, session.id))) return;
+      await this.audit.record(tx, {
+        type: 'logout',
+        actorId: session.user?.id ?? null,
+        subjectId: session.user?.id ?? null,
+        orgId: session.user?.orgId ?? null,
+        origin,
+      });
+    });
   }
 }

@@ -2,7 +2,7 @@ import { Body, Controller, HttpCode, Inject, Post, Req, Res } from '@nestjs/comm
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { PendingLogins, type PendingLogin } from '#domain/grants/pending-logins.js';
-import { SyntheticLogIn } from '#domain/users/synthetic-log-in.service.js';
+import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
 import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { bearerSecret } from '#platform/http/access/bearer-secret.js';
@@ -14,7 +14,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { CERTIFICATION_TOKEN } from './certification-token.js';
 import { CERTIFICATION_FORM, type CertificationForm } from './certification.schemas.js';
 
-/** `POST /certification/complete-login` and `/certification/deny-login`, for whoever presents the test token. */
+/** `POST /certification/complete-login` and `/certification/deny-login`. The caller presents the test token. */
 @Controller('certification')
 @Route({
   tier: 'general',
@@ -27,12 +27,12 @@ export class CertificationController {
   constructor(
     @Inject(CERTIFICATION_TOKEN) private readonly token: string,
     private readonly pending: PendingLogins,
-    private readonly synthetic: SyntheticLogIn,
+    private readonly keyAuthentication: KeyAuthentication,
     private readonly cookies: SessionCookies,
     private readonly views: Views,
   ) {}
 
-  /** Ends the login of a pending authorization, or approves a device, as the synthetic person. */
+  /** Ends the login of a pending authorization, or approves a device, as the synthetic user. */
   @Post('complete-login')
   @Route({
     summary: 'Ends the login of an authorization or a device, without a key (certification only)',
@@ -45,10 +45,10 @@ export class CertificationController {
     @Res() response: Response,
   ): Promise<void> {
     const pending = this.#admit(request, form);
-    const session = await this.synthetic.logIn(origin);
+    const session = await this.keyAuthentication.logInSynthetic(origin);
     const next = await this.pending.complete(pending, session, origin);
     this.cookies.set(response, session);
-    this.#lead(request, response, next);
+    this.#continue(request, response, next);
   }
 
   /** Ends the login of a pending authorization, or of a device, as refused. */
@@ -61,11 +61,11 @@ export class CertificationController {
     @Res() response: Response,
   ): Promise<void> {
     const pending = this.#admit(request, form);
-    this.#lead(request, response, await this.pending.deny(pending));
+    this.#continue(request, response, await this.pending.deny(pending));
   }
 
   /**
-   * @returns the login that is meant
+   * @returns the log-in that the form names
    * @throws DomainError unauthenticated unless the token came as Bearer or in the form, invalid_request without a login
    */
   #admit(request: Request, form: CertificationForm): PendingLogin {
@@ -78,8 +78,8 @@ export class CertificationController {
     throw new DomainError('invalid_request', 'No authorization is waiting for a login.');
   }
 
-  /** Programs are told the address; a browser goes there by a page, since no form of ours may end up at a client's address. */
-  #lead(request: Request, response: Response, next: string): void {
+  /** Returns the next address to a program. A browser gets a page with a link: the CSP forbids a form to redirect to a client. */
+  #continue(request: Request, response: Response, next: string): void {
     if (request.accepts(['html', 'json']) === 'html') {
       response.type('html').send(this.views.render('onward', { next }));
     } else response.json({ redirect_to: next });

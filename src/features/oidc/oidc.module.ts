@@ -6,7 +6,8 @@ import { PendingLogins } from '#domain/grants/pending-logins.js';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { TokenSigningModule } from '#domain/token-signing/token-signing.module.js';
-import { UsersModule } from '#domain/users/users.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
@@ -86,7 +87,8 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
     OutboundModule,
     SessionsModule,
     TokenSigningModule,
-    UsersModule,
+    DirectoryModule,
+    KeyAuthenticationModule,
   ],
   controllers: [
     ApplicationSecretsController,

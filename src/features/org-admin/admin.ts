@@ -1,6 +1,7 @@
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
-import { adminRequired, type Admin } from '#domain/users/acting-admin.service.js';
+import { adminRequired } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
 
 /** The access rule for reading as an admin. */
 export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:admin' } as const;

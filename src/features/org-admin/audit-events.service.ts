@@ -6,7 +6,8 @@ import {
   type AuditPlace,
   type AuditRow,
 } from '#domain/audit/audit-events.repository.js';
-import { ActingAdmin, type Admin } from '#domain/users/acting-admin.service.js';
+import { Members } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { writeCursor } from './audit-cursor.js';
 import { USUAL_PAGE, type AuditQuery } from './audit-events.schemas.js';
@@ -25,7 +26,7 @@ export interface AuditPage {
 export class AuditEvents {
   constructor(
     private readonly work: TenantWork,
-    private readonly admins: ActingAdmin,
+    private readonly members: Members,
     private readonly events: AuditEventsRepository,
   ) {}
 
@@ -80,7 +81,7 @@ export class AuditEvents {
     patience?: number,
   ): Promise<AuditRow[]> {
     const read = async (tx: EntityManager) => {
-      await this.admins.check(tx, admin);
+      await this.members.checkAdmin(tx, admin);
       return this.events.list(tx, admin.orgId, filter, place);
     };
     return this.work.costly(admin.orgId, read, patience);

@@ -6,7 +6,8 @@ import {
   OrganizationsRepository,
   type OrganizationSettings,
 } from '#domain/organizations/organizations.repository.js';
-import { ActingAdmin, adminRequired, type Admin } from '#domain/users/acting-admin.service.js';
+import { Members, adminRequired } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
 import type { OrganizationChange } from './organization.schemas.js';
 
 /** The settings of an organization, as its admins read and change them. */
@@ -14,7 +15,7 @@ import type { OrganizationChange } from './organization.schemas.js';
 export class ChangeOrganization {
   constructor(
     private readonly dataSource: DataSource,
-    private readonly admins: ActingAdmin,
+    private readonly members: Members,
     private readonly organizations: OrganizationsRepository,
     private readonly audit: AuditLog,
   ) {}
@@ -38,7 +39,7 @@ export class ChangeOrganization {
   ): Promise<OrganizationSettings> {
     const { id: actorId, orgId } = admin;
     return this.dataSource.transaction(async (tx) => {
-      await this.admins.hold(tx, admin);
+      await this.members.holdAdmin(tx, admin);
       const before = await this.organizations.lockSettings(tx, orgId);
       const after = { ...before, ...change };
       const details = differences(before, after);

@@ -1,7 +1,7 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { ManageMembers } from '#domain/users/manage-members.service.js';
+import { Members } from '#domain/directory/members.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -18,7 +18,7 @@ import {
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class MembersController {
-  constructor(private readonly members: ManageMembers) {}
+  constructor(private readonly members: Members) {}
 
   @Get()
   @Route({ auth: ADMIN_READS, summary: 'Lists the members' })

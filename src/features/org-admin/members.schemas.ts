@@ -1,6 +1,6 @@
 import { NIL } from 'uuid';
 import { z } from 'zod';
-import type { Member } from '#domain/users/members.repository.js';
+import type { Member } from '#domain/directory/users.repository.js';
 
 /** How many members a page shows. */
 const PAGE_SIZE = { usual: 100, most: 200 } as const;

@@ -3,7 +3,7 @@ import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
-import { UsersModule } from '#domain/users/users.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { AuditEventsController } from './audit-events.controller.js';
 import { AuditEvents } from './audit-events.service.js';
 import { MembersController } from './members.controller.js';
@@ -20,7 +20,7 @@ import { ScimTokens } from './scim-tokens.service.js';
  */
 @UnmatchedPaths({ '/api/v1/org/*': { tier: 'general' } })
 @Module({
-  imports: [AuditModule, OrganizationsModule, ScimTokensModule, UsersModule],
+  imports: [AuditModule, OrganizationsModule, ScimTokensModule, DirectoryModule],
   controllers: [
     AuditEventsController,
     MembersController,

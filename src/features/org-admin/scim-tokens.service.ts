@@ -10,7 +10,8 @@ import {
   ScimTokensRepository,
   type ScimToken,
 } from '#domain/scim-tokens/scim-tokens.repository.js';
-import { ActingAdmin, type Admin } from '#domain/users/acting-admin.service.js';
+import { Members } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** How many good tokens an organization may have: one an integration is what they are for. */
@@ -29,7 +30,7 @@ export interface NewToken {
 export class ScimTokens {
   constructor(
     private readonly dataSource: DataSource,
-    private readonly admins: ActingAdmin,
+    private readonly members: Members,
     private readonly organizations: OrganizationsRepository,
     private readonly tokens: ScimTokensRepository,
     private readonly audit: AuditLog,
@@ -54,7 +55,7 @@ export class ScimTokens {
     const { token: secret, hash } = mintScimToken();
     const { id: createdBy, orgId } = admin;
     return this.dataSource.transaction(async (tx) => {
-      await this.admins.hold(tx, admin);
+      await this.members.holdAdmin(tx, admin);
       // Its row lock makes those who create wait.
       const { before, membership } = await this.organizations.beginProvisioning(tx, orgId);
       if ((await this.tokens.list(tx, orgId)).length >= MOST_TOKENS) {
@@ -104,7 +105,7 @@ export class ScimTokens {
    */
   async revoke(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {
-      await this.admins.hold(tx, admin);
+      await this.members.holdAdmin(tx, admin);
       if (!isUuid(id) || !(await this.tokens.revoke(tx, admin.orgId, id))) {
         throw new DomainError('not_found', 'Your organization has no such SCIM token.');
       }

@@ -8,9 +8,9 @@ import {
   type AllowedModels,
 } from '#domain/authenticators/attestation/model-policy.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { EnrollmentPolicy } from '#domain/users/enrollment-policy.service.js';
-import { LogOut } from '#domain/users/log-out.service.js';
-import { ManageKeys } from '#domain/users/manage-keys.service.js';
+import { assertMayEnroll } from '#domain/enrollment/enrollment-policy.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
+import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
@@ -36,12 +36,11 @@ export class AccountPagesController {
   readonly #models: AllowedModels;
 
   constructor(
-    @Inject(CONFIG) config: Config,
-    private readonly policy: EnrollmentPolicy,
-    private readonly keys: ManageKeys,
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly keys: SecurityKeys,
     private readonly cookies: SessionCookies,
     private readonly views: Views,
-    private readonly leaving: LogOut,
+    private readonly sessions: Sessions,
   ) {
     this.#baseUrl = config.http.baseUrl;
     this.#models = allowedModels(config.enrollment.allowedAaguids);
@@ -65,7 +64,7 @@ export class AccountPagesController {
       this.#askToLogIn(response, '/enroll');
       return;
     }
-    this.policy.assertMayEnroll(session);
+    assertMayEnroll(session, this.config.enrollment.allowedDomains);
     const redirectTo = sameOriginTarget(query.redirect_to, this.#baseUrl);
     this.#show(response, 'enroll', {
       person: person(session),
@@ -114,7 +113,7 @@ export class AccountPagesController {
     @Res() response: Response,
   ): Promise<void> {
     for (const token of this.cookies.everyToken(request)) {
-      await this.leaving.logOut(token, origin);
+      await this.sessions.logOut(token, origin);
     }
     this.cookies.clear(response);
     response.redirect(303, '/');

@@ -1,6 +1,7 @@
 import { Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
-import { UsersModule } from '#domain/users/users.module.js';
+import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
@@ -24,7 +25,13 @@ export class PagesModule implements OnModuleInit {
   static forRoot(pendingLogins: Type): DynamicModule {
     return {
       module: PagesModule,
-      imports: [HttpModule, IdentityProvidersModule, UsersModule, pendingLogins],
+      imports: [
+        HttpModule,
+        IdentityProvidersModule,
+        KeyAuthenticationModule,
+        SessionsModule,
+        pendingLogins,
+      ],
       controllers: [
         AccountPagesController,
         LoginPageController,

@@ -1,7 +1,7 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { ManageSessions } from '#domain/users/manage-sessions.service.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -18,7 +18,7 @@ import { person } from './person.js';
 })
 export class SessionsPageController {
   constructor(
-    private readonly sessions: ManageSessions,
+    private readonly sessions: Sessions,
     private readonly views: Views,
   ) {}
 

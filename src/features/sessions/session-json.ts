@@ -1,4 +1,4 @@
-import type { OwnSession } from '#domain/sessions/own-sessions.repository.js';
+import type { OwnSession } from '#domain/sessions/session.js';
 
 /** A session as `/v1/sessions` shows it. */
 export interface SessionJson {

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { ManageSessions } from '#domain/users/manage-sessions.service.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/access.js';
@@ -23,7 +23,7 @@ const SESSION_ID = z.object({ id: z.string() });
 })
 export class SessionsController {
   constructor(
-    private readonly sessions: ManageSessions,
+    private readonly sessions: Sessions,
     private readonly cookies: SessionCookies,
   ) {}
 
@@ -44,7 +44,7 @@ export class SessionsController {
     @ClientOrigin() origin: AuditOrigin,
     @Res({ passthrough: true }) response: Response,
   ): Promise<void> {
-    await this.sessions.end(session.user, id, origin);
+    await this.sessions.endOwn(session.user, id, origin);
     if (id.toLowerCase() === session.id) this.cookies.clear(response);
   }
 }

@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
-import { UsersModule } from '#domain/users/users.module.js';
+import { SessionsModule as DomainSessionsModule } from '#domain/sessions/sessions.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { SessionsController } from './sessions.controller.js';
 
 /** `/v1/sessions`: a user sees where they are logged in, and ends what they do not know. */
 @UnmatchedPaths({ '/v1/sessions/*': { tier: 'general' } })
-@Module({ imports: [HttpModule, UsersModule], controllers: [SessionsController] })
+@Module({ imports: [HttpModule, DomainSessionsModule], controllers: [SessionsController] })
 export class OwnSessionsModule {}

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { SignIn } from '#domain/users/sign-in.service.js';
+import { UpstreamLogin } from '#domain/upstream-login/upstream-login.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
@@ -26,7 +26,7 @@ export class CallbackController {
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly providers: IdentityProviders,
-    private readonly people: SignIn,
+    private readonly upstreamLogin: UpstreamLogin,
     private readonly cookies: SessionCookies,
   ) {
     this.#baseUrl = config.http.baseUrl;
@@ -50,7 +50,7 @@ export class CallbackController {
       // Without the cookie nothing fits: a state is bound to the browser that asked for it.
       browser: this.cookies.browserSecret(request) ?? '',
     });
-    const { session, next } = await this.people.signIn(returned, origin, previous);
+    const { session, next } = await this.upstreamLogin.signIn(returned, origin, previous);
     if (session) this.cookies.set(response, session);
     const query = new URLSearchParams({ redirect_to: returned.redirectTo });
     response.redirect(303, `${this.#baseUrl}/${next}?${query.toString()}`);

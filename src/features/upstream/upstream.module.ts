@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
-import { UsersModule } from '#domain/users/users.module.js';
+import { UpstreamLoginModule } from '#domain/upstream-login/upstream-login.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { CallbackController } from './callback.controller.js';
@@ -8,7 +8,7 @@ import { CallbackController } from './callback.controller.js';
 /** /oauth/callback: people coming back from the identity provider they signed in with. */
 @UnmatchedPaths({ '/oauth/callback/*': { errors: 'html' } })
 @Module({
-  imports: [HttpModule, IdentityProvidersModule, UsersModule],
+  imports: [HttpModule, IdentityProvidersModule, UpstreamLoginModule],
   controllers: [CallbackController],
 })
 export class UpstreamModule {}

@@ -1,4 +1,4 @@
-import type { RefusedEnrollment } from '#domain/users/refused-enrollments.service.js';
+import type { RefusedEnrollment } from '#domain/enrollment/enrollment.service.js';
 
 /** What the errors of `navigator.credentials.create()` mean (WebAuthn §5.1.3, step 21 and following). */
 const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([

@@ -8,9 +8,8 @@ import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.s
 import type { CreationOptionsJSON } from '#domain/authenticators/ceremony/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
-import { Enroll, type Enrolled } from '#domain/users/enroll.service.js';
-import { EnrollmentPolicy, assertUserVerified } from '#domain/users/enrollment-policy.service.js';
-import { RefusedEnrollments } from '#domain/users/refused-enrollments.service.js';
+import { Enrollment, type Enrolled } from '#domain/enrollment/enrollment.service.js';
+import { assertMayEnroll, assertUserVerified } from '#domain/enrollment/enrollment-policy.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { browserRefusal } from './browser-refusal.js';
@@ -33,9 +32,7 @@ export class EnrollmentCeremony {
     @Inject(CONFIG) private readonly config: Config,
     private readonly states: SingleUseStates,
     private readonly ceremonies: WebAuthnCeremonies,
-    private readonly policy: EnrollmentPolicy,
-    private readonly enrolling: Enroll,
-    private readonly refusals: RefusedEnrollments,
+    private readonly enrollment: Enrollment,
   ) {}
 
   /** @throws DomainError already_enrolled or enrollment_refused, each with an audit row */
@@ -44,14 +41,14 @@ export class EnrollmentCeremony {
     body: Start,
     origin: AuditOrigin,
   ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
-    return this.refusals.during(session, origin, () => this.#start(session, body));
+    return this.enrollment.recordingRefusal(session, origin, () => this.#start(session, body));
   }
 
   async #start(
     session: LiveSession,
     { redirect_to }: Start,
   ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
-    this.policy.assertMayEnroll(session);
+    assertMayEnroll(session, this.config.enrollment.allowedDomains);
     const { email, name } = session.user ?? session.pendingIdentity;
     const userId = session.user?.id ?? newUuid();
     const challenge = newChallenge();
@@ -88,7 +85,7 @@ export class EnrollmentCeremony {
     const state = await this.states.redeem<State>(PURPOSE, body.state, {
       binding: sessionBinding(session.id),
     });
-    return this.refusals.during(session, origin, () =>
+    return this.enrollment.recordingRefusal(session, origin, () =>
       this.#complete(session, body, state, origin),
     );
   }
@@ -100,7 +97,7 @@ export class EnrollmentCeremony {
    */
   async fail(session: LiveSession, body: FailedEnrollment, origin: AuditOrigin): Promise<void> {
     await this.states.redeem<State>(PURPOSE, body.state, { binding: sessionBinding(session.id) });
-    await this.refusals.record(session, browserRefusal(body.error), origin);
+    await this.enrollment.recordRefusal(session, browserRefusal(body.error), origin);
   }
 
   async #complete(
@@ -109,7 +106,7 @@ export class EnrollmentCeremony {
     state: State,
     origin: AuditOrigin,
   ): Promise<Enrolled & { redirectTo: string }> {
-    this.policy.assertMayEnroll(session);
+    assertMayEnroll(session, this.config.enrollment.allowedDomains);
     const registration = await this.ceremonies.verifyRegistration({
       credential: body.credential,
       challenge: Buffer.from(state.challenge, 'base64url'),
@@ -117,7 +114,7 @@ export class EnrollmentCeremony {
     });
     assertUserVerified(registration);
     const keyName = body.name ?? modelName(registration.aaguid) ?? 'Security key';
-    const enrolled = await this.enrolling.enroll(
+    const enrolled = await this.enrollment.enroll(
       { session, registration, keyName, newUserId: state.userId },
       origin,
     );

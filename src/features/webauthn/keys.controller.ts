@@ -1,7 +1,7 @@
 import { Body, Controller, Get, Param, Patch } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { ManageKeys } from '#domain/users/manage-keys.service.js';
+import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -17,7 +17,7 @@ import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
   auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
 })
 export class KeysController {
-  constructor(private readonly keys: ManageKeys) {}
+  constructor(private readonly keys: SecurityKeys) {}
 
   @Get()
   @Route({ summary: 'Lists the security keys of the user' })

@@ -11,7 +11,7 @@ import type {
 import type { LiveSession } from '#domain/sessions/session.js';
 import type { OpenedSession } from '#domain/sessions/sessions.service.js';
 import { SingleUseStates, invalidState } from '#domain/single-use/single-use-states.service.js';
-import { LogIn } from '#domain/users/log-in.service.js';
+import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { browserBinding, sessionBinding } from './ceremony-state.js';
@@ -40,7 +40,7 @@ export class LoginCeremony {
     private readonly states: SingleUseStates,
     private readonly ceremonies: WebAuthnCeremonies,
     private readonly keys: AuthenticatorsRepository,
-    private readonly logins: LogIn,
+    private readonly keyAuthentication: KeyAuthentication,
   ) {}
 
   /**
@@ -83,7 +83,7 @@ export class LoginCeremony {
     const state = await this.states.redeem<State>(PURPOSE, body.state, {
       binding: bindingOf(asker),
     });
-    const opened = await this.logins.logIn(
+    const opened = await this.keyAuthentication.logIn(
       {
         credential: body.credential,
         challenge: Buffer.from(state.challenge, 'base64url'),

@@ -1,7 +1,8 @@
 import { Module } from '@nestjs/common';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
-import { UsersModule } from '#domain/users/users.module.js';
+import { EnrollmentModule } from '#domain/enrollment/enrollment.module.js';
+import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { EnrollController } from './enroll.controller.js';
@@ -29,7 +30,13 @@ const CEREMONY = {
   '/login/webauthn/*': CEREMONY,
 })
 @Module({
-  imports: [AuthenticatorsModule, HttpModule, SessionsModule, UsersModule],
+  imports: [
+    AuthenticatorsModule,
+    HttpModule,
+    SessionsModule,
+    EnrollmentModule,
+    KeyAuthenticationModule,
+  ],
   controllers: [EnrollController, LoginController, KeysController],
   providers: [EnrollmentCeremony, LoginCeremony],
 })

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Deprovision } from '../../../src/domain/users/deprovision.service.js';
+import { deprovision, type Deprovision } from '../../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
 import { runScript, type ChildScript } from '../../support/child-script.js';
@@ -36,7 +36,7 @@ describe('an account that ends while 12 workers at two server processes issue ac
       SVC_SSH_CA_KEY: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
     };
     app = await startTestApp({ database, environment });
-    service = app.nest.get(Deprovision, { strict: false });
+    service = deprovision(app);
     const argument: ReplicaArgument = { database: { url: database.url }, environment };
     replicas = [runScript('replica.ts', argument), runScript('replica.ts', argument)];
     bases = (await Promise.all(replicas.map(({ answer }) => answer))).map(({ baseUrl }) => baseUrl);

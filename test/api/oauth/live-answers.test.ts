@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
-import { Deprovision } from '../../../src/domain/users/deprovision.service.js';
+import { deprovision } from '../../support/deprovisioning.js';
 import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
@@ -234,7 +234,7 @@ describe('the current state of a token decides each response', () => {
     });
     await expect.poll(() => issued).toBeGreaterThan(24);
     await app.dataSource.transaction((tx) =>
-      app.nest.get(Deprovision, { strict: false }).deactivate(tx, {
+      deprovision(app).deactivate(tx, {
         userId: person?.id ?? '',
         reason: 'a test',
         revokedBy: 'scim',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GrantsRepository } from '../../../src/domain/grants/grants.repository.js';
 import { OrganizationsRepository } from '../../../src/domain/organizations/organizations.repository.js';
-import { Deprovision } from '../../../src/domain/users/deprovision.service.js';
+import { deprovision as deprovisioning } from '../../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Answer, Client } from '../../support/client.js';
 import { OauthRows } from '../../support/oauth-rows.js';
@@ -28,7 +28,7 @@ async function provisioned(domain: string): Promise<Client> {
 
 /** Ends an account as SCIM will. */
 async function deprovision(act: 'remove' | 'deactivate', userId: string): Promise<void> {
-  const service = app.nest.get(Deprovision, { strict: false });
+  const service = deprovisioning(app);
   const audit = { type: 'scim_operation', actorId: null, origin: ORIGIN } as const;
   const about = { userId, reason: 'user deleted by SCIM', revokedBy: 'scim', audit };
   await app.dataSource.transaction((tx) => service[act](tx, about));

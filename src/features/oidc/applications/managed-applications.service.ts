@@ -8,7 +8,7 @@ import {
   type Application,
   type ApplicationManager,
 } from '#domain/grants/applications.repository.js';
-import { ActingAdmin } from '#domain/users/acting-admin.service.js';
+import { Members } from '#domain/directory/members.service.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -31,7 +31,7 @@ export class ManagedApplications {
   constructor(
     private readonly dataSource: DataSource,
     private readonly work: TenantWork,
-    private readonly admins: ActingAdmin,
+    private readonly members: Members,
     private readonly applications: ApplicationsRepository,
     private readonly audit: AuditLog,
   ) {}
@@ -73,7 +73,7 @@ export class ManagedApplications {
   /** Whether a manager is still an admin, and so until the transaction ends; their own applications they manage anyway. */
   async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
     const { isAdmin, orgId, userId: id, sessionId } = manager;
-    return isAdmin && orgId !== null && this.admins.holdIfStill(tx, { id, orgId, sessionId });
+    return isAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });
   }
 
   /** Records what somebody did to an application, in the transaction in which they do it. */

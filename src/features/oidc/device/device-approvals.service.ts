@@ -8,7 +8,7 @@ import { DeviceCodesRepository } from '#domain/grants/device-codes.repository.js
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
-import { RECENT_TOUCH, assertTouchedWithin } from '#domain/sessions/recent-touch.js';
+import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { SessionOrigin } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
@@ -52,7 +52,9 @@ export class DeviceApprovals {
       const holder = await this.grants.lockResourceOwnerOfBrowser(tx, userId, known.tokenHash);
       if (!holder) throw ended();
       const { hardwareVerified, authTime } = holder;
-      if (hardwareVerified) assertTouchedWithin(RECENT_TOUCH.own, authTime, { scheme: 'Bearer' });
+      if (hardwareVerified) {
+        this.sessions.assertTouchedWithin(RECENT_TOUCH.own, authTime, { scheme: 'Bearer' });
+      }
       const grantId = await this.#grant(tx, holder, request);
       const approval = {
         grantId: artifactId(grantId),

@@ -1,7 +1,7 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import type { KoaContextWithOIDC } from 'oidc-provider';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
-import { LogOut } from '#domain/users/log-out.service.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { noteCaller } from '#platform/http/access/access.js';
 import { originOf } from '#platform/http/request/client-origin.js';
@@ -21,7 +21,7 @@ export class LibrarySteps implements OnModuleInit {
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     private readonly oidc: OidcProvider,
-    private readonly leaving: LogOut,
+    private readonly sessions: Sessions,
     private readonly cookies: SessionCookies,
     private readonly pages: PageSources,
     private readonly requests: RequestObjects,
@@ -136,7 +136,7 @@ export class LibrarySteps implements OnModuleInit {
     const request = requestOf(ctx);
     if (ctx.oidc.params?.['logout']) {
       for (const token of this.cookies.everyToken(request)) {
-        await this.leaving.logOut(token, originOf(request));
+        await this.sessions.logOut(token, originOf(request));
       }
       this.cookies.clear(responseOf(ctx));
     }

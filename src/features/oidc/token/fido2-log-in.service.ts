@@ -4,7 +4,7 @@ import { errors, type Client, type TokenEndpointGrantContext } from 'oidc-provid
 import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
-import { LogIn } from '#domain/users/log-in.service.js';
+import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from '#platform/http/errors/oauth-json.js';
 import { originOf } from '#platform/http/request/client-origin.js';
@@ -32,7 +32,7 @@ export class Fido2LogIn {
   constructor(
     private readonly manager: EntityManager,
     private readonly challenges: Fido2Challenges,
-    private readonly logins: LogIn,
+    private readonly keyAuthentication: KeyAuthentication,
     private readonly sessions: Sessions,
     private readonly holders: Holders,
   ) {}
@@ -70,7 +70,7 @@ export class Fido2LogIn {
       clientId: client.clientId,
       ...(client.applicationType === 'native' && { nativeOrigin: nativeOrigin(client.clientId) }),
     };
-    const session = await this.logins.logIn(login, originOf(requestOf(ctx)));
+    const session = await this.keyAuthentication.logIn(login, originOf(requestOf(ctx)));
     if (!session) throw new Error('a login outside a session opens one');
     return session;
   }

@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { KeyEventsRepository, type KeyEvent } from '#domain/audit/key-events.repository.js';
+import { AuditEventsRepository, type KeyEvent } from '#domain/audit/audit-events.repository.js';
 import {
   AuthenticatorsRepository,
   type Authenticator,
@@ -11,30 +11,30 @@ import {
 import type { SessionUser } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** How many events of their keys people are shown. */
+/** The most events of keys that a user sees. */
 const EVENTS_SHOWN = 20;
 
-/** What people do with their own keys. */
+/** The security keys of a user: the list, its events, and the names of the keys. */
 @Injectable()
-export class ManageKeys {
+export class SecurityKeys {
   constructor(
     private readonly dataSource: DataSource,
     private readonly keys: AuthenticatorsRepository,
     private readonly audit: AuditLog,
-    private readonly events: KeyEventsRepository,
+    private readonly auditEvents: AuditEventsRepository,
   ) {}
 
-  /** The keys of a user, the oldest first. */
+  /** Lists the keys of a user, the oldest first. */
   list(userId: string): Promise<Authenticator[]> {
     return this.keys.list(this.dataSource.manager, userId);
   }
 
-  /** What became of the keys of a user, the newest first: enrolled, or refused. */
+  /** Lists the enrollments and refused enrollments of a user, the newest first. */
   listEvents(user: SessionUser): Promise<KeyEvent[]> {
-    return this.events.list(this.dataSource.manager, user, EVENTS_SHOWN);
+    return this.auditEvents.listKeyEvents(this.dataSource.manager, user, EVENTS_SHOWN);
   }
 
-  /** @throws DomainError not_found for an id that is not one of the user's own keys */
+  /** Renames a key. @throws DomainError not_found for an id that is not a key of the user */
   async rename(
     user: SessionUser,
     id: string,

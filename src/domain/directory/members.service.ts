@@ -1,0 +1,197 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { validate as isUuid } from 'uuid';
+import type { AuditType } from '#domain/audit/audit-event.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { AccountAudit, Deprovisioning, LockedAccount } from './account.js';
+import { UserDirectory } from './user-directory.service.js';
+import { UsersRepository, type Admin, type Member } from './users.repository.js';
+
+/** An act of an admin on a member. */
+export interface MemberAct {
+  readonly admin: Admin;
+  /** The id from the request: of any form, and perhaps of no member. */
+  readonly memberId: string;
+  readonly origin: AuditOrigin;
+}
+
+/** A page of members; `next` is where the following page begins. */
+export interface MemberPage {
+  readonly members: readonly Member[];
+  readonly next: string | null;
+}
+
+/**
+ * The members of an organization, and the acts of its admins on them. Each act is a transaction that first locks the admin and
+ * the member, in the order of their ids, and then checks both: of two admins who demote each other, the second is refused. An
+ * admin cannot act on the own account, so an organization keeps its last admin.
+ */
+@Injectable()
+export class Members {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly users: UsersRepository,
+    private readonly organizations: OrganizationsRepository,
+    private readonly directory: UserDirectory,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** Returns a page of the members, the oldest accounts first. */
+  async list({ orgId }: Admin, after: string, limit: number): Promise<MemberPage> {
+    const page = { after, limit: limit + 1 };
+    const found = await this.work.costly(orgId, (tx) => this.users.listMembers(tx, orgId, page));
+    const members = found.slice(0, limit);
+    return { members, next: found.length > limit ? (members.at(-1)?.id ?? null) : null };
+  }
+
+  /** Makes a member an admin. @throws DomainError admin_required, not_found, own_account */
+  promote(act: MemberAct): Promise<Member> {
+    return this.#setAdmin(act, true);
+  }
+
+  /** Takes the role of admin from a member. @throws DomainError admin_required, not_found, own_account, last_admin */
+  demote(act: MemberAct): Promise<Member> {
+    return this.#setAdmin(act, false);
+  }
+
+  /** Ends the access of a member and keeps the account. @throws DomainError admin_required, not_found, own_account, last_admin */
+  deactivate(act: MemberAct): Promise<Member> {
+    return this.#change(act, true, async (tx, member) => {
+      const end = endOf(act, member, 'admin_deactivate', 'deactivated by an admin');
+      await this.directory.deactivate(tx, accountOf(act, member), end);
+    });
+  }
+
+  /** Lets a deactivated member sign in again. @throws DomainError admin_required, not_found, own_account */
+  activate(act: MemberAct): Promise<Member> {
+    return this.#change(act, false, async (tx, member) => {
+      if (member.active) return;
+      const audit = auditOf(act, member, 'admin_activate');
+      await this.directory.activate(tx, accountOf(act, member), audit);
+    });
+  }
+
+  /**
+   * Ends the keys, sessions and certificates of a member: the member signs in and enrolls a key again.
+   *
+   * @throws DomainError admin_required, not_found, own_account
+   */
+  revokeCredentials(act: MemberAct): Promise<Member> {
+    return this.#change(act, false, async (tx, member) => {
+      const end = endOf(act, member, 'admin_revoke_credentials', 'credentials revoked by an admin');
+      await this.directory.revokeCredentials(tx, accountOf(act, member), end);
+    });
+  }
+
+  /** Removes a member. @throws DomainError admin_required, not_found, own_account, last_admin */
+  async remove(act: MemberAct): Promise<void> {
+    await this.work.transact(act.admin.orgId, async (tx) => {
+      const member = await this.#lock(tx, act, true);
+      const end = endOf(act, member, 'admin_remove_user', 'removed by an admin');
+      await this.directory.remove(tx, accountOf(act, member), end);
+    });
+  }
+
+  /**
+   * Keeps an admin an admin until the transaction ends. It is the first lock of the transaction: users are locked before
+   * everything else.
+   *
+   * @throws DomainError admin_required for a demoted admin, or a session that has ended since the request came
+   */
+  async holdAdmin(tx: EntityManager, admin: Admin): Promise<void> {
+    if (!(await this.users.lockAdmin(tx, admin))) throw adminRequired();
+  }
+
+  /** Does the same, but returns false instead of an error: for an act that is open to other users, too. */
+  isAdminHeld(tx: EntityManager, admin: Admin): Promise<boolean> {
+    return this.users.lockAdmin(tx, admin);
+  }
+
+  /** Checks an admin who continues to read, without a lock. @throws DomainError admin_required */
+  async checkAdmin(tx: EntityManager, admin: Admin): Promise<void> {
+    if (!(await this.users.isActingAdmin(tx, admin))) throw adminRequired();
+  }
+
+  #setAdmin(act: MemberAct, isOrgAdmin: boolean): Promise<Member> {
+    return this.#change(act, !isOrgAdmin, async (tx, member) => {
+      const { orgId } = act.admin;
+      if (!(await this.users.setAdmin(tx, { id: member.id, orgId }, isOrgAdmin))) return;
+      await this.audit.record(tx, {
+        ...auditOf(act, member, isOrgAdmin ? 'admin_promote' : 'admin_demote'),
+        subjectId: member.id,
+        orgId,
+      });
+    });
+  }
+
+  /** Runs a change of a member under its locks. A change without effect records no event. */
+  async #change(
+    act: MemberAct,
+    takesAdmin: boolean,
+    change: (tx: EntityManager, member: Member) => Promise<void>,
+  ): Promise<Member> {
+    return this.work.transact(act.admin.orgId, async (tx) => {
+      const member = await this.#lock(tx, act, takesAdmin);
+      await change(tx, member);
+      return this.#find(tx, act.admin.orgId, member.id);
+    });
+  }
+
+  /** @param takesAdmin true when the act would take an admin from the organization */
+  async #lock(
+    tx: EntityManager,
+    { admin, memberId }: MemberAct,
+    takesAdmin: boolean,
+  ): Promise<Member> {
+    if (!isUuid(memberId)) throw noMember();
+    await this.users.lockMembers(tx, admin.orgId, [admin.id, memberId]);
+    await this.holdAdmin(tx, admin);
+    const member = await this.#find(tx, admin.orgId, memberId);
+    if (member.id !== admin.id) return member;
+    if (takesAdmin && !(await this.organizations.hasOtherAdmin(tx, admin.orgId, admin.id))) {
+      throw new DomainError('last_admin', 'You are the last admin of your organization.');
+    }
+    throw new DomainError('own_account', 'Ask another admin: you cannot act on your own account.');
+  }
+
+  async #find(tx: EntityManager, orgId: string, id: string): Promise<Member> {
+    const member = await this.users.findMember(tx, orgId, id);
+    if (!member) throw noMember();
+    return member;
+  }
+}
+
+function accountOf({ admin }: MemberAct, { id, isOrgAdmin, active }: Member): LockedAccount {
+  return { id, orgId: admin.orgId, isOrgAdmin, active };
+}
+
+function endOf(
+  act: MemberAct,
+  member: Member,
+  type: AccountAudit['type'],
+  reason: string,
+): Deprovisioning {
+  return { reason, revokedBy: act.admin.id, audit: auditOf(act, member, type) };
+}
+
+/** The event keeps the e-mail address: it outlives the account. */
+function auditOf<Type extends AuditType>(
+  { admin, origin }: MemberAct,
+  { email }: Member,
+  type: Type,
+) {
+  return { type, actorId: admin.id, origin, details: { email } };
+}
+
+function noMember(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such member.');
+}
+
+/** The error for a user who is not an acting admin of the organization. */
+export function adminRequired(): DomainError {
+  return new DomainError('admin_required', 'This is for the admins of an organization.');
+}

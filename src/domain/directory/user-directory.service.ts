@@ -1,0 +1,278 @@
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
+import { REMOVED_BY_SCIM } from '#domain/organizations/membership.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { AccountAudit, AdminCandidate, Deprovisioning, LockedAccount } from './account.js';
+import { UsersRepository, type User } from './users.repository.js';
+
+/** The constraints that fail when another user has an address, as an e-mail or as the userName of SCIM. */
+const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
+  'users_email',
+  'users_user_name',
+  'users_user_name_key',
+]);
+
+/**
+ * Changes to the accounts of users, each in the caller's transaction. The caller locks the row of the user before it calls a
+ * method that takes a locked account, and decides beforehand if the change is allowed.
+ */
+@Injectable()
+export class UserDirectory {
+  readonly #security = new Logger('security');
+  readonly #bootstrapAdmins: ReadonlySet<string> | undefined;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly users: UsersRepository,
+    private readonly organizations: OrganizationsRepository,
+    private readonly tombstones: TombstonesRepository,
+    private readonly accessRevocation: AccessRevocation,
+    private readonly audit: AuditLog,
+  ) {
+    this.#bootstrapAdmins = config.enrollment.bootstrapAdmins;
+  }
+
+  /** Locks the row of a user until the transaction ends. @throws DomainError not_found */
+  async lock(tx: EntityManager, userId: string): Promise<User> {
+    const user = await this.users.lock(tx, userId);
+    if (!user) throw new DomainError('not_found', 'There is no such user.');
+    return user;
+  }
+
+  /** Locks the row of an active user until the transaction ends. @throws DomainError account_inactive */
+  async lockActive(tx: EntityManager, userId: string): Promise<User> {
+    const user = await this.users.lock(tx, userId);
+    if (!user?.active) throw new DomainError('account_inactive', 'This account is deactivated.');
+    return user;
+  }
+
+  /** Removes a user with the keys and applications of the user. The revoked certificates stay on record. */
+  async remove(
+    tx: EntityManager,
+    user: LockedAccount,
+    deprovisioning: Deprovisioning,
+  ): Promise<RevokedCounts> {
+    await this.#warnOfLastAdmin(tx, user);
+    const counts = await this.accessRevocation.end(tx, user, 'account-deleted', deprovisioning);
+    await this.users.remove(tx, user.id);
+    await this.#record(tx, user, deprovisioning.audit, counts);
+    return counts;
+  }
+
+  /**
+   * Ends the access of a user and keeps the account with its keys and memberships. Until activation the user cannot sign in, and
+   * nothing is issued to the user or to applications of the user.
+   */
+  async deactivate(
+    tx: EntityManager,
+    user: LockedAccount,
+    deprovisioning: Deprovisioning,
+  ): Promise<RevokedCounts> {
+    await this.#warnOfLastAdmin(tx, user);
+    const counts = await this.accessRevocation.end(tx, user, 'account-deactivated', deprovisioning);
+    await this.users.setActive(tx, user.id, false);
+    await this.#record(tx, user, deprovisioning.audit, counts);
+    return counts;
+  }
+
+  /** Ends the sessions, certificates and keys of a user. The account stays: the user enrolls a key after the next sign-in. */
+  async revokeCredentials(
+    tx: EntityManager,
+    user: LockedAccount,
+    deprovisioning: Deprovisioning,
+  ): Promise<RevokedCounts> {
+    const counts = await this.accessRevocation.end(tx, user, 'credentials-revoked', deprovisioning);
+    await this.#record(tx, user, deprovisioning.audit, counts);
+    return counts;
+  }
+
+  /** Lets a deactivated user sign in again. Sessions and certificates that ended do not come back. */
+  async activate(tx: EntityManager, user: LockedAccount, audit: AccountAudit): Promise<void> {
+    await this.users.setActive(tx, user.id, true);
+    await this.#record(tx, user, audit);
+  }
+
+  /**
+   * Changes the e-mail address of a user to the one that the identity provider gives, and ends what was issued under the old
+   * address. Nothing changes for a user that SCIM manages, outside the domains of the organization, or when the address is taken
+   * or has a tombstone.
+   */
+  async followEmail(
+    tx: EntityManager,
+    user: User,
+    email: string,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const { id, orgId } = user;
+    if (user.email === email || user.scimManaged || orgId === null) return;
+    if (!(await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) return;
+    if (await this.tombstones.forbidsAddress(tx, orgId, email, id)) return;
+    if (!(await this.#changeEmail(tx, id, email))) return;
+    const cause = { reason: 'e-mail changed', revokedBy: 'upstream' };
+    await this.accessRevocation.end(tx, user, 'email-changed', cause);
+    await this.#recordOwn(tx, 'email_changed', { id, orgId }, origin, {
+      from: user.email,
+      to: email,
+    });
+  }
+
+  /**
+   * Creates the user of an upstream identity.
+   *
+   * @throws DomainError enrollment_refused when the address has an account, or SCIM removed the user from the organization
+   */
+  async create(
+    tx: EntityManager,
+    { id, orgId }: Pick<User, 'id' | 'orgId'>,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const created = await this.users.create(tx, { ...identity, id, orgId });
+    if (!created || !(await this.users.bindIdentity(tx, id, identity))) {
+      throw new DomainError(
+        'enrollment_refused',
+        'An account with this e-mail address exists already. Sign in again.',
+      );
+    }
+    // After the INSERT: its unique address has waited for a removal that was under way.
+    if (orgId !== null && (await this.isRemoved(tx, orgId, identity))) {
+      throw new DomainError('enrollment_refused', REMOVED_BY_SCIM);
+    }
+    await this.#recordBinding(tx, { id, orgId }, identity, origin);
+  }
+
+  /** Adds the user of certification test mode, unless the user exists. Returns the id of the user. */
+  ensureOutsider(
+    tx: EntityManager,
+    outsider: { readonly id: string; readonly email: string; readonly name: string },
+  ): Promise<string> {
+    return this.users.ensureOutsider(tx, outsider);
+  }
+
+  /** Returns true when SCIM removed the user of an identity, or of its address, from the organization. */
+  isRemoved(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<boolean> {
+    return this.tombstones.forbidsNewMember(tx, orgId, identity);
+  }
+
+  /** Binds an upstream identity to a locked member. Returns false when the member or the identity is bound already. */
+  async bind(
+    tx: EntityManager,
+    { id, orgId }: { readonly id: string; readonly orgId: string },
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<boolean> {
+    if (!(await this.users.bindIdentity(tx, id, identity))) return false;
+    await this.users.updateName(tx, id, identity);
+    await this.tombstones.forgetIdentity(tx, orgId, identity);
+    await this.#recordBinding(tx, { id, orgId }, identity, origin);
+    return true;
+  }
+
+  /** Founds the organization of a domain and revokes what users without an organization hold under the domain. */
+  async foundOrganization(
+    tx: EntityManager,
+    domain: string,
+    identity: UpstreamIdentity,
+  ): Promise<string> {
+    const id = await this.organizations.create(tx, domain, identity);
+    const cause = { reason: 'domain claimed', revokedBy: 'organization' };
+    await this.accessRevocation.endOfOutsiders(tx, domain, cause);
+    return id;
+  }
+
+  /** Makes the founder the first admin of an organization. With SVC_BOOTSTRAP_ADMINS the list alone decides, at log-in. */
+  async appointFounder(
+    tx: EntityManager,
+    candidate: AdminCandidate,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    if (this.#bootstrapAdmins) return;
+    if (!(await this.organizations.claimFirstAdmin(tx, candidate.orgId))) return;
+    await this.#appoint(tx, candidate, origin, 'founder');
+  }
+
+  /**
+   * Makes a member of SVC_BOOTSTRAP_ADMINS the admin of an organization without an active admin. The organization must own the
+   * domain of the address: an identity provider can give a user any address.
+   */
+  async appointListed(
+    tx: EntityManager,
+    candidate: AdminCandidate,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const { orgId, email } = candidate;
+    if (!this.#bootstrapAdmins?.has(email)) return;
+    if (!(await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) return;
+    if (!(await this.organizations.claimVacantAdmin(tx, orgId))) return;
+    await this.#appoint(tx, candidate, origin, 'SVC_BOOTSTRAP_ADMINS');
+  }
+
+  async #appoint(
+    tx: EntityManager,
+    candidate: AdminCandidate,
+    origin: AuditOrigin,
+    reason: string,
+  ): Promise<void> {
+    await this.users.setAdmin(tx, candidate, true);
+    await this.#recordOwn(tx, 'admin_promote', candidate, origin, { reason });
+  }
+
+  /** Uses a savepoint: another transaction may take the same address at this moment. */
+  async #changeEmail(tx: EntityManager, userId: string, email: string): Promise<boolean> {
+    try {
+      return await tx.transaction((inner) => this.users.changeEmail(inner, userId, email));
+    } catch (error) {
+      if (ADDRESS_CONSTRAINTS.has(violatedConstraint(error) ?? '')) return false;
+      throw error;
+    }
+  }
+
+  /** SCIM may leave an organization without an admin. The next user who signs in does not become one. */
+  async #warnOfLastAdmin(tx: EntityManager, user: LockedAccount): Promise<void> {
+    const { id: userId, orgId } = user;
+    if (orgId === null || !user.isOrgAdmin || !user.active) return;
+    if (await this.organizations.hasOtherAdmin(tx, orgId, userId)) return;
+    this.#security.warn({ userId, orgId }, 'an organization is left without an active admin');
+  }
+
+  async #record(
+    tx: EntityManager,
+    { id, orgId }: LockedAccount,
+    { details, ...audit }: AccountAudit,
+    counts: RevokedCounts = {},
+  ): Promise<void> {
+    const event = { ...audit, subjectId: id, orgId, details: { ...details, ...counts } };
+    await this.audit.record(tx, event);
+  }
+
+  #recordBinding(
+    tx: EntityManager,
+    user: Pick<User, 'id' | 'orgId'>,
+    { provider, issuer }: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    return this.#recordOwn(tx, 'identity_bound', user, origin, { provider, issuer });
+  }
+
+  /** Records an event whose actor and subject are the same user. */
+  #recordOwn(
+    tx: EntityManager,
+    type: 'identity_bound' | 'email_changed' | 'admin_promote',
+    { id, orgId }: Pick<User, 'id' | 'orgId'>,
+    origin: AuditOrigin,
+    details: object,
+  ): Promise<void> {
+    const event = { type, actorId: id, subjectId: id, orgId, origin, details: { ...details } };
+    return this.audit.record(tx, event);
+  }
+}

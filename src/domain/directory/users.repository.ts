@@ -1,0 +1,272 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { sql } from '#platform/database/statements/sql.js';
+
+/** A user of the service. */
+export interface User {
+  readonly id: string;
+  readonly orgId: string | null;
+  readonly email: string | null;
+  readonly name: string | null;
+  readonly isOrgAdmin: boolean;
+  readonly active: boolean;
+  readonly scimManaged: boolean;
+}
+
+/** A user as the admins of the organization see the user. */
+export interface Member extends Omit<User, 'orgId'> {
+  /** The number of enrolled keys. */
+  readonly keys: number;
+  readonly createdAt: Date;
+}
+
+/** An admin who acts on the organization of the admin. */
+export interface Admin {
+  readonly id: string;
+  readonly orgId: string;
+  /** The hardware-verified session in which the admin acts. */
+  readonly sessionId: string;
+}
+
+/** The name of a user, as an identity provider gives it. */
+export interface UpstreamName {
+  readonly name: string | null;
+  readonly givenName?: string;
+  readonly familyName?: string;
+}
+
+/** The values of a new user. */
+export interface NewUser extends UpstreamName {
+  readonly id: string;
+  readonly orgId: string | null;
+  readonly email: string;
+}
+
+interface UserRow {
+  id: string;
+  org_id: string | null;
+  email: string | null;
+  name: string | null;
+  is_org_admin: boolean;
+  active: boolean;
+  scim_managed: boolean;
+}
+
+interface MemberRow extends UserRow {
+  keys: number;
+  created_at: Date;
+}
+
+/** Users, the upstream identities that are bound to them, and the admins among them. */
+@Injectable()
+export class UsersRepository {
+  /** Finds the user that an upstream identity is bound to. */
+  async findByIdentity(
+    tx: EntityManager,
+    issuer: string,
+    subject: string,
+  ): Promise<User | undefined> {
+    const [row] = await sql<UserRow>(tx)`
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
+      FROM identities i JOIN users u ON u.id = i.user_id
+      WHERE i.issuer = ${issuer} AND i.subject = ${subject}`;
+    return row && user(row);
+  }
+
+  /** Finds the member of an organization with an e-mail address, and locks the row until the transaction ends. */
+  async lockByEmail(tx: EntityManager, orgId: string, email: string): Promise<User | undefined> {
+    const [row] = await sql<UserRow>(tx)`
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
+      FROM users u
+      WHERE u.org_id = ${orgId} AND u.email = ${email}
+      FOR UPDATE OF u`;
+    return row && user(row);
+  }
+
+  /** Finds a user and locks the row until the transaction ends: every other change, issuance or removal waits. */
+  async lock(tx: EntityManager, id: string): Promise<User | undefined> {
+    const [row] = await sql<UserRow>(tx)`
+      SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
+      FROM users u
+      WHERE u.id = ${id}
+      FOR UPDATE OF u`;
+    return row && user(row);
+  }
+
+  /**
+   * Locks members of one organization until the transaction ends, in the order of their ids. Two admins who act on each other
+   * lock the same rows in the same order, and the second sees the change of the first.
+   */
+  async lockMembers(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<void> {
+    await sql(tx)`
+      SELECT id FROM users WHERE id = ANY (${ids}::uuid[]) AND org_id = ${orgId} ORDER BY id FOR UPDATE`;
+  }
+
+  /** Finds a member of an organization. */
+  async findMember(tx: EntityManager, orgId: string, id: string): Promise<Member | undefined> {
+    const [row] = await sql<MemberRow>(tx)`
+      SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at,
+             (SELECT count(*)::int FROM authenticators k WHERE k.user_id = u.id) AS keys
+      FROM users u
+      WHERE u.id = ${id} AND u.org_id = ${orgId}`;
+    return row && member(row);
+  }
+
+  /**
+   * Lists members of an organization by id, starting after one of them. The organization is compared as a range: one index then
+   * has the order of the result.
+   */
+  async listMembers(
+    tx: EntityManager,
+    orgId: string,
+    { after, limit }: { readonly after: string; readonly limit: number },
+  ): Promise<Member[]> {
+    const rows = await sql<MemberRow>(tx)`
+      SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at,
+             (SELECT count(*)::int FROM authenticators k WHERE k.user_id = u.id) AS keys
+      FROM users u
+      WHERE u.org_id BETWEEN ${orgId} AND ${orgId} AND (u.org_id, u.id) > (${orgId}::uuid, ${after}::uuid)
+      ORDER BY u.org_id, u.id LIMIT ${limit}`;
+    return rows.map(member);
+  }
+
+  /** Returns true when a user has an enrolled key, as of this statement. */
+  async hasKey(tx: EntityManager, userId: string): Promise<boolean> {
+    const found = await sql<{ id: string }>(tx)`
+      SELECT id FROM authenticators WHERE user_id = ${userId} LIMIT 1`;
+    return found.length === 1;
+  }
+
+  /** Returns true for an acting admin of the organization whose hardware-verified session is alive. */
+  async isActingAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
+    const found = await sql<{ id: string }>(tx)`
+      SELECT u.id FROM users u JOIN sessions s ON s.user_id = u.id
+      WHERE u.id = ${id} AND u.org_id = ${orgId} AND is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active)
+        AND s.id = ${sessionId} AND s.level = 'verified' AND s.expires_at > now()`;
+    return found.length === 1;
+  }
+
+  /**
+   * Checks the same as `isActingAdmin`, and keeps it true until the transaction ends: it locks the row of the user, then the row
+   * of the session. Two statements, so that each condition is read under the lock.
+   */
+  async lockAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
+    const admins = await sql<{ id: string }>(tx)`
+      SELECT id FROM users
+      WHERE id = ${id} AND org_id = ${orgId} AND is_acting_admin(org_id, email, is_org_admin, active)
+      FOR SHARE`;
+    if (admins.length === 0) return false;
+    const sessions = await sql<{ id: string }>(tx)`
+      SELECT id FROM sessions
+      WHERE id = ${sessionId} AND user_id = ${id} AND level = 'verified' AND expires_at > now()
+      FOR SHARE`;
+    return sessions.length === 1;
+  }
+
+  /** Makes a member an admin, or takes the role away. Returns false when the member has the role already, or lacks it already. */
+  async setAdmin(
+    tx: EntityManager,
+    { id, orgId }: { readonly id: string; readonly orgId: string },
+    isOrgAdmin: boolean,
+  ): Promise<boolean> {
+    const changed = await sql<{ id: string }>(tx)`
+      UPDATE users SET is_org_admin = ${isOrgAdmin}
+      WHERE id = ${id} AND org_id = ${orgId} AND is_org_admin <> ${isOrgAdmin}
+      RETURNING id`;
+    return changed.length === 1;
+  }
+
+  /** Adds a user. Returns false when the organization, or the users without one, already have the e-mail address or userName. */
+  async create(tx: EntityManager, created: NewUser): Promise<boolean> {
+    const made = await sql<{ id: string }>(tx)`
+      INSERT INTO users (id, org_id, email, name, given_name, family_name)
+      VALUES (${created.id}, ${created.orgId}, ${created.email}, ${created.name}, ${created.givenName ?? null},
+              ${created.familyName ?? null})
+      ON CONFLICT DO NOTHING
+      RETURNING id`;
+    return made.length === 1;
+  }
+
+  /** Adds a user without an organization, unless the user exists. Returns the id of the user in both cases. */
+  async ensureOutsider(
+    tx: EntityManager,
+    { id, email, name }: Pick<NewUser, 'id' | 'email' | 'name'>,
+  ): Promise<string> {
+    const [row] = await sql<{ id: string }>(tx)`
+      INSERT INTO users (id, email, name) VALUES (${id}, ${email}, ${name})
+      ON CONFLICT ON CONSTRAINT users_email DO UPDATE SET name = EXCLUDED.name
+      RETURNING id`;
+    if (!row) throw new Error('INSERT returned no row');
+    return row.id;
+  }
+
+  /**
+   * Binds the one upstream identity of a user for good. Returns false when the user has an identity already, or the identity a
+   * user. The caller holds the lock on the row of the user: of two identities with one e-mail, the second sees the first.
+   */
+  async bindIdentity(
+    tx: EntityManager,
+    userId: string,
+    identity: { readonly issuer: string; readonly subject: string },
+  ): Promise<boolean> {
+    const bound = await sql<{ user_id: string }>(tx)`
+      INSERT INTO identities (issuer, subject, user_id)
+      SELECT ${identity.issuer}::text, ${identity.subject}::text, ${userId}::uuid
+      WHERE NOT EXISTS (SELECT 1 FROM identities WHERE user_id = ${userId})
+      ON CONFLICT (issuer, subject) DO NOTHING
+      RETURNING user_id`;
+    return bound.length === 1;
+  }
+
+  /** Copies the parts of a name that an identity provider gives. The name of a user that SCIM manages does not change. */
+  async updateName(tx: EntityManager, id: string, upstream: UpstreamName): Promise<void> {
+    const { name, givenName = null, familyName = null } = upstream;
+    await sql(tx)`
+      UPDATE users
+      SET name = coalesce(${name}::text, name), given_name = coalesce(${givenName}::text, given_name),
+          family_name = coalesce(${familyName}::text, family_name), version = version + 1, updated_at = now()
+      WHERE id = ${id} AND NOT scim_managed
+        AND (name IS DISTINCT FROM coalesce(${name}::text, name)
+          OR given_name IS DISTINCT FROM coalesce(${givenName}::text, given_name)
+          OR family_name IS DISTINCT FROM coalesce(${familyName}::text, family_name))`;
+  }
+
+  /** Changes the e-mail address. Returns false when another user of the organization has the address. */
+  async changeEmail(tx: EntityManager, id: string, email: string): Promise<boolean> {
+    const changed = await sql<{ id: string }>(tx)`
+      UPDATE users u SET email = ${email}, version = version + 1, updated_at = now()
+      WHERE u.id = ${id}
+        AND NOT EXISTS (SELECT 1 FROM users other
+                        WHERE other.org_id IS NOT DISTINCT FROM u.org_id AND other.email = ${email})
+      RETURNING u.id`;
+    return changed.length === 1;
+  }
+
+  /** Activates or deactivates a user. */
+  async setActive(tx: EntityManager, id: string, active: boolean): Promise<void> {
+    await sql(tx)`
+      UPDATE users SET active = ${active}, version = version + 1, updated_at = now() WHERE id = ${id}`;
+  }
+
+  /** Removes a user. The keys, identities and applications of the user end by foreign keys. */
+  async remove(tx: EntityManager, id: string): Promise<void> {
+    await sql(tx)`DELETE FROM users WHERE id = ${id}`;
+  }
+}
+
+function user(row: UserRow): User {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    email: row.email,
+    name: row.name,
+    isOrgAdmin: row.is_org_admin,
+    active: row.active,
+    scimManaged: row.scim_managed,
+  };
+}
+
+function member(row: MemberRow): Member {
+  const { orgId: _, ...shown } = user(row);
+  return { ...shown, keys: row.keys, createdAt: row.created_at };
+}

@@ -1,0 +1,265 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import {
+  AuthenticatorsRepository,
+  type Authenticator,
+} from '#domain/authenticators/authenticators.repository.js';
+import type { VerifiedRegistration } from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
+import { MEMBERS_BY_SCIM_ONLY, OTHER_PROVIDER } from '#domain/organizations/membership.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import {
+  assuranceOf,
+  type BootstrapSession,
+  type LiveSession,
+  type PendingSession,
+} from '#domain/sessions/session.js';
+import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { alreadyEnrolled } from './enrollment-policy.js';
+
+/** A first key to enroll, in a session. */
+export interface NewKey {
+  readonly session: BootstrapSession | PendingSession;
+  readonly registration: VerifiedRegistration;
+  readonly keyName: string;
+  /** The user handle that the key got: the id of the user, when enrollment creates one. */
+  readonly newUserId: string;
+}
+
+/** An enrolled first key and the session that follows: verified when the key verified its user, else bootstrap. */
+export interface Enrolled {
+  readonly key: Authenticator;
+  readonly session: OpenedSession;
+  readonly level: 'bootstrap' | 'verified';
+}
+
+/** The reason of a refused enrollment: an error of the service, or an error that the browser reported. */
+export interface RefusedEnrollment {
+  readonly code: string;
+  readonly reason: string;
+}
+
+/** The user who enrolls a key, the row locked. */
+interface EnrollingUser {
+  readonly id: string;
+  readonly orgId: string | null;
+  readonly email: string;
+}
+
+/** These errors say nothing about a key: the request came too late, twice, or without a session. */
+const NOT_ABOUT_KEY: ReadonlySet<ErrorCode> = new Set(['invalid_state', 'unauthenticated']);
+
+/**
+ * Enrolls the first key of a user. One transaction ends the bootstrap session, creates the user of a new identity, adds the key
+ * and opens the next session: all of it, or nothing.
+ */
+@Injectable()
+export class Enrollment {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly directory: UserDirectory,
+    private readonly organizations: OrganizationsRepository,
+    private readonly keys: AuthenticatorsRepository,
+    private readonly sessions: Sessions,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /**
+   * Enrolls the key of a verified registration.
+   *
+   * @throws DomainError already_enrolled, enrollment_refused, credential_exists, account_inactive, unauthenticated
+   */
+  async enroll(newKey: NewKey, origin: AuditOrigin): Promise<Enrolled> {
+    const { registration, keyName } = newKey;
+    try {
+      return await this.dataSource.transaction(async (tx) => {
+        const { id, orgId } = await this.#lockOrCreate(tx, newKey, origin);
+        const key = await this.keys.addFirst(tx, id, registration, keyName);
+        if (!key) throw alreadyEnrolled();
+        const { attestation, aaguid, userVerified } = registration;
+        await this.audit.record(tx, {
+          type: 'enrollment',
+          actorId: id,
+          subjectId: id,
+          orgId,
+          origin,
+          details: { key_id: key.id, attestation, aaguid, user_verified: userVerified },
+        });
+        return { key, ...(await this.#openNext(tx, id, key.id, userVerified, origin)) };
+      });
+    } catch (error) {
+      if (violatedConstraint(error) === 'authenticators_credential_id_key') {
+        throw new DomainError('credential_exists', 'This key is registered already.', {
+          cause: error,
+        });
+      }
+      throw error;
+    }
+  }
+
+  /** Runs a step of an enrollment and records its refusal. The transaction of the step has ended by then. */
+  async recordingRefusal<Result>(
+    session: LiveSession,
+    origin: AuditOrigin,
+    step: () => Promise<Result>,
+  ): Promise<Result> {
+    try {
+      return await step();
+    } catch (error) {
+      if (error instanceof DomainError && error.status < 500 && !NOT_ABOUT_KEY.has(error.code)) {
+        const refusal = { code: error.code, reason: error.detail };
+        await this.recordRefusal(session, refusal, origin);
+      }
+      throw error;
+    }
+  }
+
+  /** Records a refused enrollment. The user and the admins of the organization can read the event. */
+  async recordRefusal(
+    { user, pendingIdentity }: LiveSession,
+    refusal: RefusedEnrollment,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    await this.dataSource.transaction(async (tx) => {
+      const orgId = user ? user.orgId : await this.#organizationOf(tx, pendingIdentity);
+      const { email } = user ?? pendingIdentity;
+      await this.audit.record(tx, {
+        type: 'enrollment_refused',
+        actorId: user?.id ?? null,
+        subjectId: user?.id ?? null,
+        orgId,
+        origin,
+        details: { email, ...refusal },
+      });
+    });
+  }
+
+  /** Finds the organization that the user of an identity would join. */
+  async #organizationOf(tx: EntityManager, identity: UpstreamIdentity): Promise<string | null> {
+    const domain = domainOfEmail(identity.email);
+    const found = await this.organizations.findByDomain(tx, domain, identity);
+    return found?.acceptsProvider ? found.id : null;
+  }
+
+  /**
+   * Ends the bootstrap session and returns its user, locked: an existing user, or a new user of the pending identity. Of two
+   * enrollments in one session, the second finds the session ended. An existing user is locked before the session ends, in the
+   * order of access revocation.
+   */
+  async #lockOrCreate(
+    tx: EntityManager,
+    { session, newUserId }: NewKey,
+    origin: AuditOrigin,
+  ): Promise<EnrollingUser> {
+    let user: EnrollingUser;
+    if (session.user) {
+      user = await this.#lock(tx, session.user.id);
+      await this.#end(tx, session.id);
+    } else {
+      await this.#end(tx, session.id);
+      user = await this.#create(tx, newUserId, session.pendingIdentity, origin);
+    }
+    const { id, orgId, email } = user;
+    if (orgId !== null) {
+      if (!(await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) {
+        throw refused('Your organization has not proven that it owns the domain of your e-mail.');
+      }
+      await this.directory.appointListed(tx, { id, orgId, email }, origin);
+    }
+    return user;
+  }
+
+  async #end(tx: EntityManager, sessionId: string): Promise<void> {
+    if (!(await this.sessions.end(tx, sessionId))) {
+      throw new DomainError('unauthenticated', 'This session has ended. Sign in again.');
+    }
+  }
+
+  async #lock(tx: EntityManager, userId: string): Promise<EnrollingUser> {
+    const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
+    if (email === null) throw refused('This account has no e-mail address.');
+    if (orgId !== null && !scimManaged) await this.#assertOpen(tx, orgId);
+    return { id, orgId, email };
+  }
+
+  async #create(
+    tx: EntityManager,
+    id: string,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<EnrollingUser> {
+    const { email, organizationDomain } = identity;
+    const organization =
+      organizationDomain === null
+        ? await this.#assertOutsider(tx, identity)
+        : await this.#joinOrFound(tx, organizationDomain, identity);
+    const orgId = organization?.id ?? null;
+    await this.directory.create(tx, { id, orgId }, identity, origin);
+    if (organization?.founded) {
+      await this.directory.appointFounder(tx, { id, orgId: organization.id, email }, origin);
+    }
+    return { id, orgId, email };
+  }
+
+  /**
+   * Refuses a user without an organization whose address is in the domain of an organization. A consumer account with a
+   * corporate address is not a member, and two users must not have one principal.
+   */
+  async #assertOutsider(tx: EntityManager, identity: UpstreamIdentity): Promise<undefined> {
+    const domain = domainOfEmail(identity.email);
+    await this.organizations.lockDomain(tx, domain);
+    if (await this.organizations.findByDomain(tx, domain, identity)) {
+      throw refused(
+        "Sign in as one of your organization's people: it owns the domain of your e-mail.",
+      );
+    }
+  }
+
+  async #joinOrFound(
+    tx: EntityManager,
+    domain: string,
+    identity: UpstreamIdentity,
+  ): Promise<{ id: string; founded: boolean }> {
+    await this.organizations.lockDomain(tx, domain);
+    const existing = await this.organizations.findByDomain(tx, domain, identity);
+    if (!existing) {
+      return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
+    }
+    // Checked again: the organization may have been founded, or SCIM may have begun, since the sign-in.
+    if (!existing.acceptsProvider) throw refused(OTHER_PROVIDER);
+    await this.#assertOpen(tx, existing.id);
+    return { id: existing.id, founded: false };
+  }
+
+  /** Locks the settings of an organization. @throws DomainError enrollment_refused when only SCIM creates members */
+  async #assertOpen(tx: EntityManager, orgId: string): Promise<void> {
+    const { membership } = await this.organizations.lockSettings(tx, orgId);
+    if (membership === 'scim_only') throw refused(MEMBERS_BY_SCIM_ONLY);
+  }
+
+  /** Enrollment with user verification counts as the first log-in. Without it, the user logs in next. */
+  async #openNext(
+    tx: EntityManager,
+    userId: string,
+    authenticatorId: string,
+    userVerified: boolean,
+    origin: AuditOrigin,
+  ): Promise<Pick<Enrolled, 'session' | 'level'>> {
+    const level = userVerified ? 'verified' : 'bootstrap';
+    const next = userVerified
+      ? ({ level: 'verified', userId, authenticatorId, ...assuranceOf(true) } as const)
+      : ({ level: 'bootstrap', userId } as const);
+    return { session: await this.sessions.open(tx, next, origin), level };
+  }
+}
+
+function refused(detail: string): DomainError {
+  return new DomainError('enrollment_refused', detail);
+}

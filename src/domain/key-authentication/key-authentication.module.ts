@@ -1,0 +1,14 @@
+import { Module } from '@nestjs/common';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { KeyAuthentication } from './key-authentication.service.js';
+import { SecurityKeys } from './security-keys.service.js';
+
+@Module({
+  imports: [AuditModule, AuthenticatorsModule, DirectoryModule, SessionsModule],
+  providers: [KeyAuthentication, SecurityKeys],
+  exports: [KeyAuthentication, SecurityKeys],
+})
+export class KeyAuthenticationModule {}

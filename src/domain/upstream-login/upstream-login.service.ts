@@ -1,0 +1,237 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import { UsersRepository, type User } from '#domain/directory/users.repository.js';
+import type { ReturnedSignIn } from '#domain/identity-providers/identity-providers.service.js';
+import { reportOf } from '#domain/identity-providers/sign-in-failure.js';
+import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
+import {
+  MEMBERS_BY_SCIM_ONLY,
+  OTHER_PROVIDER,
+  REMOVED_BY_SCIM,
+} from '#domain/organizations/membership.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The result of an upstream sign-in: the next step is a log-in with a key, or the enrollment of a key. */
+export interface SignedIn {
+  /** A bootstrap session; undefined when the verified session of the browser stays. */
+  readonly session: OpenedSession | undefined;
+  readonly next: 'enroll' | 'login';
+}
+
+/** An upstream identity that may not sign in; `orgId` is the organization that records the refusal. */
+interface RefusedIdentity {
+  readonly kind: 'refused';
+  readonly reason: string;
+  readonly user?: User;
+  readonly orgId: string | null;
+}
+
+/** The user that an upstream identity is linked to; no user yet, when enrollment is to create one. */
+type LinkedIdentity =
+  | { readonly kind: 'known'; readonly user: User }
+  | { readonly kind: 'new'; readonly orgId: string | null }
+  | RefusedIdentity;
+
+const DEACTIVATED = 'This account is deactivated.';
+
+/** Signs users in through an identity provider. A sign-in opens a bootstrap session, which may enroll a first key. */
+@Injectable()
+export class UpstreamLogin {
+  readonly #security = new Logger('security');
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly users: UsersRepository,
+    private readonly directory: UserDirectory,
+    private readonly organizations: OrganizationsRepository,
+    private readonly sessions: Sessions,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /**
+   * Opens a bootstrap session for the user who returns from a provider, and ends the previous session of the browser. A verified
+   * session of the same user stays. A sign-in that another site began cannot end the session of another user.
+   *
+   * @param previous the session that the browser had until now
+   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit event
+   */
+  async signIn(
+    returned: ReturnedSignIn,
+    origin: AuditOrigin,
+    previous: LiveSession | undefined,
+  ): Promise<SignedIn> {
+    const identity = await this.#identify(returned, origin);
+    const outcome = await this.dataSource.transaction(async (tx) => {
+      const unwanted = await this.#refusedSwitch(tx, returned, identity, previous);
+      const linked = unwanted ?? (await this.#link(tx, identity, origin));
+      if (linked.kind !== 'refused') return this.#open(tx, linked, identity, origin, previous);
+      if (!unwanted) await this.#record(tx, 'identity_bind_refused', linked, identity, origin);
+      await this.#record(tx, 'upstream_login_refused', linked, identity, origin);
+      return linked;
+    });
+    // Outside the transaction, which commits the audit events of the refusal.
+    if (outcome.kind === 'refused') {
+      const { reason, user } = outcome;
+      this.#security.warn({ userId: user?.id, provider: identity.provider }, `refused: ${reason}`);
+      throw new DomainError('sign_in_refused', reason);
+    }
+    // Outside the transaction: the session may be another user's, and a transaction that locks two users can deadlock.
+    if (outcome.session && previous) {
+      await this.sessions.end(this.dataSource.manager, previous.id);
+    }
+    return outcome;
+  }
+
+  /** Reads the identity from the provider and records a failure. */
+  async #identify(returned: ReturnedSignIn, origin: AuditOrigin): Promise<UpstreamIdentity> {
+    try {
+      return await returned.identify();
+    } catch (error) {
+      if (error instanceof DomainError) {
+        const { error: reported, errorDescription, reason } = reportOf(error);
+        await this.audit.record(this.dataSource.manager, {
+          type: 'upstream_login_refused',
+          actorId: null,
+          subjectId: null,
+          orgId: null,
+          origin,
+          details: {
+            provider: returned.provider,
+            code: error.code,
+            reason: reason ?? error.detail,
+            ...(reported === undefined ? {} : { error: reported }),
+            ...(errorDescription === undefined ? {} : { error_description: errorDescription }),
+          },
+        });
+      }
+      throw error;
+    }
+  }
+
+  /** Refuses, before anything changes, a sign-in that another site began for another user than the one who is logged in. */
+  async #refusedSwitch(
+    tx: EntityManager,
+    { crossSite }: ReturnedSignIn,
+    identity: UpstreamIdentity,
+    previous: LiveSession | undefined,
+  ): Promise<RefusedIdentity | undefined> {
+    if (!crossSite || previous?.level !== 'verified') return undefined;
+    const user = await this.#findBound(tx, identity);
+    if (user?.id === previous.user.id) return undefined;
+    return {
+      kind: 'refused',
+      reason: 'You are logged in as another person here. Log out first, then sign in.',
+      orgId: user?.orgId ?? null,
+      ...(user ? { user } : {}),
+    };
+  }
+
+  /**
+   * Links an identity to its user: the user it is bound to; else the unbound member with the e-mail address in the organization
+   * that owns the domain, who is bound now; else no user yet.
+   */
+  async #link(
+    tx: EntityManager,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<LinkedIdentity> {
+    const bound = await this.#findBound(tx, identity);
+    if (!bound) return this.#linkUnbound(tx, identity, origin);
+    // Read again under the lock: a removal or a deactivation may have come first.
+    const user = await this.users.lock(tx, bound.id);
+    if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
+    if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
+    await this.users.updateName(tx, user.id, identity);
+    await this.directory.followEmail(tx, user, identity.email, origin);
+    return { kind: 'known', user };
+  }
+
+  async #linkUnbound(
+    tx: EntityManager,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<LinkedIdentity> {
+    const domain = domainOfEmail(identity.email);
+    const organization = await this.organizations.findByDomain(tx, domain, identity);
+    if (!organization) return { kind: 'new', orgId: null };
+    const orgId = organization.id;
+    const member = await this.users.lockByEmail(tx, orgId, identity.email);
+    const refused = (reason: string): LinkedIdentity => ({
+      kind: 'refused',
+      reason,
+      orgId,
+      ...(member ? { user: member } : {}),
+    });
+    if (!organization.acceptsProvider) return refused(OTHER_PROVIDER);
+    if (!member) {
+      if (organization.membership === 'scim_only') return refused(MEMBERS_BY_SCIM_ONLY);
+      const isRemoved = await this.directory.isRemoved(tx, orgId, identity);
+      return isRemoved ? refused(REMOVED_BY_SCIM) : { kind: 'new', orgId };
+    }
+    if (!member.active) return refused(DEACTIVATED);
+    if (await this.directory.bind(tx, { id: member.id, orgId }, identity, origin)) {
+      return { kind: 'known', user: member };
+    }
+    // A concurrent sign-in of the same user may have bound the identity. Any other binding is final.
+    const bound = await this.#findBound(tx, identity);
+    if (bound?.id === member.id) return { kind: 'known', user: bound };
+    return refused('This account is bound to another sign-in.');
+  }
+
+  #findBound(tx: EntityManager, { issuer, subject }: UpstreamIdentity): Promise<User | undefined> {
+    return this.users.findByIdentity(tx, issuer, subject);
+  }
+
+  #record(
+    tx: EntityManager,
+    type: 'identity_bind_refused' | 'upstream_login_refused',
+    { user, orgId, reason }: RefusedIdentity,
+    { provider, email }: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const details = { provider, email, reason };
+    const subjectId = user?.id ?? null;
+    return this.audit.record(tx, { type, actorId: null, subjectId, orgId, origin, details });
+  }
+
+  async #open(
+    tx: EntityManager,
+    linked: Exclude<LinkedIdentity, RefusedIdentity>,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+    previous: LiveSession | undefined,
+  ): Promise<SignedIn & { readonly kind: 'signed in' }> {
+    const user = linked.kind === 'known' ? linked.user : undefined;
+    const { provider, issuer, email } = identity;
+    await this.audit.record(tx, {
+      type: 'upstream_login',
+      actorId: user?.id ?? null,
+      subjectId: user?.id ?? null,
+      orgId: linked.kind === 'known' ? linked.user.orgId : linked.orgId,
+      origin,
+      details: { provider, issuer, email },
+    });
+    if (user && previous?.level === 'verified' && previous.user.id === user.id) {
+      // A change of the e-mail address may have ended the session in this transaction.
+      if (await this.sessions.hold(tx, previous.id)) {
+        return { kind: 'signed in', session: undefined, next: 'login' };
+      }
+    }
+    const session = await this.sessions.open(
+      tx,
+      user
+        ? { level: 'bootstrap', userId: user.id }
+        : { level: 'bootstrap', pendingIdentity: identity },
+      origin,
+    );
+    const hasKey = user !== undefined && (await this.users.hasKey(tx, user.id));
+    return { kind: 'signed in', session, next: hasKey ? 'login' : 'enroll' };
+  }
+}
