@@ -36,7 +36,7 @@ function foreignStatements(of: readonly SourceFile[]): string[] {
 }
 
 const planted = (text: string): SourceFile => ({
-  path: 'src/domain/users/planted.service.ts',
+  path: 'src/domain/directory/planted.service.ts',
   text,
   imports: [],
 });
