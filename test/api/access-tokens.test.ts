@@ -17,7 +17,7 @@ import { rawExchange, requestBytes } from '../support/raw-http.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
 
-/** Routes that state the other scopes, and one that states none. */
+/** Routes that require the other scopes, and one without a scope. */
 @Controller()
 class ProbeController {
   @Get('api/v1/org/probe')
@@ -76,7 +76,7 @@ describe("'access to the APIs of the service'", () => {
   const bearer = (token: string, path = KEYS) => ask(path, { authorization: `Bearer ${token}` });
   const inCookie = (token: string, path = KEYS) => ask(path, { cookie: `svc_session=${token}` });
 
-  /** A GET with a token under the DPoP scheme, and a proof. */
+  /** Sends a GET with a token under the DPoP scheme, and a proof. */
   async function bound(
     key: DpopKey,
     token: string,
@@ -87,11 +87,14 @@ describe("'access to the APIs of the service'", () => {
     return ask(path, { authorization: `DPoP ${token}`, dpop: proof });
   }
 
-  /** A token of svc-cli that is bound to a key. */
+  /** Inserts a token of svc-cli that is bound to a key. */
   const boundToken = (key: DpopKey, options: TokenOptions = {}) =>
     rows.token(person, { ...options, payload: { jkt: key.jkt, ...options.payload } });
 
-  /** The scheme and error of a 401 that is as it has to be: one challenge, and where to read on. The whole of any other. */
+  /**
+   * Returns the scheme and error of a correct 401, which has one challenge and its documentation; returns any
+   * other response whole.
+   */
   function refusal({ status, headers }: Answer): string {
     const challenge = headers.get('www-authenticate') ?? '';
     const [, scheme, error, algs, end] =
@@ -319,7 +322,7 @@ describe("'access to the APIs of the service'", () => {
   describe('an attack in two steps: a token of a client that registered itself', () => {
     it.each(APIS)('opens %s in no scheme and no cookie, with any scope', async (path) => {
       const clientId = await rows.client();
-      const session = await rows.session(person); // the victim's own, as an authorization uses it
+      const session = await rows.session(person); // the victim's own application, used in an authorization
       const key = await DpopKey.generate();
       const free = await rows.token(person, { clientId, session, payload: EVERY_SCOPE });
       const tied = await boundToken(key, { clientId, session, payload: EVERY_SCOPE });
@@ -376,7 +379,7 @@ describe("'access to the APIs of the service'", () => {
       const key = await DpopKey.generate();
       const token = await boundToken(key);
       const path = `${KEYS}?page=2`;
-      expect((await bound(key, token, undefined, path)).status).toBe(200); // the proof may name the query
+      expect((await bound(key, token, undefined, path)).status).toBe(200); // a proof may contain the query
       const proof = await key.proof('GET', app.baseUrl + KEYS, token);
       const answer = await ask(path, { authorization: `DPoP ${token}`, dpop: proof });
       expect(answer.status).toBe(200);
@@ -416,7 +419,7 @@ describe("'access to the APIs of the service'", () => {
       ['ahead', 330],
     ])('is refused with a proof whose time is too far %s', async (_way, seconds) => {
       const key = await DpopKey.generate();
-      const iat = Math.floor(Date.now() / 1000) + seconds; // now, and not when this file was read
+      const iat = Math.floor(Date.now() / 1000) + seconds; // the time of this request, not of the loading of the file
       const answer = await bound(key, await boundToken(key), { claims: { iat } });
       expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
       expect(answer.json.code).toBe('invalid_dpop_proof');
@@ -563,7 +566,7 @@ describe('a token that is bound to a client certificate', () => {
     expect(await ask(mtlsPort, { authorization }, client)).toBe(200);
     expect(await ask(mtlsPort, { authorization }, stranger)).toBe(401);
     expect(await ask(mtlsPort, { authorization })).toBe(401);
-    expect(await ask(ports.https, { authorization }, client)).toBe(401); // nobody asked for one there
+    expect(await ask(ports.https, { authorization }, client)).toBe(401); // the server requested no certificate there
     expect(await ask(mtlsPort, { cookie: `svc_session=${token}` }, client)).toBe(401);
   });
 

@@ -12,7 +12,7 @@ describe('attacks', () => {
   });
   afterAll(() => app.close());
 
-  /** A consumer account: its provider vouches for the address, and for no organization. */
+  /** A consumer account: its provider confirms the address, and no organization. */
   const consumer = async (email: string) => {
     const client = app.client();
     await client.signIn(email);
@@ -111,7 +111,10 @@ describe('attacks', () => {
     expect((await client.get('/v1/keys')).status).toBe(200);
   });
 
-  /** Holds a person's row, begins a request that will wait for it, makes a change, lets go: what the request answers. */
+  /**
+   * Locks a user's row, starts a request that waits for it, makes a change, and commits. Returns the response to
+   * the request.
+   */
   const heldUp = async <T>(
     email: string,
     begin: () => Promise<T>,

@@ -32,7 +32,7 @@ describe('an enrolled key that starts to report that it can be backed up', () =>
     credential = await takeOver(email);
   });
 
-  /** Puts a credential that this test signs for in the place of the one that was enrolled. */
+  /** Replaces the enrolled credential by one that this test signs for. */
   async function takeOver(owner: string) {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const id = randomBytes(32);
@@ -50,7 +50,7 @@ describe('an enrolled key that starts to report that it can be backed up', () =>
     return { id, privateKey, userHandle: Buffer.from(uuidBytes(user?.id ?? '')) };
   }
 
-  /** Signs a challenge with flags of the test's own. */
+  /** Signs a challenge with the given flags. */
   function assert(options: GetOptions, origin: string, flags: number) {
     const clientData = clientDataJSON('webauthn.get', options.challenge, origin);
     const data = authenticatorData(options.rpId, flags, 1000 + flags);
@@ -101,6 +101,6 @@ describe('an enrolled key that starts to report that it can be backed up', () =>
     }
     const events = await auditOf(app.dataSource, email);
     expect(events.filter(({ type }) => type === 'login_failed')).toHaveLength(FLAGS.length);
-    expect(await WAYS[way](TOUCHED)).toEqual([200, undefined]); // the same key without them
+    expect(await WAYS[way](TOUCHED)).toEqual([200, undefined]); // the same key without the flags
   });
 });

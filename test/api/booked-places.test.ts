@@ -11,13 +11,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** A request to a route of the General tier: 401 where it is let in. */
+/** Sends a request to a route of the General tier, which answers 401 when the request is admitted. */
 const ask = (client: Client, credential: string, method = 'GET') =>
   client.send(method, '/v1/keys', {
     headers: credential === '' ? {} : { authorization: `Bearer ${credential}` },
   });
 
-/** Asks until refused, and returns for how many seconds. */
+/** Sends requests until one is refused, and returns the announced seconds. */
 async function refusal(client: Client, credential: string, method: string): Promise<number> {
   for (;;) {
     const answer = await ask(client, credential, method);

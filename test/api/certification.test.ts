@@ -91,7 +91,7 @@ describe('an authorization that waits for a login in certification test mode', (
     app = await startTestApp({
       environment: { SVC_CERTIFICATION_TEST_TOKEN: TOKEN, SVC_IDPS: '' },
     });
-    // One that registered itself: elsewhere, whoever logs in is asked for consent.
+    // It registered itself: outside this mode, every user must consent.
     client = await addApplication(
       app,
       {
@@ -115,7 +115,7 @@ describe('an authorization that waits for a login in certification test mode', (
       body: new URLSearchParams({ token: TOKEN, ...fields }).toString(),
       headers: { ...FORM, accept },
     });
-  /** Takes a browser to the login page of a new authorization request. */
+  /** Sends a browser to the login page of a new authorization request. */
   const authorize = async (browser: Client, parameters: Record<string, string> = {}) => {
     const { verifier, challenge } = newPkce();
     const query = new URLSearchParams({
@@ -131,7 +131,7 @@ describe('an authorization that waits for a login in certification test mode', (
     const page = await browser.follow(`/oauth/authorize?${query.toString()}`);
     return { page, verifier, interaction: page.url.searchParams.get('interaction') ?? '' };
   };
-  /** Where a browser ends up that goes on from an address of ours. */
+  /** Returns the final address of a browser that follows the redirects of an address. */
   const callbackOf = async (browser: Client, next: string) => {
     const answer = await browser.get(next);
     const location = answer.headers.get('location') ?? '';

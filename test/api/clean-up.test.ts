@@ -11,7 +11,7 @@ import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
 import { lockWaiters, untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
 
-/** Writes so many audit events of a class and an age. */
+/** Inserts so many audit events of a class and an age. */
 async function writeEvents(
   dataSource: DataSource,
   kind: string,
@@ -81,7 +81,7 @@ describe('the clean-up', () => {
     );
     const before = await count(app.dataSource, 'oauth_artifacts');
     expect(await cleanUp()).toEqual({ grants: 1, artifacts: 2, replays: 1 });
-    expect(await count(app.dataSource, 'oauth_artifacts')).toBe(before - 3); // one went with its grant
+    expect(await count(app.dataSource, 'oauth_artifacts')).toBe(before - 3); // one was deleted with its grant
     expect(await count(app.dataSource, 'oauth_replays')).toBe(1);
   });
 
@@ -175,7 +175,7 @@ describe('the clean-up', () => {
     };
     const before = await xact();
     expect(await cleanUp()).toEqual({ spentTokens: 2500 });
-    expect((await xact()) - before).toBeGreaterThan(3); // three batches, a transaction each
+    expect((await xact()) - before).toBeGreaterThan(3); // three batches, one transaction each
   });
 
   it('skips locked rows until the next run, and waits for no lock', async () => {
@@ -191,7 +191,7 @@ describe('the clean-up', () => {
     await writeSpent(app.dataSource, 5000);
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
-    await holder.query('LOCK TABLE spent_tokens IN EXCLUSIVE MODE'); // so that the first is not done too soon
+    await holder.query('LOCK TABLE spent_tokens IN EXCLUSIVE MODE'); // so that the first run does not end too soon
     const first = cleanUp();
     await untilWaiting(app.dataSource, 1);
     expect(await Promise.all(Array.from({ length: 4 }, cleanUp))).toEqual(Array(4).fill(undefined));
@@ -235,7 +235,7 @@ describe('two processes with one database', () => {
 
   it('clean up every interval, one at a time, also after one dies', async () => {
     const spent = () => count(dataSource, 'spent_tokens');
-    // Somebody else has the turn: both leave the rows alone, and neither waits for it.
+    // Another transaction holds the lock: both runs skip the rows, and neither waits.
     const holder = dataSource.createQueryRunner();
     await holder.query(`SELECT pg_advisory_lock(${ADVISORY_LOCKS.cleanUp})`);
     await writeSpent(dataSource, 2000);

@@ -35,7 +35,7 @@ const STEPS = [
   'provision a colleague by SCIM',
   'delete the colleague by SCIM',
 ];
-/** Signed by a root, and no root itself. */
+/** Signed by a root, and not a root itself. */
 const LEAF = issueAttestationLeaf(
   Buffer.alloc(16, 1),
   new Date(),
@@ -45,7 +45,7 @@ const URL_TO_OPEN = /^ +(http:\/\/localhost:\d+)$/m;
 
 let cwd: string;
 
-/** The lines a demo prints on standard error: 10.30 wants none. */
+/** Returns the lines of a demo on standard error, of which 10.30 allows none. */
 function complaintsOf(stderr: string): string[] {
   return stderr.split('\n').filter((line) => line !== '');
 }
@@ -54,14 +54,14 @@ async function makeDirectory(): Promise<void> {
   cwd = await makeTemporaryDirectory();
 }
 
-/** Serves in the present directory; resolves when the walk is over and a person may come. */
+/** Starts the demo in the current directory, and waits until it prints its URL. */
 async function serve(...args: string[]): Promise<{ demo: EntryPoint; baseUrl: string }> {
   const demo = start('demo/main.js', ['--port', String(await freePort()), ...args], { cwd });
   const [, baseUrl = ''] = await demo.said(URL_TO_OPEN);
   return { demo, baseUrl };
 }
 
-/** The environment of a production start on a free port, its identity provider the one given. */
+/** Returns the environment of a production start on a free port, with the given identity provider. */
 async function production(issuer: string) {
   const port = await freePort();
   const baseUrl = `http://localhost:${port}`;
@@ -79,7 +79,7 @@ async function production(issuer: string) {
   return { baseUrl, environment };
 }
 
-/** A transcript with what differs from run to run masked. */
+/** Masks the parts of a transcript that differ between runs. */
 function withoutChance(transcript: string): string[] {
   return transcript
     .replaceAll(/demo-[0-9a-f]{8}/g, 'demo-*')
@@ -94,13 +94,13 @@ function withoutChance(transcript: string): string[] {
 }
 
 describe('the scenario of the demo', () => {
-  /** The transcript of a run that was told to people. */
+  /** The transcript of a run with text output. */
   let printed = '';
 
   beforeAll(makeDirectory);
   afterAll(() => removeDirectory(cwd));
 
-  /** The first run in this directory. */
+  /** The document of the first run in this directory. */
   let document: {
     ok: boolean;
     base_url: string;
@@ -109,7 +109,7 @@ describe('the scenario of the demo', () => {
   };
 
   it('prints one JSON document of successful steps and nothing else, and exits with 0', async () => {
-    await writeFile(join(cwd, '.env'), 'SVC_JWT_SECRET=short\nSVC_IDPS=corp\n'); // it reads none
+    await writeFile(join(cwd, '.env'), 'SVC_JWT_SECRET=short\nSVC_IDPS=corp\n'); // the demo reads no .env
     const { status, stdout, stderr } = await run(
       'demo/main.js',
       ['--json', '--exit', '--port', '0'],
@@ -182,7 +182,7 @@ describe('the scenario of the demo', () => {
       const {
         SVC_BASE_URL: _,
         SVC_LISTEN_ADDR: __,
-        SVC_JWT_SECRET: ___, // that of the data stays: it seals keys there
+        SVC_JWT_SECRET: ___, // the stored secret remains, because it seals keys in the data
         ...environment
       } = (await production(idp.issuer)).environment;
       const ended = await run('demo/main.js', ['--json', '--exit', '--port', '0'], {
@@ -281,7 +281,7 @@ describe('the demo as a server', () => {
       });
     expect(await isOpen('127.0.0.1')).toBe(true);
     expect(await isOpen('::1')).toBe(true);
-    expect(await isOpen('127.0.0.2')).toBe(false); // all addresses would be this one too
+    expect(await isOpen('127.0.0.2')).toBe(false); // listening on every address would include this one
   });
 
   it('10.30 loads each of its pages and all their files in 9 quick tries', async () => {
@@ -365,13 +365,13 @@ describe('the demo after a stop signal', () => {
       expect((await keyAlone.get('/')).text).toContain('ada@example.com');
       const upstream = new Client(second.baseUrl);
       const page = await upstream.signIn('ada@example.com');
-      expect(page.url.pathname).toBe('/login'); // known, and asked for her key
+      expect(page.url.pathname).toBe('/login'); // the user has a key, so the service asks for it
     } finally {
       await second.demo.stop();
     }
   });
 
-  /** What the page's script does, with the key the demo lends to pages. */
+  /** Calls the demo's key like the script of its pages. */
   async function enrollInBrowser(client: Client) {
     const { state, publicKey } = (await client.post('/enroll/webauthn/start', {})).json;
     const { json: credential } = await client.post('/demo/software-key/create', publicKey);

@@ -7,7 +7,7 @@ import { count, rows } from '../support/rows.js';
 import { addTenant } from '../support/scim.js';
 
 const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
-/** When a certificate ends, from now. */
+/** The time to the expiry of a certificate. */
 const ENDS = {
   valid: '1 hour',
   'just expired': '-10 minutes',
@@ -26,7 +26,7 @@ describe('the certificates of a user whose access ends', () => {
     person = await new OauthRows(app.dataSource).person();
   });
 
-  /** Records certificates of a user with consecutive serials; the first of them. */
+  /** Inserts certificates of a user with consecutive serials, and returns the first serial. */
   async function record(userId: string, ends: string, number = 1): Promise<number> {
     const first = serial;
     serial += number;

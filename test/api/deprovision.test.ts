@@ -72,7 +72,8 @@ describe('de-provisioning', () => {
       'SELECT id FROM oauth_grants WHERE user_id = $1',
       [person.id],
     );
-    // Somebody holds the account until both wait: the end comes first, and the code right behind it.
+    // A third transaction locks the account until both wait: the removal comes first, and the
+    // insert of the code after it.
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
     await holder.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [person.id]);
@@ -101,7 +102,7 @@ describe('de-provisioning', () => {
     await holder.rollbackTransaction();
     await holder.release();
     await ended;
-    expect(await code).toMatch('violates foreign key constraint'); // and no deadlock that either might have lost
+    expect(await code).toMatch('violates foreign key constraint'); // no deadlock occurred, which either could have lost
     expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
   });
 
@@ -112,7 +113,7 @@ describe('de-provisioning', () => {
     const clientId = await oauth.client();
     const bystander = await oauth.person();
     for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
-    // The end of the tokens has both grants by then, and waits for the first token.
+    // The revocation of the tokens has locked both grants by then, and waits for the first token.
     const holder = await holding('oauth_artifacts WHERE user_id = $1', bystander.id);
     const clients = app.nest.get(ClientsRepository, { strict: false });
     const revoked = app.dataSource.transaction((tx) => clients.endTokens(tx, clientId));
@@ -133,7 +134,8 @@ describe('de-provisioning', () => {
       'SELECT id FROM oauth_grants WHERE user_id = $1',
       [person.id],
     );
-    // Somebody holds the grant until both wait: its end comes first, and that of the account right behind it.
+    // A third transaction locks the grant until both wait: its revocation comes first, and then
+    // that of the account.
     const holder = await holding('oauth_grants WHERE user_id = $1', person.id);
     const grants = app.nest.get(GrantsRepository, { strict: false });
     const taken = grants.destroy(app.dataSource.manager, grant?.id ?? Buffer.alloc(0));
@@ -159,7 +161,8 @@ describe('de-provisioning', () => {
         'SELECT id FROM oauth_grants WHERE user_id = $1',
         [person.id],
       );
-      // The end of the client has the client by then, and waits for the first of its sessions.
+      // The removal of the client has locked the client by then, and waits for the first of its
+      // sessions.
       const holder = await holding('sessions WHERE id = $1', other.id);
       const clients = app.nest.get(ClientsRepository, { strict: false });
       const removed = clients.remove(app.dataSource.manager, clientId);
@@ -200,17 +203,17 @@ describe('de-provisioning', () => {
       .get(Applications, { strict: false })
       .revokeTokens(manager, clientId, ORIGIN)
       .catch((error: { code: string }) => error.code);
-    await untilWaiting(app.dataSource, 1); // has the application, and waits for the first grant
-    // Has the second grant, and waits for the application.
+    await untilWaiting(app.dataSource, 1); // has locked the application, and waits for the first grant
+    // Has locked the second grant, and waits for the application.
     const ended = withTransactionRetry(app.dataSource, (tx) => service.remove(tx, removal()));
     await untilWaiting(app.dataSource, 2);
-    await delay(1500); // the one that waits from here on is the one that PostgreSQL ends, as a rule
+    await delay(1500); // PostgreSQL usually ends the transaction that begins to wait last
     await holder.release();
     expect([2, 'not_found']).toContain(await revoked);
     expect(await ended).toEqual({ sessions: 1, certificates: 0 });
   });
 
-  /** Locks rows until it is released. */
+  /** Locks rows until the release. */
   async function holding(fromWhere: string, parameter: string) {
     const runner = app.dataSource.createQueryRunner();
     await runner.startTransaction();
@@ -223,7 +226,7 @@ describe('de-provisioning', () => {
     };
   }
 
-  /** Rows that name a user, by table. */
+  /** Counts rows that name a user, by table. */
   async function left(userId: string): Promise<Record<string, number>> {
     const byTable: Record<string, number> = {};
     for (const table of ['sessions', 'oauth_grants', 'oauth_artifacts', 'authenticators']) {
@@ -248,7 +251,9 @@ describe('de-provisioning', () => {
         { headers: { authorization: `Bearer ${token}`, origin: '' }, address: newAddress() },
       );
 
-  /** Sessions of every level, grants, codes, tokens, and what the library keeps beside; the token of svc-cli. */
+  /**
+   * Inserts sessions of every level, grants, codes, tokens, and rows of the library; returns the token of svc-cli.
+   */
   async function fill(of: PersonRow): Promise<string> {
     const browser = await oauth.session(of);
     await oauth.session(of, { level: 'bootstrap' });
@@ -394,7 +399,7 @@ describe('de-provisioning', () => {
     async (act) => {
       const token = await fill(person);
       const before = await left(person.id);
-      const origin = { ...ORIGIN, ip: 'no address' }; // the audit row cannot be written
+      const origin = { ...ORIGIN, ip: 'no address' }; // makes the audit row fail
       const faulty = { ...removal(), audit: { ...audit('admin_remove_user'), origin } };
       await expect(
         app.dataSource.transaction((tx) => service[act](tx, faulty)),
@@ -511,18 +516,18 @@ describe('de-provisioning', () => {
   });
 });
 
-/** The steps of the contract, by what each statement begins with. */
+/** The steps of the specified order, by the first words of each statement. */
 const STEPS = [
   /^\s*SELECT[^]+FROM users[^]+FOR UPDATE/,
   /DELETE FROM sessions/,
-  /^\s*DELETE FROM oauth_artifacts WHERE user_id/, // what hangs on none
+  /^\s*DELETE FROM oauth_artifacts WHERE user_id/, // grants without a session
   /^\s*UPDATE ssh_certificates/,
-  /^\s*DELETE FROM oauth_artifacts a USING/, // what their applications hold for themselves: removal cascades
+  /^\s*DELETE FROM oauth_artifacts a USING/, // tokens of the user's applications, which a removal deletes by cascade
   /^\s*(?:DELETE FROM|UPDATE) users/,
   /^\s*INSERT INTO audit_events/,
 ];
 
-/** Keeps the text of every statement that an act sends within a transaction. */
+/** Records the text of every statement of an action within a transaction. */
 async function recorded(
   tx: EntityManager,
   statements: string[],

@@ -7,7 +7,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 
-/** The table of the requirements, to the letter. */
+/** The table of the requirements, unchanged. */
 const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
   'x-content-type-options': 'nosniff',
@@ -20,7 +20,7 @@ const SECURITY_HEADERS = {
 const API = 'no-cache, no-store, must-revalidate';
 const UI = 'no-cache';
 
-/** Names of headers that stand beside them. */
+/** Names of additional headers. */
 const BODY = 'content-type content-length';
 const LIMITED = ['x-ratelimit-limit', 'x-ratelimit-remaining'];
 const CORS = 'access-control-allow-origin access-control-expose-headers';
@@ -28,11 +28,11 @@ const PREFLIGHT =
   'access-control-allow-methods access-control-allow-headers access-control-max-age';
 const OWN = 'x-own transfer-encoding';
 
-/** What a request is sent with. */
+/** The parts of a request. */
 const ASKING = ['Origin: https://friend.example', 'Access-Control-Request-Method: GET'];
 const TOO_LARGE = ['Content-Type: application/json', 'Content-Length: 300000'];
 
-/** Answers as a library might that has never heard of us. */
+/** Answers like a library without knowledge of the edge. */
 @Controller('test')
 @Route({ tier: 'general', auth: PUBLIC })
 class CarelessController {
@@ -87,7 +87,7 @@ describe('the headers of every response', () => {
   });
   afterAll(() => app.close());
 
-  /** From an address of its own, and to our host unless told otherwise. */
+  /** Sends a request from an unused address, to the host of the service by default. */
   const ask = (line: string, headers: readonly string[] = []) => {
     const host = headers.some((header) => header.startsWith('Host:'))
       ? []
@@ -148,7 +148,7 @@ describe('the headers of every response', () => {
     expect(answer.header('cache-control')).toBe(cache);
     expect(answer.header('content-security-policy')).toBe(policy());
     expect(answer.header('x-fapi-interaction-id')).toMatch(/^[0-9a-f-]{36}$/);
-    // Each once. Strict-Transport-Security is not among them: this is not TLS.
+    // Each header once. Strict-Transport-Security is missing, because this is not TLS.
     const every = [...Object.keys(SECURITY_HEADERS), 'cache-control', 'content-security-policy'];
     const plumbing = ['x-fapi-interaction-id', 'date', 'connection'];
     const expected = [...every, ...LIMITED, ...plumbing, ...others.split(' ').filter(Boolean)];

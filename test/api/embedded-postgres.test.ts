@@ -27,7 +27,7 @@ import { administer } from '../support/test-server.js';
 
 const NOBODY = 65534;
 
-/** Milliseconds after which what was to happen never will: a shutdown writes to a disk that others write to as well. */
+/** Milliseconds until a wait fails: a shutdown writes to a disk that other processes use too. */
 const SOON = 30_000;
 
 type Child = ChildScript<EmbeddedServerAnswer>;
@@ -126,7 +126,7 @@ describe('the embedded PostgreSQL', () => {
     const [server, parent] = await startInChild();
     await administer(server, 'CREATE TABLE kept (id integer)');
     const orphan = postmasterPid();
-    process.kill(parent.pid, 'SIGSTOP'); // or it would start another
+    process.kill(parent.pid, 'SIGSTOP'); // otherwise it starts another server
     for (const pid of watchdogOf(orphan)) process.kill(pid, 'SIGKILL');
     await parent.kill();
     expect(isRunning(orphan)).toBe(true);
@@ -151,7 +151,7 @@ describe('the embedded PostgreSQL', () => {
   it('is set up again when the first start was killed half-way', async () => {
     await removeCluster();
     const child = runScript('embedded-server.ts', { dataDir });
-    child.answer.catch(() => undefined); // it is not to come
+    child.answer.catch(() => undefined); // the server must not start
     await vi.waitFor(
       async () => {
         const [unfinished = ''] = await readdir(dataDir);
@@ -190,14 +190,14 @@ describe('the embedded PostgreSQL', () => {
     afterEach(() => pool.destroy());
 
     const answers = () => pool.query('SELECT 1 AS one');
-    /** Strikes the server, asks until the pool answers again, and returns what went wrong in between. */
+    /** Damages the server, sends queries until the pool answers again, and returns the errors in between. */
     async function faultsAfter(blow: () => void): Promise<unknown[]> {
       const before = postmasterPid();
       const faults: unknown[] = [];
       blow();
       await isGone(before);
       const healed = async () => {
-        await answers(); // a backend of the killed server may still give some
+        await answers(); // a backend of the killed server may still answer some
         return existsSync(pidFile()) && postmasterPid() !== before;
       };
       await vi.waitUntil(() => healed().catch((error: unknown) => void faults.push(error)), {
@@ -249,7 +249,7 @@ describe('the embedded PostgreSQL', () => {
   describe('an embedded PostgreSQL that no longer responds', () => {
     const MUTE = 'error PostgreSQL runs, but does not respond';
 
-    /** Takes its socket away, so that it runs and cannot be reached, and ends the session of its supervisor. */
+    /** Removes its socket, so that it runs but cannot be reached, and ends the session of its supervisor. */
     async function silence(
       server: EmbeddedPostgres,
       meanwhile: () => Promise<void> = () => Promise.resolve(),
@@ -413,7 +413,7 @@ describe('the embedded PostgreSQL', () => {
   );
 });
 
-/** A process that ended but that nobody has waited for yet does not count: it has no program any more. */
+/** Checks that a process runs; an ended process without a parent's wait does not count. */
 function isRunning(pid: number): boolean {
   try {
     return readlinkSync(`/proc/${pid}/exe`) !== '';
@@ -422,7 +422,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Resolves once a process has ended; rejects when it does not. */
+/** Resolves once a process has ended; rejects after a time limit. */
 async function isGone(pid: number): Promise<void> {
   await vi.waitUntil(() => !isRunning(pid), SOON);
 }
@@ -433,7 +433,7 @@ const status = (pid: number, field: string): number =>
   );
 const ownerOf = (pid: number) => status(pid, 'Uid');
 const parentOf = (pid: number) => status(pid, 'PPid');
-/** The shell that waits for the server, and its sub-shell that waits for the end of our process. */
+/** Returns the watchdog shell of the server, and its sub-shell that waits for the end of this process. */
 const watchdogOf = (pid: number): number[] => {
   const shell = parentOf(pid);
   const children = readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8').trim().split(' ');
@@ -441,7 +441,7 @@ const watchdogOf = (pid: number): number[] => {
 };
 const environmentOf = (pid: number) => readFileSync(`/proc/${pid}/environ`, 'utf8');
 
-/** The owners of everything in a directory, and of the directory. */
+/** Returns the owners of a directory and its content. */
 const ownersBelow = (directory: string) =>
   new Set(
     ['', ...readdirSync(directory, { recursive: true, encoding: 'utf8' })].map(
@@ -449,7 +449,7 @@ const ownersBelow = (directory: string) =>
     ),
   );
 
-/** Connects as another user, and returns the code of the error; an empty text where it was let in. */
+/** Connects as another user, and returns the code of the error, or an empty text after a success. */
 async function errorAs(uid: number, server: EmbeddedPostgres): Promise<string> {
   const script = runScript<{ code: string }>('connect.ts', server, uid);
   const { code } = await script.answer;

@@ -13,7 +13,7 @@ import { rows } from '../support/rows.js';
 const ALLOWED = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118'; // YubiKey 5 Series with NFC
 const EXCLUDED = 'd8522d9f-575b-4866-88a9-ba99fa02f35b'; // YubiKey Bio Series - FIDO Edition
 
-/** Has a browser, or an extension in it, ask otherwise than the page does. */
+/** Lets the browser, or an extension, send other options than the page. */
 const asking = (change: string) => `{
   const create = navigator.credentials.create.bind(navigator.credentials);
   navigator.credentials.create = ({ publicKey }) => {
@@ -26,12 +26,12 @@ interface Case {
   readonly name: string;
   readonly code: string;
   readonly key?: ChromiumAuthenticator;
-  /** The model that its vendor attests; without one the attestation is Chromium's own. */
+  /** The model in the vendor's attestation; without one the attestation is Chromium's own. */
   readonly model?: string;
   readonly script?: string;
-  /** Milliseconds until the browser gives up. */
+  /** Milliseconds until the browser's time-out. */
   readonly timeout?: number;
-  /** Whether the key holds a credential afterwards that leads nowhere. */
+  /** States that the key holds a useless credential afterwards. */
   readonly isOrphan: boolean;
 }
 
@@ -98,7 +98,7 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
 
   const status = () => page.locator('[data-status]');
 
-  /** Signs in as a newcomer, who tries to enroll the key of the machine. Returns what the page says in the end. */
+  /** Signs in as a new user who tries to enroll the machine's key. Returns the final message of the page. */
   async function enroll(email: string, { key, model, script, timeout }: Partial<Case>) {
     await addChromiumKey(page, undefined, key);
     if (model !== undefined) await vendor.attest(page, model);

@@ -180,10 +180,10 @@ describe('a refused enrollment', () => {
   it('10.10 users see the events of their own keys, and of no other user’s', async () => {
     const email = 'told@keys-page.example';
     const client = await newcomer(email);
-    const refused = await client.enroll(newKey(EXCLUDED)); // before there is an account
+    const refused = await client.enroll(newKey(EXCLUDED)); // before the account exists
     expect((await client.enroll(newKey())).status).toBe(200);
     const again = await newcomer(email);
-    const tried = await again.post('/enroll/webauthn/start', {}); // by the account
+    const tried = await again.post('/enroll/webauthn/start', {}); // of the account
     await (await newcomer('other@keys-page.example')).enroll(newKey(EXCLUDED));
 
     const { text } = await client.get('/keys');

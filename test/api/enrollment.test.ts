@@ -78,7 +78,7 @@ describe('enrollment', () => {
         client.post('/enroll/webauthn/complete', { state, credential }, { address: newAddress() }),
       ),
     );
-    // A loser that comes after the winner's commit finds its bootstrap session gone, and is not signed in at all.
+    // A request after the winner's commit finds its bootstrap session ended, and gets 401.
     const lost = outcomes(answers).filter((outcome) => outcome !== '200');
     expect(lost).toHaveLength(19);
     expect(new Set(lost)).toEqual(new Set(['400 invalid_state']));
@@ -177,7 +177,7 @@ describe('enrollment', () => {
     await thief.signIn('thief@acme.example');
     const theirs = (await thief.post('/enroll/webauthn/start', {})).json;
     const replayed = key.create(theirs.publicKey, app.baseUrl);
-    // The same credential id in a fresh ceremony: a key that lies about having made a new one.
+    // The same credential id in a new ceremony: a key that only pretends to create a credential.
     await app.dataSource.query(
       'UPDATE authenticators SET credential_id = $1 WHERE credential_id = $2',
       [Buffer.from(replayed.id, 'base64url'), Buffer.from(credential.id, 'base64url')],
@@ -188,7 +188,7 @@ describe('enrollment', () => {
     });
     expect([answer.status, answer.json.code]).toEqual([409, 'credential_exists']);
     expect(await keysOf('thief@acme.example')).toBe(0);
-    // Nothing half done: the session is still there, and the same person enrolls another key.
+    // The refusal changed nothing: the session is open, and the same user enrolls another key.
     expect((await thief.enroll(app.newKey())).status).toBe(200);
   });
 
@@ -224,7 +224,7 @@ describe('enrollment', () => {
     await client.signIn('refused@acme.example');
     const start = (await client.post('/enroll/webauthn/start', {})).json;
     const { SoftwareKey } = await import('../../src/demo/software-key/software-key.js');
-    const stranger = new SoftwareKey(); // an attestation root of its own, which nobody here trusts
+    const stranger = new SoftwareKey(); // its own attestation root, which the service does not trust
     const answer = await client.post('/enroll/webauthn/complete', {
       state: start.state,
       credential: stranger.create(start.publicKey, app.baseUrl),
@@ -294,6 +294,6 @@ describe('SVC_ALLOWED_DOMAINS and SVC_BOOTSTRAP_ADMINS', () => {
        WHERE email = 'mallory@allowed.example'`,
     );
     expect((await client.logIn(key)).status).toBe(200);
-    expect(await admins()).toEqual(['boss@allowed.example']); // the one of before, and no second
+    expect(await admins()).toEqual(['boss@allowed.example']); // the earlier admin, and no second
   });
 });

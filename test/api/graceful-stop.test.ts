@@ -38,7 +38,7 @@ describe('SIGTERM', () => {
         SVC_DATA_DIR: join(folder, 'data'),
         ...providerEnvironment(idp.issuer),
         SVC_LOG_FORMAT: 'json',
-        RUST_LOG: 'info,http=debug', // with the lines of probes
+        RUST_LOG: 'info,http=debug', // with log lines of probes
       },
       { cwd: folder },
     );
@@ -51,7 +51,7 @@ describe('SIGTERM', () => {
     await removeDirectory(folder);
   });
 
-  /** The lines of the log about requests, such as `GET /health 200`. */
+  /** Returns the log lines about requests, such as `GET /health 200`. */
   const served = (): string[] =>
     server
       .output()
@@ -69,7 +69,7 @@ describe('SIGTERM', () => {
     expect(existsSync(database())).toBe(true);
     const before = load.total;
     server.signal('SIGTERM');
-    await load.done; // every client heard that its connection ends, and left
+    await load.done; // every client received the end of its connection, and left
     expect(await server.ended).toBe(0);
 
     expect(load.tally).toMatchObject({ lost: [], refused: [], farewells: 32 });
@@ -84,7 +84,7 @@ describe('SIGTERM', () => {
     const load = startLoad({ origin, paths: ['/health'], clients: 32, onFarewell: 'connect' });
     await load.reached(500);
     server.signal('SIGTERM');
-    await load.done; // when nobody is there to connect to
+    await load.done; // when no server accepts the connection
     expect(await server.ended).toBe(0);
 
     expect(load.tally.lost).toEqual([]);
@@ -108,7 +108,7 @@ describe('SIGTERM', () => {
     });
     await probing.reached(5);
     server.signal('SIGTERM');
-    server.signal('SIGTERM'); // one more changes nothing
+    server.signal('SIGTERM'); // a second signal changes nothing
     await probing.done;
     const ready = await fetch(`${origin}/health/ready`);
     expect([ready.status, await ready.json()]).toEqual([
@@ -116,7 +116,7 @@ describe('SIGTERM', () => {
       { status: 'not_ready', reason: 'stopping' },
     ]);
     expect(ready.headers.get('connection')).toBe('close');
-    expect((await fetch(`${origin}/health`)).status).toBe(200); // alive: nobody should kill it
+    expect((await fetch(`${origin}/health`)).status).toBe(200); // the process lives: an orchestrator must not kill it
 
     await expect.poll(() => isRefused(origin)).toBe(true);
     server.signal('SIGINT');

@@ -5,7 +5,7 @@ import { sendSecurely, type SecureAnswer } from '../support/https-client.js';
 import { rows } from '../support/rows.js';
 import { startSecureApp, type SecureApp } from '../support/secure-app.js';
 
-/** What every browser sends over https, and no program does. */
+/** The headers that every browser sends over https, and that no program sends. */
 const BROWSER = { 'sec-fetch-site': 'same-origin' };
 
 describe('the session cookies under https', () => {
@@ -30,7 +30,7 @@ describe('the session cookies under https', () => {
     secure.get(secure.baseUrl, '/v1/keys', { cookie, ...headers });
   const cookiesOf = ({ headers }: SecureAnswer) => [headers['set-cookie'] ?? []].flat();
 
-  /** Whose session a request is taken for. */
+  /** Returns the session that the service recognizes in a request. */
   async function personOf(cookie: string, headers: Record<string, string> = {}) {
     const answer = await secure.get(secure.baseUrl, '/v1/sessions', { cookie, ...headers });
     if (answer.status !== 200) return answer.status;
@@ -87,8 +87,8 @@ describe('the session cookies under https', () => {
         form: { user_code: 'BCDF-GHJK' },
         headers: { 'x-forwarded-for': newAddress(), ...form, cookie },
       });
-    expect((await device(`__Host-svc_session=${own}`)).status).toBe(404); // a code that is none
-    expect((await device(`svc_session=${own}`)).status).toBe(303); // to a login
+    expect((await device(`__Host-svc_session=${own}`)).status).toBe(404); // an invalid code
+    expect((await device(`svc_session=${own}`)).status).toBe(303); // redirects to a login
     const page = (cookie: string) => send('GET', '/keys', { cookie, ...BROWSER });
     expect((await page(`__Host-svc_session=${own}`)).status).toBe(200);
     expect((await page(`svc_session=${own}`)).status).toBe(303);

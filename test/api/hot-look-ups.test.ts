@@ -60,7 +60,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The statements of a request that read from some table. */
+/** Returns the statements of a request that read from a table. */
 async function statementsOf(ask: () => Promise<Answer>, table: string): Promise<Statement[]> {
   const query = vi.spyOn(Client.prototype, 'query');
   try {
@@ -76,7 +76,7 @@ async function statementsOf(ask: () => Promise<Answer>, table: string): Promise<
   }
 }
 
-/** How PostgreSQL would run a statement while its statistics say something else: nothing of it stays. */
+/** Returns PostgreSQL's plan of a statement under other statistics, in a transaction that rolls back. */
 async function planOf({ text, values }: Statement, lie: string): Promise<Plan> {
   const runner = app.dataSource.createQueryRunner();
   await runner.startTransaction();
@@ -99,7 +99,7 @@ const OF_OURS = `starelid IN ('users'::regclass, 'groups'::regclass, 'audit_even
   'users_user_name'::regclass, 'users_user_name_key'::regclass, 'groups_display_name'::regclass,
   'groups_display_name_key'::regclass)`;
 
-/** Statistics that are stale, or were never made. */
+/** Statistics that are stale or missing. */
 const LIES: readonly [string, string][] = [
   ['true', ''],
   ['missing', `DELETE FROM pg_statistic WHERE ${OF_OURS}`],
@@ -118,7 +118,7 @@ const LIES: readonly [string, string][] = [
   ],
 ];
 
-/** The nodes that make the rows, without those of subqueries that a row's columns are made of. */
+/** Returns the nodes that produce the rows, without those of subqueries in columns. */
 function mainNodes(plan: Plan): Plan[] {
   const inner = (plan.Plans ?? []).filter(
     (each) => each['Parent Relationship'] !== 'SubPlan' || each['Subplan Name'] === undefined,

@@ -8,7 +8,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 
-/** Refuses and fails in ways of its own. */
+/** A controller that refuses and fails on request. */
 @Controller()
 @Route({ tier: 'general', auth: PUBLIC })
 class StubbornController {

@@ -35,7 +35,7 @@ const own = makeTlsAuthority('authority of today');
 const next = makeTlsAuthority('authority of tomorrow');
 const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256;
 
-/** Whether this host lets us have 443 and 80, and nobody else has them. */
+/** States that this host permits the ports 443 and 80, and that both are free. */
 const realPorts = (await bindable(443)) && (await bindable(80));
 const ports = realPorts
   ? { https: 443, http: 80 }
@@ -48,7 +48,7 @@ async function bindable(port: number): Promise<boolean> {
   return server !== undefined;
 }
 
-/** Listens as another program would. */
+/** Listens on a port as another program would. */
 async function occupy(port: number): Promise<Server> {
   const server = createServer().listen(port);
   await once(server, 'listening');
@@ -61,7 +61,7 @@ async function vacate(server: Server): Promise<void> {
   await closed;
 }
 
-/** A TLS connection to one of the listeners, and the alert or reset that ends it at once. */
+/** Opens a TLS connection to a listener, and fails on the alert or reset that ends it. */
 async function handshake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const socket = connectTls({
     port,
@@ -74,7 +74,7 @@ async function handshake(port: number, options: ConnectionOptions = {}): Promise
   return socket;
 }
 
-/** The fingerprint of the certificate that a new connection meets. */
+/** Returns the fingerprint of the certificate on a new connection. */
 async function certificateOf(port: number): Promise<string> {
   const socket = await handshake(port, { ca: [own.ca, next.ca] });
   const { fingerprint256 } = socket.getPeerCertificate();
@@ -82,7 +82,7 @@ async function certificateOf(port: number): Promise<string> {
   return fingerprint256;
 }
 
-/** One request over TLS. */
+/** Sends one request over TLS. */
 async function get(port: number, path: string, options: RequestOptions = {}) {
   const sent = request({
     port,
@@ -96,7 +96,7 @@ async function get(port: number, path: string, options: RequestOptions = {}) {
   return { status: answer.statusCode, headers: answer.headers, text: await text(answer) };
 }
 
-/** What the plain port answers to these bytes: status line and headers, then the body. */
+/** Returns the response of the plain port to these bytes: status line and headers, then the body. */
 async function plainly(head: string): Promise<{ status: number; head: string; body: string }> {
   const socket = connect(ports.http, 'localhost');
   socket.write(`${head}\r\n\r\n`);
@@ -352,12 +352,12 @@ describe('the listeners alone', () => {
     for (const port of [ports.https, mtlsPort]) {
       expect(await certificateOf(port)).toBe(fingerprint(next.cert));
     }
-    expect(await ask()).toMatch(/^HTTP\/1\.1 200 /); // on the connection of before
+    expect(await ask()).toMatch(/^HTTP\/1\.1 200 /); // on the earlier connection
     kept.destroy();
   });
 });
 
-/** Sends this process a SIGHUP, and waits until it was received. */
+/** Sends SIGHUP to this process, and waits until it was received. */
 async function hangUp(): Promise<void> {
   const received = once(process, 'SIGHUP');
   process.kill(process.pid, 'SIGHUP');
@@ -404,7 +404,7 @@ describe.skipIf(!realPorts)(`node dist/main.js${skipped}`, () => {
     const server = startServerProcess(
       'main.js',
       {
-        SVC_RP_ID: 'localhost', // and from it the base URL
+        SVC_RP_ID: 'localhost', // the base URL derives from it
         SVC_TLS_CERT: 'cert.pem',
         SVC_TLS_KEY: Buffer.from(own.key).toString('base64'),
         SVC_MTLS_PORT: String(mtlsPort),

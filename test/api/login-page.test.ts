@@ -44,7 +44,7 @@ describe('the login page', () => {
     expect(note).toContain('<strong>client.example</strong>');
     expect(note).not.toContain('registered itself');
 
-    // The step with the key names it too.
+    // The key step names it too.
     const waiting = app.client();
     await waiting.signIn(OWNER);
     expect((await loginPageOf(waiting, clientId)).text).toMatch(named);
@@ -89,7 +89,7 @@ describe('the login page', () => {
     await other.logIn(key);
     await other.post('/logout');
     expect(await order(other)).toEqual({ isKeyFirst: true, primary: 'button' });
-    // It is the same in every browser, so that it tells none from another.
+    // The value is the same in every browser, so that it identifies none.
     expect([enrolled.cookie('svc_returning'), other.cookie('svc_returning')]).toEqual(['1', '1']);
   });
 });

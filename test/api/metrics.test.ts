@@ -18,7 +18,7 @@ describe('GET /metrics', () => {
   const scrape = () =>
     app.client().get('/metrics', { headers: { authorization: `Bearer ${TOKEN}` } });
 
-  /** The series of this moment, by what stands before their value. */
+  /** Returns the present series by name and labels. */
   async function series(): Promise<Map<string, number>> {
     const lines = (await scrape()).text.trimEnd().split('\n');
     return new Map(
@@ -29,7 +29,7 @@ describe('GET /metrics', () => {
     );
   }
 
-  /** By how much the series grew; those that did not are left out. */
+  /** Returns the growth of each series that grew. */
   async function growth(act: () => Promise<unknown>): Promise<Record<string, number>> {
     const before = await series();
     await act();

@@ -22,7 +22,7 @@ describe('the failed attempts of an IPv6 /48', () => {
   });
 
   let sites = 0;
-  /** An address of a site that no other test uses. */
+  /** Returns an address of a site that no other test uses. */
   const newSite = () => `2001:db8:${(sites += 1).toString(16)}:1::1`;
   const client = (address: string) => Object.assign(app.client(), { address });
 
@@ -85,7 +85,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect(charge).not.toHaveBeenCalled();
   });
 
-  /** Leaves a site one failure until it must wait. */
+  /** Fills the bucket of a site up to one remaining failure. */
   function leaveOne(address: string): void {
     const peek = buckets.peek.bind(buckets);
     vi.spyOn(buckets, 'peek').mockImplementation((hit) =>
@@ -95,7 +95,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     );
   }
 
-  /** Parks requests where they ask for their own limits, which let them through in the end. */
+  /** Blocks requests at the check of their own limits, and then admits them. */
   function park(count: number) {
     const answer = Promise.withResolvers<Decision>();
     const taken = vi.spyOn(buckets, 'take').mockImplementation(() => answer.promise);
@@ -144,7 +144,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect((await client(address).post('/login/webauthn/start', {})).status).toBe(200);
   });
 
-  /** Lets a site have failed so often that it must wait so many milliseconds. */
+  /** Fills the bucket of a site, so that it must wait so many milliseconds. */
   function mustWait(address: string, retryAfter: number): void {
     vi.restoreAllMocks();
     const peek = buckets.peek.bind(buckets);
@@ -169,7 +169,7 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect((await app.client().post('/login/webauthn/start', {})).status).toBe(200);
     vi.restoreAllMocks();
     const after = await neighbour.post('/login/webauthn/start', {});
-    expect(after.headers.get('x-ratelimit-remaining')).toBe('7'); // its own bucket gave nothing
+    expect(after.headers.get('x-ratelimit-remaining')).toBe('7'); // the client's own bucket announced no wait
   });
 
   it('10.9 announce the longer wait of both buckets', async () => {

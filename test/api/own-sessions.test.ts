@@ -38,7 +38,7 @@ const endings = (id: string) =>
 
 let people = 0;
 
-/** A person who is logged in on a laptop and on a phone, each with an address of its own. */
+/** Logs a user in on a laptop and on a phone, each with its own address. */
 async function onTwoDevices() {
   people += 1;
   const email = `ada-${people}@sessions.example`;

@@ -43,7 +43,10 @@ requires('chromium').describe('the pages in Chromium', () => {
   const heading = (name: string) => page.getByRole('heading', { name, exact: true });
   const said = (message: string | RegExp) => page.getByRole('status').filter({ hasText: message });
 
-  /** Signs in upstream; the browser is where a newcomer or somebody with a key goes on. */
+  /**
+   * Signs in upstream, and returns the browser at its next page: the enrollment, or the login for a user with a
+   * key.
+   */
   async function signIn(email: string): Promise<void> {
     await page.goto(`/login?provider=demo&login_hint=${encodeURIComponent(email)}`);
   }
@@ -80,7 +83,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await button('Log out').click();
     await heading('Access that starts with a key in your hand').waitFor();
     await page.goto('/keys');
-    await button('Use your security key').click(); // without a session: the key says whose it is
+    await button('Use your security key').click(); // without a session: the key names its user
     await page.waitForURL('/keys');
     await heading('Desk <drawer>').waitFor();
 
@@ -101,7 +104,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await choose('Sign in');
     await page.waitForURL('/login');
     await choose('Continue with the demo provider');
-    await page.locator('#email:focus').waitFor(); // by itself
+    await page.locator('#email:focus').waitFor(); // automatically
     await page.keyboard.type('keyboard@example.com');
     await page.keyboard.press('Enter');
     await heading('Enroll your security key').waitFor();
@@ -228,14 +231,15 @@ requires('chromium').describe('the pages in Chromium', () => {
     await page.goto('/keys');
     await button('Log out').click();
     await page.waitForURL('/');
-    await page.goBack({ waitUntil: 'commit' }); // out of the browser's memory, which asks no server
+    await page.goBack({ waitUntil: 'commit' }); // from the browser's memory, without a request
     await page.waitForURL('/login?redirect_to=%2Fkeys');
     expect(await page.getByText('gone@example.com').count()).toBe(0);
   });
 
   it('10.27 shows no data of a logged-out user from the cache of the disk either', async () => {
     await visitor.plugIn(app.newKey());
-    // A page that is being unloaded listens keeps no page in memory: Back asks the cache of the disk, or the server.
+    // A page with an unload listener is not kept in memory: Back reads the disk cache, or asks the
+    // server.
     await page.addInitScript("addEventListener('unload', () => {})");
     await signIn('cached@example.com');
     await button('Enroll this key').click();
@@ -279,7 +283,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     try {
       const plain = await context.newPage();
       await plain.goto('/login');
-      await plain.locator('noscript p').waitFor(); // by its place: playwright finds no text in there
+      await plain.locator('noscript p').waitFor(); // selected by position: playwright finds no text in it
       expect(await plain.getByRole('button', { name: 'Use your security key' }).isDisabled()).toBe(
         true,
       );
@@ -329,9 +333,9 @@ requires('chromium').describe('the pages in Chromium', () => {
     },
   );
 
-  /** Presses Tab until something of that name has the focus, as a person without a mouse would, then Enter. */
+  /** Presses Tab until the named element has the focus, as a user without a mouse does, then Enter. */
   async function choose(text: string): Promise<void> {
-    await page.waitForLoadState(); // what needs its script is off, and passed over, until that is here
+    await page.waitForLoadState(); // disabled elements are skipped until their script is loaded
     let element = await focused();
     for (let presses = 0; element.text !== text && presses < 20; presses += 1) {
       await page.keyboard.press('Tab');

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-/** A browser that is signed in upstream as somebody who has a key, and has not touched it. */
+/** A browser that is signed in upstream as a user with a key, and without a touch. */
 async function signedInWithKey(email: string): Promise<Client> {
   await app.enrolled(email);
   const client = app.client();
@@ -22,7 +22,7 @@ async function signedInWithKey(email: string): Promise<Client> {
 }
 
 describe('every page', () => {
-  /** One of each, errors included. */
+  /** One of each kind of page, errors included. */
   let pages: Answer[];
 
   beforeAll(async () => {
@@ -249,7 +249,7 @@ describe('/static', () => {
   });
 });
 
-/** Asks for a path as it is: `fetch` would resolve its dots, and add `Cache-Control: no-cache` to a condition. */
+/** Requests a path unchanged: `fetch` would resolve its dots, and add `Cache-Control: no-cache` to a condition. */
 function rawRequest(path: string, headers = {}): Promise<[status: number, body: string]> {
   return new Promise((resolve, reject) => {
     const asked = request(app.baseUrl, { path, headers }, (response) => {

@@ -9,7 +9,7 @@ import { startSpanCollector, type SpanCollector } from '../support/span-collecto
 
 const METRICS_TOKEN = 'planted-metrics-token';
 
-/** What a client might send where it sends secrets; each is different, so that a failure names its place. */
+/** Secrets that a client might send; each is different, so that a failure names its origin. */
 const PLANTED = {
   authorization: 'planted-authorization',
   dpop: 'planted-dpop-proof',
@@ -27,7 +27,7 @@ const PLANTED = {
   credential: 'planted-webauthn-assertion',
   json: 'planted-json-field',
   form: 'planted-form-field',
-  malformedJson: 'json-6d22', // short: of what a parser stumbles over it quotes a few characters
+  malformedJson: 'json-6d22', // short, because a parser's error quotes only a few characters
   interactionId: 'planted interaction id',
   head: 'planted-oversized-head',
   unreadable: 'planted-unreadable-line',
@@ -63,7 +63,7 @@ describe('a secret that a client sends', () => {
   let collector: SpanCollector;
   let server: ProductionServer;
   const answers: { readonly status: number; readonly text: string }[] = [];
-  /** Of a sign-in: authorization code, state, nonce, PKCE challenge and session token. */
+  /** Secrets of a sign-in: authorization code, state, nonce, PKCE challenge and session token. */
   const real: string[] = [];
   let metrics: string;
   let log: string;
@@ -80,12 +80,12 @@ describe('a secret that a client sends', () => {
     await sendEverywhere();
     await signIn();
     await breakSessions();
-    await send(server.client(), 'GET', '/v1/keys'); // 500
+    await send(server.client(), 'GET', '/v1/keys'); // answers 500
     const { text } = await server
       .client()
       .get('/metrics', { headers: { authorization: `Bearer ${METRICS_TOKEN}` } });
     metrics = text;
-    await server.stop(); // which delivers the last spans
+    await server.stop(); // stopping sends the last spans
     log = server.process.output();
   });
   afterAll(async () => {
@@ -93,7 +93,7 @@ describe('a secret that a client sends', () => {
     await database.drop();
   });
 
-  /** Sends a request that is full of secrets: once with a token, once with the cookie. */
+  /** Sends a request with secrets at every place: once with a token, once with the cookie. */
   async function send(
     client: Client,
     method: string,
@@ -152,7 +152,7 @@ describe('a secret that a client sends', () => {
     }
   }
 
-  /** A sign-in that works, whose secrets are real. */
+  /** Completes a sign-in with real secrets. */
   async function signIn(): Promise<void> {
     const callback = `${server.baseUrl}/oauth/callback`;
     const browser = server.client();
@@ -165,7 +165,7 @@ describe('a secret that a client sends', () => {
     real.push(browser.cookie('svc_session') ?? '');
   }
 
-  /** From now on whoever looks a session up meets an error that nobody foresaw. */
+  /** Makes every session look-up fail with an unexpected error from now on. */
   async function breakSessions(): Promise<void> {
     const connection = new Database({ connectionString: database.url });
     await connection.connect();

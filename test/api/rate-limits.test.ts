@@ -14,12 +14,12 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const LIMIT = 'x-ratelimit-limit';
 const REMAINING = 'x-ratelimit-remaining';
 
-/** What the two headers say. */
+/** The values of the two headers. */
 const headersOf = ({ headers }: Answer) => [headers.get(LIMIT), headers.get(REMAINING)];
 
 /**
- * Expects what is left of a burst to who has asked so many times since a moment: that many less, but for what time has given
- * back since, on a machine that is slow.
+ * Expects the remaining tokens of a burst after so many requests since a time. On a slow machine, the tokens that
+ * time restored count too.
  */
 function expectLeft(left: unknown, asked: number, tier: TierName, begun: number): void {
   const { burst, interval } = TIERS[tier];
@@ -28,10 +28,10 @@ function expectLeft(left: unknown, asked: number, tier: TierName, begun: number)
   expect(Number(left)).toBeLessThanOrEqual(Math.min(burst - 1, burst - asked + back));
 }
 
-/** One request to a route of the Authentication tier, which needs nobody to be signed in. */
+/** Sends one request to a route of the Authentication tier that needs no session. */
 const startLogin = (client: Client) => client.post('/login/webauthn/start', {});
 
-/** Asks until refused, and returns the refusal. */
+/** Sends requests until one is refused, and returns the refusal. */
 async function exhaust(client: Client, ask: (client: Client) => Promise<Answer>): Promise<Answer> {
   for (;;) {
     const answer = await ask(client);
@@ -39,7 +39,7 @@ async function exhaust(client: Client, ask: (client: Client) => Promise<Answer>)
   }
 }
 
-/** Asks until refused for more than so many seconds from now. */
+/** Sends requests until one is refused for more than so many seconds. */
 async function exhaustFor(
   seconds: number,
   client: Client,
@@ -52,8 +52,8 @@ async function exhaustFor(
 }
 
 /**
- * A client that asks as fast as it can at servers by turns, waits exactly as long as each refusal says, and then asks the
- * other one: how often it was refused twice in a row.
+ * Alternates between servers as fast as possible, waits exactly as long as each refusal says, and then tries the
+ * other server. Returns how often two refusals followed each other.
  */
 async function brokenPromises(clients: readonly Client[], rounds: number): Promise<number> {
   let broken = 0;
@@ -104,7 +104,7 @@ describe('every route has the limit of its tier', () => {
     ['a 413', 413, 'POST', '/login/webauthn/start', `"${'x'.repeat(33 * 1024)}"`, 8],
   ])('%s carries the headers and costs a token', async (_, status, method, path, body, limit) => {
     const client = app.client();
-    // Another origin, so that nothing is logged out in passing.
+    // Another origin, so that no request logs out.
     const options = { body, headers: path === '/logout' ? { origin: 'https://evil.example' } : {} };
     if (path === '/logout') client.setCookie('svc_session', 'x');
     const begun = performance.now();
@@ -183,7 +183,7 @@ describe('every route has the limit of its tier', () => {
         sent.destroy();
       });
       sent.once('error', reject);
-      sent.write('{'); // and never the rest
+      sent.write('{'); // and never sends the rest
     });
     expect(status).toBe(429);
   });
@@ -199,7 +199,7 @@ describe('a client is identified by its address', () => {
   });
   afterAll(() => app.close());
 
-  /** What is left to whoever the header says. */
+  /** Returns the remaining tokens of the client that the header names. */
   async function left(forwarded: string): Promise<number> {
     const headers = { 'x-forwarded-for': forwarded };
     return Number(headersOf(await app.client().get('/v1/keys', { headers }))[1]);
@@ -247,7 +247,7 @@ describe('a service without proxies', () => {
   });
   afterAll(() => app.close());
 
-  /** Asks from one of this machine's own addresses. */
+  /** Sends a request from one of this machine's addresses. */
   function leftFrom(localAddress: string, forwarded = ''): Promise<string | undefined> {
     const { port, host } = new URL(app.baseUrl);
     return new Promise((resolve, reject) => {
@@ -300,7 +300,7 @@ describe('two processes on one PostgreSQL', () => {
     await removeDirectory(dataDir);
   });
 
-  /** One person, at both. */
+  /** One user, at both. */
   function everywhere(): Client[] {
     const [first, ...others] = baseUrls.map((baseUrl) => new Client(baseUrl));
     if (!first) throw new Error('there is no replica');
@@ -340,7 +340,7 @@ describe('a single process', () => {
     const environment = {
       SVC_BASE_URL: baseUrl,
       SVC_LISTEN_ADDR: `[::]:${new URL(baseUrl).port}`,
-      SVC_DATA_DIR: dataDir, // its own database, embedded
+      SVC_DATA_DIR: dataDir, // its own embedded database
       SVC_JWT_SECRET: peer.config.secrets.root,
       SVC_TRUSTED_PROXIES: peer.config.http.trustedProxies.join(),
       SVC_IDPS: 'demo',

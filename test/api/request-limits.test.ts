@@ -21,14 +21,14 @@ import { makeTlsAuthority } from '../support/tls-authority.js';
 const KIB = 1024;
 const METRICS_TOKEN = 'the token of a scraper in a test';
 
-/** Handlers that wait until the test lets them go on. */
+/** Handlers that wait until the test continues them. */
 const held: (() => void)[] = [];
 const hold = () => new Promise<void>((resolve) => held.push(resolve));
 
-/** A lock of the database that nobody else asks for. */
+/** An advisory lock that no other code uses. */
 const LOCK = 408;
 
-/** Routes that are not built yet, or that misbehave. */
+/** Routes for tests, some with faults. */
 @Controller()
 @Route({ tier: 'general', auth: PUBLIC })
 class TestController {
@@ -86,10 +86,10 @@ beforeEach(() => {
   app?.log.splice(0);
 });
 
-/** Lines of the log at a level. */
+/** Returns log lines of a level. */
 const lines = (level: string) => app.log.filter((line) => line.includes(`"level":"${level}"`));
 
-/** A JSON body of exactly so many bytes. */
+/** Returns a JSON body of exactly so many bytes. */
 const bodyOf = (bytes: number) => '{}'.padEnd(bytes);
 
 interface Sent {
@@ -119,17 +119,17 @@ async function post({ path, body, chunked = false, headers = {} }: Sent) {
   return { status: answer.statusCode, headers: answer.headers, text: await text(answer) };
 }
 
-/** Sends bytes as they are, and reads until the server hangs up. */
+/** Sends raw bytes, and reads until the server disconnects. */
 async function exchange(...bytes: string[]): Promise<RawAnswer> {
   const connection = new RawConnection(app.baseUrl);
   for (const part of bytes) connection.socket.write(part);
   return connection.farewell();
 }
 
-/** A chunk of a body that is sent in chunks. */
+/** Returns a chunk of a chunked body. */
 const chunk = (content: string) => `${content.length.toString(16)}\r\n${content}\r\n`;
 
-/** What every answer carries, whoever writes it. */
+/** Checks the headers of every response. */
 function expectOurHeaders(answer: RawAnswer): void {
   const names = answer.headers.map(([name]) => name.toLowerCase());
   expect(names).toEqual([...new Set(names)]);
@@ -198,7 +198,7 @@ describe('bodies', () => {
   it('in chunks are refused as soon as the limit is passed', async () => {
     const headers = ['Content-Type: application/json', 'Transfer-Encoding: chunked'];
     const head = headOf(app.baseUrl, 'POST /scim/v2/Anything', headers);
-    const answer = await exchange(head, chunk(bodyOf(65 * KIB))); // the last chunk never comes
+    const answer = await exchange(head, chunk(bodyOf(65 * KIB))); // the last chunk is never sent
     expect([answer.status, answer.header('connection')]).toEqual([413, 'close']);
     expectOurHeaders(answer);
   });
@@ -236,7 +236,7 @@ describe('bodies', () => {
     const sent = await connection.pour(64 * KIB * KIB);
     const answer = await connection.farewell();
     expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
-    expect(sent).toBeLessThan(32 * KIB * KIB); // what a megabyte and the buffers of two sockets hold
+    expect(sent).toBeLessThan(32 * KIB * KIB); // as much as a megabyte and the buffers of two sockets
   });
 
   it('are refused also for clients that read only after they sent everything', async () => {
@@ -272,7 +272,7 @@ describe('bodies', () => {
     const connection = new RawConnection(app.baseUrl);
     connection.socket.write(headOf(app.baseUrl, 'GET /v1/hang') + half);
     await expect.poll(() => held.length).toBe(1);
-    await delay(50); // until the body is being read
+    await delay(50); // until the server reads the body
     connection.socket.resetAndDestroy();
     await expect.poll(() => app.nest.get(RequestsInFlight).count).toBe(0);
     held.pop()?.();
@@ -486,7 +486,7 @@ describe('an error that Node would answer itself', () => {
     expect(answer.header('connection')).toBe('close');
     expectOurHeaders(answer);
     await expect.poll(() => lines('info').join('\n')).toContain(`POST /scim/v2/Anything ${status}`);
-    await delay(50); // the guards come to their end only now
+    await delay(50); // the guards finish only now
     expect(lines('error')).toEqual([]);
   });
 
@@ -514,7 +514,7 @@ describe('an error that Node would answer itself', () => {
     await expect.poll(() => aborted().length).toBe(3);
     expect(app.nest.get(RequestsInFlight).count).toBe(0);
     held.splice(0).forEach((release) => release());
-    await delay(50); // what the handlers say now goes nowhere
+    await delay(50); // later output of the handlers is dropped
     expect(lines('error')).toEqual([]);
   });
 
@@ -545,7 +545,7 @@ describe('an error that Node would answer itself', () => {
       await once(connection.socket, 'connect');
       connection.socket.resetAndDestroy();
     }
-    await delay(1600); // until the slow of them would have been cut off
+    await delay(1600); // until the slow clients would have been disconnected
     expect((await app.client().get('/health')).status).toBe(200);
     expect([...lines('error'), ...lines('fatal')]).toEqual([]);
   });
@@ -585,7 +585,7 @@ describe('the deadline', () => {
     expect(held).toHaveLength(1);
     held.pop()?.();
     await delay(50);
-    // Even the callback of its write is called, so that nothing waits for ever.
+    // The callback of its write is called too, so that no code waits for ever.
     expect(held.splice(0)).toHaveLength(path.endsWith('express') ? 1 : 0);
     expect(connection.received).not.toContain('late');
     expect(lines('info').filter((line) => line.includes(`GET ${path} 408`))).toHaveLength(1);

@@ -124,7 +124,7 @@ DELETE /scim/v2/Groups/:id                        general        none   64  api 
   .map((line) => line.split(/\s+/).join(' '))
   .toSorted();
 
-/** A route as a row of the table. */
+/** Returns a route as a row of the table. */
 function rowOf({ method, template, policy }: CompiledRoute): string {
   const { tier, body, audience, errors, auth } = policy;
   return [
@@ -146,7 +146,7 @@ function rowOf({ method, template, policy }: CompiledRoute): string {
   ].join(' ');
 }
 
-/** The origin rule of a session that a row does not name. */
+/** The default origin rule of a session. */
 const ORIGINS: Readonly<Record<string, string>> = {
   none: 'any',
   optional: 'ui',
@@ -204,14 +204,14 @@ describe('every route without a session', () => {
       expect([of, cache?.includes('no-store')]).toEqual([of, audience !== 'ui']);
       const cors = answer.headers.get('access-control-allow-origin');
       expect([of, cors]).toEqual([of, audience === 'api' ? '*' : null]);
-      if (template.startsWith('/oauth/')) continue; // they judge tokens of their own
+      if (template.startsWith('/oauth/')) continue; // these routes check their own tokens
       const refused = ['any', 'verified', 'provisioner'].includes(auth.session);
       expect([of, answer.status === 401]).toEqual([of, refused]);
     }
   });
 });
 
-/** The compiled table of an application. */
+/** Returns the compiled table of an application. */
 function routesOf(app: TestApp): readonly CompiledRoute[] {
   return app.nest.get(RoutePolicies).routes;
 }

@@ -20,7 +20,10 @@ interface Row {
   readonly details: Record<string, unknown>;
 }
 
-/** The audit rows of the organization since it was made, the oldest first; without how much a de-provisioning ended. */
+/**
+ * Returns the audit rows of the organization since its creation, the oldest first, without the counts of ended
+ * access.
+ */
 const written = () =>
   rows<Row>(
     app.dataSource,
@@ -31,7 +34,7 @@ const written = () =>
     [tenant.orgId],
   );
 
-/** The rows that are to be there, one an operation, and no others. */
+/** Expects these rows, one for each operation, and no others. */
 async function expectRows(...details: readonly object[]): Promise<void> {
   const expected = details.map((one) => ({
     type: 'scim_operation',

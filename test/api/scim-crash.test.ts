@@ -12,10 +12,7 @@ import { foundOrganization, type ScimOrganization } from '../support/scim-organi
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/**
- * What a de-provisioning waits for when somebody holds it: one after the other, each of its steps. The statement takes the
- * lock in a transaction of its own.
- */
+/** The lock at which each step of a de-provisioning waits. The statement takes the lock in its own transaction. */
 const STEPS = {
   'before anything': 'SELECT FROM users WHERE id = $1 FOR UPDATE',
   'at the sessions': 'SELECT FROM sessions WHERE user_id = $1 FOR UPDATE',
@@ -36,7 +33,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
     environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
     app = await startTestApp({ database, environment });
     organization = await foundOrganization(app, 'crash.example');
-    // The audit row is the last statement: whoever holds advisory lock 1 holds it up.
+    // The audit row is the last statement: advisory lock 1 delays it.
     await app.dataSource.query(`
       CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END $$`);
@@ -70,7 +67,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
   it.each(
     Object.entries(STEPS).flatMap(([step, lock]) =>
       (['DELETE', 'PATCH'] as const)
-        .filter((how) => how === 'DELETE' || step !== 'at the keys') // which a deactivation leaves
+        .filter((how) => how === 'DELETE' || step !== 'at the keys') // a deactivation keeps the keys
         .map((how) => ({ step, lock, how })),
     ),
   )(
@@ -109,7 +106,7 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
       expect(await cutOff).toBe('no answer');
       await holder.rollbackTransaction();
       await holder.release();
-      // PostgreSQL sees that its client is gone, and takes back what it did.
+      // PostgreSQL notices the disconnected client, and rolls its work back.
       const others = `pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`;
       await expect.poll(() => count(app.dataSource, others)).toBe(0);
       expect(await access(id)).toEqual(whole);

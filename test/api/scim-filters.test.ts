@@ -39,7 +39,7 @@ const FIELDS: FilterFields = {
   attributes: 'u.attributes',
 };
 
-/** The same numbers in every run (mulberry32), so that a failing filter fails again. */
+/** Returns the same numbers in every run (mulberry32), so that a failing filter fails again. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -75,7 +75,7 @@ const TEXTS = [
   '"',
   'É',
   'é',
-  '\u212A', // the Kelvin sign, which is no k
+  '\u212A', // the Kelvin sign, which is not a k
   'k',
   '😀',
   '\uFFFD',
@@ -196,7 +196,7 @@ function leaf(): string {
   return `${list}[${elementFilter(2)}]${suffix}`;
 }
 
-/** Several tests of one attribute, which the SQL takes together. */
+/** Several tests of one attribute, which the SQL combines. */
 function severalOfOne(): string {
   const name = pick(['emails', 'emails.value', 'roles', 'title', 'manager', 'groups.display']);
   const test = () => `${name} ${textTest()}`;
@@ -254,7 +254,7 @@ describe('filters in PostgreSQL', () => {
       externalId,
       displayName,
       active,
-      // What PostgreSQL keeps beyond the millisecond, no client has seen.
+      // Clients do not see the digits after the millisecond.
       created.replace('Z', '321Z'),
       lastModified.replace('Z', '999Z'),
       JSON.stringify(rest),
@@ -268,7 +268,9 @@ describe('filters in PostgreSQL', () => {
     }
   }
 
-  /** The ids each filter finds among the people of one organization, all filters in one statement. */
+  /**
+   * Returns the ids that each filter finds among the users of one organization, with all filters in one statement.
+   */
   async function search(org: string, filters: readonly Filter[]): Promise<string[][]> {
     const values: unknown[] = [org];
     const selects = filters.map((filter, n) => {
@@ -298,7 +300,7 @@ describe('filters in PostgreSQL', () => {
         matches += expected.length;
       });
     }
-    // Filters that find nobody, or everybody, would prove little.
+    // Filters that match no user, or every user, would prove little.
     const share = matches / (CASES * PEOPLE_PER_TENANT);
     expect(share).toBeGreaterThan(0.2);
     expect(share).toBeLessThan(0.8);

@@ -17,7 +17,7 @@ import { ENTERPRISE, insertUsers, made } from '../support/scim-requests.js';
 const HOW_MANY = 80;
 /** More than the buffers of two sockets hold. */
 const VERY_MANY = 200;
-/** What the database keeps compressed to next to nothing is as long as any other text when it is read. */
+/** Text that the database compresses well, and that has its full length when it is read. */
 const TITLE = 'x'.repeat(60_000);
 
 interface Shown {
@@ -45,7 +45,7 @@ function insertLongUsers(app: TestApp, tenant: ScimTenant, howMany: number): Pro
   );
 }
 
-/** A client that asks for a list, and reads nothing of the answer but its head. */
+/** A client that requests a list, and reads only the head of the response. */
 async function slowReader({ baseUrl }: TestApp, { token }: ScimTenant): Promise<IncomingMessage> {
   const request = get(`${baseUrl}/scim/v2/Users?count=${VERY_MANY}`, {
     agent: false,
@@ -82,7 +82,7 @@ describe('a list of users with long attributes', () => {
     return answer.json as List;
   };
 
-  /** How much text each statement of a list brought. */
+  /** Returns the amount of text of each statement of a list. */
   function watched(): number[] {
     const lengths: number[] = [];
     const textOf = (found: readonly ListedUser[]) => {
@@ -223,7 +223,7 @@ describe('clients that do not read their lists', () => {
     await insertLongUsers(app, tenant, VERY_MANY);
     const statements = vi.spyOn(usersOf(app), 'read');
     const readers = await Promise.all(Array.from({ length: SLOW }, () => slowReader(app, tenant)));
-    const other = await addTenant(app); // waits for a connection, if there is none
+    const other = await addTenant(app); // waits for a connection if none is free
     await made(other, 'Users', { userName: 'somebody' });
     let busy: unknown[];
     do {
@@ -234,7 +234,7 @@ describe('clients that do not read their lists', () => {
            AND pid <> pg_backend_pid()`,
       );
     } while (busy.length > 0);
-    // No more was read than the sockets took.
+    // No more was read than the sockets hold.
     const needed = (VERY_MANY * TITLE.length) / MOST_TEXT;
     expect(statements.mock.calls.length).toBeLessThan((SLOW * needed) / 1.5);
     const [first, ...others] = readers;

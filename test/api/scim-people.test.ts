@@ -24,7 +24,7 @@ describe('users of SCIM beside users who signed in', () => {
   });
 
   it('an e-mail that is the userName of another user creates no user, and a change to it is not followed', async () => {
-    // Their address is another one: a userName alone is an address of the domain, and the e-mail follows it.
+    // The address differs: a userName is an address of the domain, and the e-mail follows it.
     const taken = 'name@people.example';
     await organization.scim('POST', '/Users', { userName: taken });
     await app.dataSource.query('UPDATE users SET email = $2 WHERE email = $1', [

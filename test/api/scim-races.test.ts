@@ -101,7 +101,7 @@ describe('changes of the identity provider during other changes', () => {
       ];
       const deletions = four.map(({ id }) => organization.scim('DELETE', `/Users/${id}`));
       statuses.push(...(await Promise.all(deletions)).map(({ status }) => status));
-      // A move comes before the deletions, or names somebody who is gone.
+      // A move comes before the deletions, or names a deleted user.
       const moved = (await Promise.all(moves)).map(({ status }) => status);
       expect(moved.every((status) => status === 200 || status === 400)).toBe(true);
     }

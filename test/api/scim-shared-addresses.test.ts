@@ -21,7 +21,7 @@ describe('two users of SCIM with one primary address', () => {
   const scim = (method: string, path: string, body?: unknown) =>
     organization.scim(method, path, body);
   const newEmail = () => `${randomUUID().slice(0, 13)}@${DOMAIN}`;
-  /** A user whose userName is no address. */
+  /** Creates a user whose userName is not an address. */
   const userWith = async (email: string) => {
     const answer = await scim('POST', '/Users', bodyWith(email));
     expect(answer.status).toBe(201);
@@ -49,7 +49,7 @@ describe('two users of SCIM with one primary address', () => {
     );
     return row?.details;
   };
-  /** Two users with one address: the first has it, the second does not. */
+  /** Creates two users with one address: the first has it, the second does not. */
   async function pair() {
     const email = newEmail();
     const first = await userWith(email);
@@ -170,7 +170,7 @@ describe('two users of SCIM with one primary address', () => {
   it('10.19 E29: of two users who change to one address at once one has it, and both get a response', async () => {
     const email = newEmail();
     const ids = [(await userWith(newEmail())).id, (await userWith(newEmail())).id];
-    // A third transaction has the address until both wait for it.
+    // A third transaction locks the address until both wait for it.
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
     await holder.query(

@@ -37,7 +37,7 @@ class Replica {
       type: 'postgres',
       url,
       extra: { max: 10 },
-      poolErrorHandler: () => undefined, // connections are taken away on purpose
+      poolErrorHandler: () => undefined, // the tests end connections on purpose
     });
     return new Replica(await dataSource.initialize());
   }
@@ -47,12 +47,12 @@ class Replica {
     return this.buckets.increment(client, burst * interval, burst, 0, tier);
   }
 
-  /** A request of the Authentication tier, with a credential. */
+  /** Sends a request of the Authentication tier with a credential. */
   take(bucket: string, holder: string) {
     return this.buckets.take({ ...hitOf('authentication', bucket, () => holder), bucket });
   }
 
-  /** How many of so many requests at once are let through. */
+  /** Returns how many of so many concurrent requests are admitted. */
   async admitted(client: string, requests: number): Promise<number> {
     const hits = await Promise.all(Array.from({ length: requests }, () => this.ask(client)));
     return hits.filter(({ isBlocked }) => !isBlocked).length;
@@ -74,7 +74,7 @@ describe('buckets in PostgreSQL', () => {
     await database.drop();
   });
 
-  /** Puts a bucket so many milliseconds into debt, as if it had been asked before. */
+  /** Puts a bucket so many milliseconds into debt, as earlier requests would. */
   function owe(client: string, debt: number): Promise<unknown> {
     const [{ dataSource }] = replicas;
     return dataSource.query(
@@ -128,7 +128,7 @@ describe('buckets in PostgreSQL', () => {
     await owe('flood', burst * interval);
     const begun = performance.now();
     expect((await replica.ask('flood')).isBlocked).toBe(true);
-    // Whoever asks the row finds it locked, and hangs.
+    // A query for the row would wait for the lock.
     const runner = dataSource.createQueryRunner();
     await runner.startTransaction();
     await runner.query("SELECT 1 FROM rate_limits WHERE bucket = 'flood' FOR UPDATE");
@@ -277,7 +277,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     vi.useRealTimers();
   });
 
-  /** Lets time pass for a bucket, in the database and for the processes. */
+  /** Advances the time of a bucket, in the database and for the processes. */
   async function pass(bucket: string, milliseconds: number): Promise<void> {
     await replicas[0].dataSource.query(
       `UPDATE rate_limits SET tat = tat - make_interval(secs => $2),
@@ -289,7 +289,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     vi.advanceTimersByTime(milliseconds);
   }
 
-  /** Takes the burst of a bucket. */
+  /** Uses up the burst of a bucket. */
   async function exhaust(bucket: string): Promise<void> {
     const [one] = replicas;
     while ((await one.take(bucket, 'first')).allowed);
@@ -319,7 +319,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(1);
   });
 
-  /** So many requests at once, each with a credential of its own, at one replica. */
+  /** Sends so many requests at once, each with its own credential, at one replica. */
   function flood(bucket: string, name: string) {
     const [one] = replicas;
     const ask = (_: unknown, n: number) => one.take(bucket, `${name} ${n}`);
@@ -332,7 +332,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     const before = repository.takes;
     await flood('flooded', 'invented');
     const booked = repository.takes;
-    expect(booked - before).toBeLessThanOrEqual(2 * burst); // as many may be under way
+    expect(booked - before).toBeLessThanOrEqual(2 * burst); // as many may run at once
     const refusals = await flood('flooded', 'another');
     expect(repository.takes).toBe(booked);
     expect(refusals.some(({ allowed }) => allowed)).toBe(false);
@@ -342,7 +342,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     const [one, other] = replicas;
     await exhaust('steady');
     for (let n = 2; n < burst; n += 1) await one.take('steady', `early ${n}`);
-    const told = await one.take('steady', 'patient'); // far away, since a flood takes its time
+    const told = await one.take('steady', 'patient'); // in the far future, since a flood takes time
     await flood('steady', 'invented');
     const again = await other.take('steady', 'patient');
     expect(again.allowed || again.retryAfter <= told.retryAfter).toBe(true);
@@ -355,7 +355,7 @@ describe('10.20 bookings in PostgreSQL', () => {
     const [{ dataSource, repository }] = replicas;
     const rate = TIERS.authentication;
     const runner = dataSource.createQueryRunner();
-    await runner.startTransaction(); // whose now() stands still
+    await runner.startTransaction(); // where now() is constant
     let bucket: Bucket = { tat: 0, bookings: [] };
     let state = 1;
     const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
@@ -425,7 +425,7 @@ describe('10.20 bookings in PostgreSQL', () => {
   });
 });
 
-/** Slots in whole milliseconds. */
+/** Returns slots in whole milliseconds. */
 function inOrder(bookings: readonly Booking[]): readonly Booking[] {
   return bookings
     .map(({ holder, slot }) => ({ holder, slot: Math.round(slot) }))

@@ -6,7 +6,7 @@ import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 describe('identity at a sign-in', () => {
   let app: TestApp;
-  /** What the provider says of a person instead of what it would: tests write it before they sign in. */
+  /** Claims that replace those of the provider; a test sets them before a sign-in. */
   const says = new Map<string, object>();
   beforeAll(async () => {
     app = await startTestApp({ claims: (email) => says.get(email) ?? {} });
@@ -21,7 +21,7 @@ describe('identity at a sign-in', () => {
     );
     return row?.org_id ?? '';
   };
-  /** A member as SCIM will make one: no identity, no key. */
+  /** Inserts a member as SCIM does: no identity, no key. */
   const provision = async (email: string, orgId: string) => {
     const id = randomUUID();
     await app.dataSource.query(

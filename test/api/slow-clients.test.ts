@@ -8,10 +8,10 @@ import type { RawAnswer } from '../support/raw-http.js';
 const MIB = 1024 ** 2;
 const CROWD = 500;
 
-/** Milliseconds in which somebody well-behaved is answered, on a machine that has much else to do. */
+/** Milliseconds in which a correct client gets its response, on a busy machine. */
 const PROMPT = 3000;
 
-/** A crowd that never finishes what it has to say. */
+/** Many clients that never finish their request. */
 class Crowd {
   readonly #connections: readonly RawConnection[];
   #isOver = false;
@@ -25,7 +25,7 @@ class Crowd {
     for (const { socket } of this.#connections) socket.write(beginning());
   }
 
-  /** Dribbles on, each a little at a time, until the last of them is cut off. */
+  /** Sends a little for each client, until the last of them is disconnected. */
   async dribble(): Promise<void> {
     while (!this.#isOver) {
       for (const { socket } of this.#connections) if (socket.writable) socket.write(this.drop);
@@ -33,7 +33,7 @@ class Crowd {
     }
   }
 
-  /** What they heard, once all are cut off. */
+  /** Returns the responses, once all are disconnected. */
   async end(): Promise<RawAnswer[]> {
     const answers = await Promise.all(this.#connections.map((each) => each.farewell()));
     this.#isOver = true;
@@ -50,7 +50,7 @@ beforeEach(() => {
   app.log.splice(0);
 });
 
-/** Asks again and again, each time somebody new, until told that it is over: how long the slowest answer took. */
+/** Sends requests from new addresses until the attack is over, and returns the longest wait. */
 async function slowestAnswer(isOver: () => boolean): Promise<number> {
   let slowest = 0;
   while (!isOver()) {
@@ -115,7 +115,7 @@ describe('a body of a gigabyte in chunks', () => {
   ])('%s is aborted early, and no other client waits', async (_, status, line) => {
     const headers = ['Content-Type: application/json', `Origin: ${app.baseUrl}`];
     const port = Number(new URL(app.baseUrl).port);
-    // It goes on sending whatever it hears, and although the server closed its side.
+    // It continues to send after every response, although the server closed its side.
     const socket = connect({ host: 'localhost', port, allowHalfOpen: true });
     const connection = new RawConnection(app.baseUrl, socket);
     connection.socket.write(headOf(app.baseUrl, line, [...headers, 'Transfer-Encoding: chunked']));
@@ -126,12 +126,12 @@ describe('a body of a gigabyte in chunks', () => {
     isOver = true;
 
     expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
-    expect(sent).toBeLessThan(32 * MIB); // a megabyte, and what the buffers of two sockets hold
+    expect(sent).toBeLessThan(32 * MIB); // a megabyte, and as much as the buffers of two sockets hold
     expect(await others).toBeLessThan(PROMPT);
   });
 });
 
-/** How many there are of each kind and status. */
+/** Counts the responses of each kind and status. */
 function tally(answers: readonly RawAnswer[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const answer of answers) {

@@ -10,7 +10,7 @@ import type {
 import { SSH_CERTIFICATE } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
-/** What a de-provisioning ends with, after the steps that concern us. */
+/** The steps of a de-provisioning after those that these tests observe. */
 const ENDS = {
   'a deactivation': 'UPDATE users SET active = false WHERE id = $1',
   'a deletion': 'DELETE FROM users WHERE id = $1',
@@ -31,7 +31,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     session = await world.reset();
   });
 
-  /** The first steps of a de-provisioning, in its order: the user row, the sessions, the certificates. */
+  /** The first steps of a de-provisioning in order: the user row, the sessions, the certificates. */
   async function deprovision(tx: EntityManager): Promise<void> {
     const { userId } = session;
     await tx.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [userId]);
@@ -43,7 +43,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     );
   }
 
-  /** Asks for a certificate from within a transaction that ends what it needs, and sees that it waits. */
+  /** Requests a certificate within a transaction that ends its session, and checks that the request waits. */
   async function attemptDuring(end: (tx: EntityManager) => Promise<unknown>): Promise<unknown> {
     const service = await world.service('email');
     const { attempt } = await world.dataSource.transaction(async (tx) => {
@@ -77,7 +77,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     const attempt = await attemptDuring((tx) =>
       tx.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [session.userId]),
     );
-    expect(attempt).toMatchObject([{ status: 'fulfilled' }]); // it was given up
+    expect(attempt).toMatchObject([{ status: 'fulfilled' }]); // the de-provisioning was rolled back
   });
 
   it('waits for a logout that came first, and is refused', async () => {
@@ -118,7 +118,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
       const underWay = Promise.withResolvers<void>();
       const storm = Array.from({ length: 8 }, async () => {
         for (;;) {
-          const { serial } = await issueWith(service); // until it is refused
+          const { serial } = await issueWith(service); // until a request is refused
           if (issued.push(serial.toString()) === 20) underWay.resolve();
         }
       });

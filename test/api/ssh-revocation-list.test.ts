@@ -50,7 +50,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
   const numberOf = (krl: Buffer) => krl.readBigUInt64BE(12);
   const dateOf = (krl: Buffer) => Number(krl.readBigUInt64BE(20)) * 1000;
 
-  /** Certificates from a serial on, one a second, which end so many minutes from now. */
+  /** Inserts certificates from a serial on, one a second, that expire so many minutes from now. */
   const certificates = (first: number, { count = 1, endIn = 60, revoked = true } = {}) =>
     app.dataSource.query(
       `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint,
@@ -94,12 +94,15 @@ describe('GET /v1/credentials/ssh/krl', () => {
     expect(body.includes('ssh-ca@localhost')).toBe(true);
   });
 
-  /** The first value, and the time of the best of five makings of the list anew: other tests share this machine. */
+  /**
+   * Returns the first value, and the shortest time of five builds of the list, since other tests share the
+   * machine.
+   */
   async function soonest<T>(ask: () => Promise<T>): Promise<{ value: T; milliseconds: number }> {
     const values: T[] = [];
     const times: number[] = [];
     for (let turn = 0; turn < 5; turn += 1) {
-      await app.dataSource.query("UPDATE ssh_revocation_list SET digest = ''"); // of none
+      await app.dataSource.query("UPDATE ssh_revocation_list SET digest = ''"); // without a certificate
       const begun = performance.now();
       values.push(await ask());
       times.push(performance.now() - begun);
@@ -272,7 +275,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     await certificates(1_001);
     expect(numberOf((await get()).body)).toBe(BigInt(ahead) + 1n);
 
-    // As if a backup of last year had been restored: its number is left behind at once.
+    // Simulates a restored backup of last year: the next number is higher at once.
     await app.dataSource.query("UPDATE ssh_revocation_list SET number = 5, digest = ''");
     const restored = numberOf((await get()).body);
     expect(restored).toBeGreaterThanOrEqual(first);
@@ -297,7 +300,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
         const { body } = await get('*/*', {}, of);
         const number = numberOf(body);
         expect(number).toBeGreaterThanOrEqual(last.number);
-        expect(body.length).toBeGreaterThanOrEqual(last.length); // scattered serials: more is longer
+        expect(body.length).toBeGreaterThanOrEqual(last.length); // scattered serials make a longer list
         const digest = createHash('sha256').update(body).digest('hex');
         expect(seen.get(number) ?? digest).toBe(digest);
         seen.set(number, digest);
@@ -307,7 +310,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     const polls = [poll(app), poll(replica), poll(app), poll(replica)];
     for (let index = 1; index <= 40; index += 1) {
       await certificates(1_000_000 * index);
-      // However slow those who ask are beside it, they see some of the lists on the way.
+      // Even slow clients see some of the lists in between.
       if (index % 5 === 0) await expect.poll(() => seen.size).toBeGreaterThanOrEqual(index / 5);
     }
     done.abort();
@@ -360,7 +363,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     const plan = await rows(app.dataSource, `EXPLAIN ${first.text}`, [null, 16_384, 16_384]);
     const text = JSON.stringify(plan);
     expect(text).toContain('Index Only Scan using ssh_certificates_revocation_order');
-    expect(text.match(/Sort Key: [^"]*/g)).toEqual(['Sort Key: first.first']); // of the rows it travels in
+    expect(text.match(/Sort Key: [^"]*/g)).toEqual(['Sort Key: first.first']); // the size of the rows
   });
 
   it('contains a certificate as soon as its user is deleted', async () => {
@@ -480,7 +483,7 @@ async function bytesOf(answer: Response): Promise<Buffer> {
   return Buffer.from(await answer.arrayBuffer());
 }
 
-/** Keeps what is sent to the database on this app's connections, and the rows it answers. */
+/** Records the statements on this application's connections, and their rows. */
 function spyOnStatements({ dataSource }: TestApp) {
   const original = dataSource.createQueryRunner.bind(dataSource);
   const texts: unknown[] = [];

@@ -11,7 +11,7 @@ import { startServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 
-/** Stands in every value that is wrong: no message may repeat it. */
+/** A marker in every wrong value: no message may repeat it. */
 const PLANTED = 'planted-value';
 
 const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
@@ -20,7 +20,7 @@ const NOT_MEANT =
   'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST ' +
   'names the host of SVC_BASE_URL';
 
-/** What is set over a working configuration, and the one line that must come of it. */
+/** Variables over a working configuration, and the one line that must result. */
 const FATAL: readonly (readonly [environment: Record<string, string>, line: string])[] = [
   [{ SVC_JWT_SECRET: '' }, 'SVC_JWT_SECRET: is required'],
   [{ SVC_JWT_SECRET: `${PLANTED}-short` }, 'SVC_JWT_SECRET: must have at least 32 characters'],
@@ -156,7 +156,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   ],
 ];
 
-/** What this version cannot keep the promise of. */
+/** Settings that this version cannot satisfy. */
 const UNSUPPORTED = [
   'SVC_JWT_HMAC_KMS_KEY_ID',
   'SVC_SSH_CA_KMS_KEY_ID',
@@ -167,7 +167,7 @@ const UNSUPPORTED = [
   'SVC_SSH_REQUIRE_SK',
 ];
 
-/** Values that are wrong for nearly everything; each variable that knows a wrong value refuses one of them. */
+/** Values that are wrong for nearly every variable; each variable with wrong values refuses one of them. */
 const WRONG_FOR_MANY = ['*', '*\n', '*'.repeat(65)];
 
 describe('the start', () => {
@@ -279,7 +279,7 @@ describe('the start', () => {
 
   it('continues with warnings, and in certification test mode without a provider', async () => {
     const server = start({
-      SVC_BASE_URL: 'https://login.example.com', // looks like production: told all the same
+      SVC_BASE_URL: 'https://login.example.com', // resembles production, and is reported
       SVC_MTLS_PORT: '8443',
       SVC_JWT_SECRET: 'abcd'.repeat(10),
       SVC_IDPS: '',

@@ -11,7 +11,7 @@ import { startServerProcess, type ServerProcess } from '../support/server-proces
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
 
-/** What ended, and what it said: one line a problem. */
+/** Returns the status and the output of an ended process, one line for each problem. */
 async function outcome(server: ServerProcess) {
   const status = await server.ended;
   return { status, lines: server.output().trim().split('\n') };
@@ -126,7 +126,7 @@ describe('node dist/main.js', () => {
 
     server.signal('SIGTERM');
     expect(await server.ended).toBe(0);
-    // The next start finds the data: the same certificate authority, known to the database.
+    // The next start finds the data: the database contains the same certificate authority.
     const again = start(working());
     await again.printed(/is served on port/);
     expect((await client.get('/v1/credentials/ssh/ca')).text).toBe(caKey);

@@ -29,7 +29,7 @@ const times = <Of>(howMany: number, act: () => Promise<Of>) =>
   Promise.all(Array.from({ length: howMany }, act));
 const stuck = () => lockWaiters(app.dataSource);
 
-/** A table that no other transaction reads until `release`: no test can know how slow a real statement is. */
+/** Locks a table until `release`, because a test cannot predict the duration of a slow statement. */
 async function locked(table: string): Promise<{ release(): Promise<void> }> {
   const runner: QueryRunner = app.dataSource.createQueryRunner();
   await runner.startTransaction();

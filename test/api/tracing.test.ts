@@ -13,7 +13,7 @@ import {
 
 const PACKAGES = /@opentelemetry\/([\w-]+)\//;
 
-/** Prints the package of every module of OpenTelemetry that is loaded. */
+/** Prints the package of every loaded module of OpenTelemetry. */
 const WATCH = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module';
   registerHooks({
@@ -32,7 +32,7 @@ async function loadedBy(environment: Record<string, string>): Promise<Set<string
     { ...nowhere, SVC_DATABASE_URL: database.url, ...environment },
     { nodeArguments: [WATCH] },
   );
-  expect(await server.ended).toBe(1); // not before all is loaded: its provider does not answer
+  expect(await server.ended).toBe(1); // not before everything is loaded: its provider does not answer
   expect(server.output()).toContain('discovery failed');
   await database.drop();
   const lines = server.output().split('\n');
@@ -152,7 +152,7 @@ describe('a traced request', () => {
 });
 
 describe('a collector that fails', () => {
-  /** Serves a request, then stops; the exit status, and what it logged of tracing. */
+  /** Serves a request, then stops; returns the exit status and the log lines about tracing. */
   async function serveAndStop(port: number) {
     const server = await startProductionServer({
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,

@@ -16,7 +16,7 @@ interface LoggedSignIn {
 describe('sign-ins at an upstream provider', () => {
   let app: TestApp;
   let fake: FakeIdp;
-  /** What the demo's provider says of a person instead of what it would. */
+  /** Claims that replace those of the demo's provider for a user. */
   const says = new Map<string, object>();
   beforeAll(async () => {
     fake = await startFakeIdp();
@@ -43,7 +43,7 @@ describe('sign-ins at an upstream provider', () => {
        WHERE type LIKE 'upstream_login%' AND ${where} ORDER BY id`,
       parameters,
     );
-  /** A browser that comes back from the fake provider with an error. */
+  /** Returns a browser that comes back from the fake provider with an error. */
   async function comesBackWith(error: string, description: string): Promise<Client> {
     fake.misbehaviour = {
       callback: (parameters) => {
@@ -160,7 +160,7 @@ describe('sign-ins at an upstream provider', () => {
 
   describe('a sign-in in a browser with a verified session', () => {
     const CROSS_SITE = { headers: { 'sec-fetch-site': 'cross-site' } };
-    /** Follows a sign-in that a page began, to the first answer that is no redirect. */
+    /** Follows a sign-in that a page started, to the first response without a redirect. */
     async function signIn(client: Client, email: string, options: object) {
       const query = new URLSearchParams({ provider: 'demo', login_hint: email });
       const away = await client.get(`/login?${query.toString()}`, options);

@@ -21,7 +21,7 @@ describe('svc:admin of a client', () => {
   beforeAll(async () => {
     app = await startTestApp();
     ({ client: admin } = await app.enrolled('admin@admin-scope.example'));
-    // As a later version of the command line registers itself: the rule is not about one grant.
+    // Imitates a later version of the command line: the rule does not depend on one grant.
     await app.dataSource.query(
       `UPDATE oauth_clients SET metadata = metadata || $1 WHERE id = 'svc-cli'`,
       [
@@ -35,7 +35,7 @@ describe('svc:admin of a client', () => {
   });
   afterAll(() => app.close());
 
-  /** Redeems a code of svc-cli, with headers of the test's own. */
+  /** Redeems a code of svc-cli with the given headers. */
   async function redeem(headers: Record<string, string>): Promise<Answer> {
     const { verifier, challenge } = newPkce();
     const sent = await authorize(admin, {

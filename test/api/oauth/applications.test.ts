@@ -28,7 +28,7 @@ const SERVICE = { name: 'Nightly', type: 'service', scopes: ['orders:read', 'ord
 const RESOURCE = 'https://orders.example';
 
 let app: TestApp;
-/** Ada founded her organization and is its admin; bob is a member; eve is of another; nina of none. */
+/** Ada founded her organization and is its admin; bob is a member; eve belongs to another; nina has none. */
 let ada: Client;
 let bob: Client;
 let eve: Client;
@@ -40,13 +40,13 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Asks the API as somebody, from an address of its own. */
+/** Calls the API with a user's session, from an unused address. */
 function api(browser: Client, method: string, path = '', body?: unknown): Promise<Answer> {
   const options = { address: newAddress() };
   return browser.send(method, API + path, body === undefined ? options : { ...options, body });
 }
 
-/** An application as it was answered when it was registered. */
+/** The response to the registration of an application. */
 async function registered(browser: Client, body: object) {
   const answer = await api(browser, 'POST', '', body);
   expect([answer.status, answer.text]).toEqual([201, expect.any(String)]);
@@ -57,13 +57,13 @@ function basic(id: string, secret: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}` };
 }
 
-/** A token of a service's own, asked for with a secret. */
+/** Gets a client credentials token with a secret. */
 function serviceToken(id: string, secret: string, fields: Record<string, string> = {}) {
   const form = { grant_type: 'client_credentials', ...fields };
   return postForm(app, '/oauth/token', form, basic(id, secret));
 }
 
-/** A code for somebody, and what redeems it. */
+/** Authorizes an application as a user, and returns the fields that redeem the code. */
 async function newCode(browser: Client, clientId: string, redirectUri = CALLBACK, query = {}) {
   const { verifier, challenge } = newPkce();
   const url = await authorize(browser, {
@@ -270,7 +270,7 @@ describe('each type of application, registered and used', () => {
         },
         headers,
       );
-    expect((await redeem({})).json.error).toBe('invalid_grant'); // unbound
+    expect((await redeem({})).json.error).toBe('invalid_grant'); // a token without a certificate
     const dpop = await newDpopKey();
     const answer = await redeem({ dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) });
     expect([answer.status, answer.json.token_type]).toEqual([200, 'DPoP']);
@@ -531,7 +531,7 @@ describe('revoke-tokens', () => {
     expect(await count(app.dataSource, 'oauth_artifacts WHERE client_id = $1', [id])).toBe(0);
     expect(await isActive(own, service.client_id, service.client_secret)).toBe(true);
 
-    const { form } = await newCode(bob, id); // it may begin anew
+    const { form } = await newCode(bob, id); // a new authorization is possible
     expect((await postForm(app, '/oauth/token', form, basic(id, secret))).status).toBe(200);
   });
 

@@ -262,7 +262,7 @@ describe('statements that requests share', () => {
         'ada consumes false',
         'ada is granted undefined',
         'ada is issued false',
-        'ada writes undefined', // nobody is issued anything of it: the holder is looked up live
+        'ada writes undefined', // its tokens are refused, because the current state of the resource owner decides
       ]);
       expect(await rowsOf(grants[0], 'AccessToken')).toBe(0);
       await app.dataSource.query('UPDATE users SET active = true');

@@ -223,7 +223,7 @@ describe('requests of clients, and their authentication', () => {
       const jwks = { keys: [rsa.jwk] };
       const refused = await ada.post('/api/v1/applications', { ...fapi, jwks });
       expect([refused.status, refused.json.detail]).toEqual([400, expect.stringContaining('jwks')]);
-      const usable = { keys: [unnamed] }; // good for PS256
+      const usable = { keys: [unnamed] }; // suitable for PS256
       expect((await ada.post('/api/v1/applications', { ...fapi, jwks: usable })).status).toBe(201);
     });
   });

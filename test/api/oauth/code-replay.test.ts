@@ -15,7 +15,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
   let ada: Client;
   let web: Application;
   let backend: Application;
-  /** What the code of this test is redeemed with, and the token that it gave. */
+  /** The fields that redeem the code of this test, and the resulting token. */
   let redemption: Record<string, string>;
   let token: string;
   const confidential = { token_endpoint_auth_method: 'client_secret_post' };
@@ -59,7 +59,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
   const statusAtUserinfo = async (bearer: string) =>
     (await app.client().get('/oauth/userinfo', { headers: { authorization: `Bearer ${bearer}` } }))
       .status;
-  /** Lets the code of this test have been redeemed so long ago. */
+  /** Backdates the redemption of the code of this test. */
   const consumedAgo = (seconds: number) =>
     app.dataSource.query(
       `UPDATE oauth_artifacts SET consumed_at = now() - make_interval(secs => $1)
@@ -79,7 +79,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
     expect((await redeem()).json.error).toBe('invalid_grant');
     expect(await statusAtUserinfo(token)).toBe(200);
     const beyond = `${grantOf(web)} AND created_at > now() - interval '5 s' AND expires_at > now() + interval '5 s'`;
-    expect(await count(app.dataSource, beyond)).toBe(0); // and it ends seconds later
+    expect(await count(app.dataSource, beyond)).toBe(0); // the token ends seconds later
   });
 
   it('10.3 ends every token that was exchanged for its token, and tokens exchanged for these', async () => {
@@ -98,7 +98,7 @@ describe('a replayed code (RFC 6749 §4.1.2), and tokens exchanged for its token
   it('10.3 ends tokens exchanged before and after together with a grant that is about to end', async () => {
     const child = await exchanged();
     await exchanged(child);
-    await redeem(); // at once: what the first one got ends within 5 seconds
+    await redeem(); // at once: the token of the first request ends within 5 seconds
     expect(await statusAtUserinfo(await exchanged())).toBe(200);
     expect(await count(app.dataSource, grantOf(backend))).toBe(3);
     const beyond = `${grantOf(backend)} AND (expires_at > now() + interval '5 s'

@@ -108,7 +108,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await button('Refuse').click();
     await page.getByText('at the client').waitFor();
     expect(new URL(page.url()).searchParams.get('error')).toBe('access_denied');
-    // Chromium notes the status of our own page; nothing else may be there.
+    // Chromium logs the status of the service's page; no other message is allowed.
     expect(visitor.complaints.filter((complaint) => !complaint.includes('400'))).toEqual([]);
   });
 
@@ -117,7 +117,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await logOut();
     await page.getByRole('heading', { name: 'Log out?' }).waitFor();
     expect(await hasSession()).toBe(true);
-    await page.goto('/'); // walks away: nothing ended
+    await page.goto('/'); // leaves the page: the session stays open
     expect(await hasSession()).toBe(true);
     await logOut();
     await button('Log out').click();

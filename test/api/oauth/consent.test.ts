@@ -125,10 +125,10 @@ describe('the consent of a user to a client', () => {
     };
   }
 
-  /** Whether a code comes without anybody being asked. */
+  /** Checks that a code is returned without a consent page. */
   async function isSilent(parameters: Readonly<Record<string, string>>): Promise<boolean> {
     const answer = await ask({ ...parameters, prompt: 'none' });
-    // Before a consent to the client as it is, the error is a page of ours.
+    // Before a consent to the current client, the service shows the error on its own page.
     if (answer.status === 400) return false;
     const location = new URL(answer.headers.get('location') ?? '');
     if (location.searchParams.has('code')) return true;

@@ -14,12 +14,12 @@ import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 const WORKERS = 12;
 const RESOURCE = 'https://orders.example/api';
 
-/** What the load was given. */
+/** The access that the load received. */
 interface Load {
-  /** And where it is known: a JWT is its own issuer's alone, and each process here is one. */
+  /** The process that knows it: only its issuer accepts a JWT, and each process is one issuer. */
   readonly tokens: { readonly token: string; readonly bases: readonly string[] }[];
   readonly certificates: string[];
-  /** Answers that were neither a success nor a clear refusal. */
+  /** Responses that were neither a success nor a clear refusal. */
   readonly faults: string[];
 }
 
@@ -54,7 +54,7 @@ describe('an account that ends while 12 workers at two server processes issue ac
       const { client } = await app.enrolled(email);
       const cookie = `svc_session=${client.cookie('svc_session')}`;
       const admin = `admin@${ending}-clients.example`;
-      await app.enrolled(admin); // whose application it is, and who stays
+      await app.enrolled(admin); // the owner of the application stays
       const application = await addApplication(
         app,
         {
@@ -66,7 +66,7 @@ describe('an account that ends while 12 workers at two server processes issue ac
         },
         { owner: admin },
       );
-      // Their organizations differ: agreed to once, before the load.
+      // Their organizations differ: the user consented once, before the load.
       const [user] = await rows<{ id: string }>(
         app.dataSource,
         'SELECT id FROM users WHERE email = $1',
@@ -122,7 +122,7 @@ describe('an account that ends while 12 workers at two server processes issue ac
       await app.dataSource.transaction((tx) =>
         ending === 'removed' ? service.remove(tx, options) : service.deactivate(tx, options),
       );
-      // From here on, at once: what was issued before the answer, at either process.
+      // Access issued before the response must end now, at either process.
       expect(await activeOf(load)).toBe(0);
       await new Promise((resolve) => {
         setTimeout(resolve, 300);
@@ -130,10 +130,10 @@ describe('an account that ends while 12 workers at two server processes issue ac
       over.abort();
       await Promise.all(workers);
 
-      // What was on the wire already may have arrived since: it is worth nothing.
+      // Responses in transit may arrive later: their access is invalid.
       expect(await activeOf(load)).toBe(0);
       expect(load.faults.filter((fault) => /^\w+ 5\d\d /.test(fault))).toEqual([]);
-      // The library's own note of a browser may name somebody deactivated: nothing hangs on it.
+      // The library's own browser session may name a deactivated user: it gives no access.
       const notes = ending === 'removed' ? [] : ['Session', 'Interaction'];
       for (const left of [
         'sessions WHERE user_id = $1',
@@ -149,7 +149,7 @@ describe('an account that ends while 12 workers at two server processes issue ac
   );
 });
 
-/** A code, a token of either kind, and a certificate. */
+/** Requests a code, a token of either kind, and a certificate. */
 async function issue(
   { base, bases }: { readonly base: string; readonly bases: readonly string[] },
   cookie: string,

@@ -70,7 +70,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     await page.getByText('Approved. Go back to the device').waitFor();
     expect(await button('Refuse').count()).toBe(0);
     expect(await poll(codes.device_code)).toMatchObject({ id_token: expect.any(String) });
-    // Chromium notes the 401 that asked for the touch; nothing else may be there.
+    // Chromium logs the 401 that required the touch; no other message is allowed.
     expect(visitor.complaints.filter((complaint) => !complaint.includes('401'))).toEqual([]);
   });
 

@@ -7,7 +7,7 @@ import { newDpopKey, postForm } from '../../support/oauth-flow.js';
 import { auditOf, count, rows } from '../../support/rows.js';
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
-const ADA = 'ada@device.example'; // the first of her organization: its admin
+const ADA = 'ada@device.example'; // the first user of the organization is its admin
 const BOB = 'bob@device.example';
 const NATIVE = {
   client_name: 'Television <b>one</b>',
@@ -111,7 +111,7 @@ describe('a device that requests access for a user', () => {
     const tokens = await poll(codes);
     expect(tokens.json).toMatchObject({
       token_type: 'Bearer',
-      scope: 'openid email svc:credentials', // without DPoP no svc:admin
+      scope: 'openid email svc:credentials', // without DPoP, svc:admin is missing
     });
     expect(tokens.json.refresh_token).toBeUndefined();
     const claims = claimsOf(tokens.json.id_token);
@@ -129,8 +129,8 @@ describe('a device that requests access for a user', () => {
     expect((await auditOf(app.dataSource, ADA)).at(-2)).toMatchObject({
       type: 'device_approved',
       details: { client_id: 'svc-cli', device: { user_agent: 'svc/1.0 <i>x</i>' } },
-    }); // the last one is the token's
-    // Once is once, for the code and for its approval.
+    }); // the last session is the token's
+    // The code and its approval are used once.
     await waitOut();
     expect(outcomeOf(await poll(codes))).toEqual([400, 'invalid_grant']);
     expect(outcomeOf(await decide(ada, 'approve', codes.user_code))).toEqual([
@@ -299,7 +299,7 @@ describe('a device that requests access for a user', () => {
     'leads a browser without a session to the login: %s',
     async (decision) => {
       const { user_code } = await newCodes();
-      const signedIn = app.client(); // upstream only
+      const signedIn = app.client(); // only signed in upstream
       await signedIn.signIn(ADA);
       expect(signedIn.cookie('svc_session')).toBeDefined();
       for (const browser of [app.client(), signedIn]) {
@@ -312,7 +312,7 @@ describe('a device that requests access for a user', () => {
           'unauthenticated',
         ]);
       }
-      expect((await decide(ada, decision, user_code)).status).toBe(200); // nothing had become of it
+      expect((await decide(ada, decision, user_code)).status).toBe(200); // the device was not approved
     },
   );
 
@@ -421,7 +421,7 @@ describe('a device that requests access for a user', () => {
         const answer = await decide(ada, decision, user_code);
         expect(outcomeOf(answer)).toEqual([429, 'rate_limited']);
       }
-      expect((await show(bob, user_code)).status).toBe(200); // who typed nothing wrong
+      expect((await show(bob, user_code)).status).toBe(200); // this user typed no wrong code
       const waited = (seconds: number) =>
         app.dataSource.query(
           'UPDATE oauth_user_code_tries SET last_at = last_at - make_interval(secs => $1)',

@@ -11,7 +11,7 @@ const NATIVE_ORIGIN = 'svc-native:svc-cli';
 const nativeOriginOf = (clientId: string) => `svc-native:${clientId}`;
 const ORDERS = 'https://orders.example/api';
 
-/** What clients with this grant are registered with. */
+/** Registration metadata of clients with this grant. */
 const NATIVE = {
   application_type: 'native',
   token_endpoint_auth_method: 'none',

@@ -8,7 +8,7 @@ import { postForm } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 import { auditOf } from '../../support/rows.js';
 
-/** A page on the relying party's own domain, on another port than ours: no machine has to serve it. */
+/** A page on the relying party's domain with another port than the service; no server listens there. */
 const PARENT = 'https://localhost';
 const VICTIM = 'admin@parent-domain.example';
 
@@ -43,7 +43,7 @@ requires('chromium').describe('a page on the domain of the relying party, in Chr
   });
   afterEach(() => visitor.leave());
 
-  /** What such a page can do, with a server of its own behind it: a challenge, one touch, and the token request. */
+  /** Simulates such a page with its own server: it gets a challenge, one touch, and sends the token request. */
   async function attack(tamper: (clientData: ClientData) => ClientData): Promise<Answer> {
     const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
     const credential = await page.evaluate<Credential>(`(async () => {
@@ -52,7 +52,7 @@ requires('chromium').describe('a page on the domain of the relying party, in Chr
       return (await navigator.credentials.get({ publicKey })).toJSON();
     })()`);
     const written = Buffer.from(credential.response.clientDataJSON, 'base64url').toString();
-    expect(JSON.parse(written)).toMatchObject({ origin: PARENT }); // as the browser has it
+    expect(JSON.parse(written)).toMatchObject({ origin: PARENT }); // as the browser stores it
     const response = {
       ...credential.response,
       clientDataJSON: encoded(tamper(JSON.parse(written) as ClientData)),

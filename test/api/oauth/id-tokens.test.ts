@@ -166,7 +166,7 @@ describe('ID tokens and userinfo', () => {
         for (const method of ['GET', 'POST']) {
           const answer = await app.client().send(method, '/oauth/userinfo', { headers });
           expect(challengesOf(answer)).toEqual([scheme]);
-          expect(answer.status).toBe(scheme === 'DPoP ' ? 400 : 401); // no proof is invalid_request
+          expect(answer.status).toBe(scheme === 'DPoP ' ? 400 : 401); // a missing proof is invalid_request
           expect(answer.headers.get('www-authenticate')).toContain(metadata());
         }
       },

@@ -51,7 +51,7 @@ describe('a request for a certain user, or for a certain way of logging in', () 
     expect(new URL(answer).searchParams.get('error')).toBe('invalid_request');
   });
 
-  /** The error that comes back, or that a code does: after a fresh login, where one is asked for. */
+  /** Returns the error of an authorization, or notes a code; it logs in again if the service requires that. */
   async function after(
     person: EnrolledPerson,
     parameters: Readonly<Record<string, string>>,

@@ -97,7 +97,7 @@ describe('mutual TLS (RFC 8705)', () => {
     expect(json.token_endpoint_auth_methods_supported).toContain('tls_client_auth');
     expect(json.tls_client_certificate_bound_access_tokens).toBe(true);
     const atAlias = await secure.get(secure.mutualTlsUrl, '/.well-known/openid-configuration');
-    expect(atAlias.json).toEqual(json); // and leads back home
+    expect(atAlias.json).toEqual(json); // and returns to the client
     const device = await secure.post(secure.mutualTlsUrl, '/oauth/device', {
       client_id: 'svc-cli',
       scope: 'openid',

@@ -140,7 +140,7 @@ describe('the edge around the OAuth endpoints', () => {
       expect([first.status, first.json.error]).toEqual([401, 'invalid_client']);
       expect(first.headers.get('x-ratelimit-limit')).toBe('8');
       let refused = first;
-      // Until the next one is more than a second away.
+      // Repeats until the announced wait exceeds a second.
       while (refused.headers.get('retry-after') !== '2') refused = await ask('/oauth/token');
       const here = await ask(path);
       expect([here.status, here.json.error]).toEqual([429, 'temporarily_unavailable']);
@@ -287,7 +287,7 @@ describe('the edge around the OAuth endpoints', () => {
   });
 });
 
-/** A GET with a Host of the caller's choosing, which fetch does not allow. */
+/** Sends a GET with any Host, which fetch does not allow. */
 function rawGet(
   app: TestApp,
   path: string,

@@ -103,7 +103,8 @@ describe('oauth4webapi against the running server', () => {
       expires_in: 300,
     });
 
-    // What a resource server does, by the keys that are published alone (RFC 9068 §4, RFC 9449 §7).
+    // Verifies the token like a resource server, with the published keys only (RFC 9068 §4, RFC
+    // 9449 §7).
     let claims: oauth.JWTAccessTokenClaims | undefined;
     await oauth.protectedResourceRequest(
       tokens.access_token,
@@ -228,7 +229,7 @@ describe('oauth4webapi against the running server', () => {
   });
 });
 
-/** Plain HTTP, on loopback; each request comes from an address of its own. */
+/** Plain HTTP on loopback; each request has its own address. */
 function options() {
   return {
     [oauth.allowInsecureRequests]: true,

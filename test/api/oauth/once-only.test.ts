@@ -19,7 +19,7 @@ import { count } from '../../support/rows.js';
 
 const ADA = 'ada@once.example';
 
-/** Does the same thing 20 times at once; how often each outcome came. */
+/** Sends the same request 20 times at once, and counts each outcome. */
 async function twenty(act: () => Promise<Answer>): Promise<Record<string, number>> {
   const answers = await Promise.all(Array.from({ length: 20 }, act));
   const outcomes: Record<string, number> = {};
@@ -78,7 +78,7 @@ describe('single use under 20 concurrent requests', () => {
       }),
     );
     expect(outcomes).toEqual({ '200': 1, '400 invalid_grant': 19 });
-    // What the one got ends with its grant, seconds later (RFC 6749 §4.1.2).
+    // The token of the winner ends with its grant, seconds later (RFC 6749 §4.1.2).
     const alive = `oauth_grants WHERE client_id = '${clientId}'
       AND (expires_at > now() + interval '5 s' OR (payload ->> 'exp')::bigint > extract(epoch FROM now()) + 6)`;
     expect(await count(app.dataSource, alive)).toBe(0);
@@ -90,7 +90,7 @@ describe('single use under 20 concurrent requests', () => {
     });
     expect(again.json.error).toBe('invalid_grant');
     const grants = `oauth_grants WHERE client_id = '${clientId}'`;
-    expect(await count(app.dataSource, grants)).toBe(0); // and at once when it comes later
+    expect(await count(app.dataSource, grants)).toBe(0); // and at once when the replay comes later
   });
 
   it('a pushed request gives one code', async () => {
@@ -151,7 +151,7 @@ describe('single use under 20 concurrent requests', () => {
         { dpop: proof, authorization: `Basic ${basic}` },
       );
     expect((await ask()).status).toBe(200);
-    // 320 seconds later: as the database sees it, whose clock alone decides what is forgotten.
+    // 320 seconds later by the clock of the database, which alone decides about expired ids.
     await app.dataSource.query(
       "UPDATE oauth_replays SET expires_at = expires_at - interval '320 s'",
     );
@@ -160,7 +160,7 @@ describe('single use under 20 concurrent requests', () => {
     const [row] = await app.dataSource.query<{ left: number }[]>(
       'SELECT max(extract(epoch FROM expires_at - now()))::int AS left FROM oauth_replays',
     );
-    expect(row?.left).toBeGreaterThan(270); // the proof could be accepted for 270 more
+    expect(row?.left).toBeGreaterThan(270); // the proof is valid for 270 more seconds
   });
 
   it('an id is spent once in any batch, and again after its expiry', async () => {

@@ -18,7 +18,7 @@ describe('openid-client against the running server', () => {
   });
   afterAll(() => app.close());
 
-  /** Discovers the server as a client of it; each request comes from an address of its own. */
+  /** Discovers the server as a client; each request has its own address. */
   async function discover(
     clientId: string,
     metadata: Partial<client.ClientMetadata>,
@@ -30,7 +30,7 @@ describe('openid-client against the running server', () => {
     });
   }
 
-  /** Goes where a browser is sent, until it is sent to the client. */
+  /** Follows a browser's redirects until one leads to the client. */
   async function authorizeIn(browser: Client, url: URL): Promise<URL> {
     let next = url.href;
     for (let hops = 0; hops < 6; hops += 1) {
@@ -233,7 +233,7 @@ describe('openid-client against the running server', () => {
   });
 });
 
-/** A request from an address of its own. */
+/** Sends a request from an unused address. */
 const fetchFromAnywhere: client.CustomFetch = (url, options) =>
   fetch(url, {
     ...options,

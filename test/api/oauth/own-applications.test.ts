@@ -36,7 +36,7 @@ describe('applications that a user registered', () => {
     return browser.get(`/oauth/authorize?${query.toString()}`, { address: newAddress() });
   }
 
-  /** Whether a code comes at once. */
+  /** Checks that a code is returned without a consent page. */
   async function isSilent(browser: Client, clientId: string, redirectUri: string) {
     const location = (await ask(browser, clientId, redirectUri)).headers.get('location') ?? '';
     return location.startsWith(redirectUri) && parameterOf(new URL(location), 'code') !== '';
@@ -52,7 +52,7 @@ describe('applications that a user registered', () => {
     for (const uri of LOOPBACKS) {
       expect(await isSilent(ada, answer.json.client_id as string, uri)).toBe(true);
     }
-    // It is compared to the letter, port included, and another host is no loopback.
+    // The address is compared exactly, with its port, and another host is not loopback.
     const { status } = await ask(
       ada,
       answer.json.client_id as string,

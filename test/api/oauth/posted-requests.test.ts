@@ -20,7 +20,7 @@ describe('authorization requests sent by POST', () => {
   });
   afterAll(() => app.close());
 
-  /** A request of so many bytes; what makes it long is a parameter that nothing reads. */
+  /** Returns a request of so many bytes, filled by an unknown parameter. */
   function request(bytes: number, more: Readonly<Record<string, string>> = {}) {
     const fields = {
       client_id: clientId,

@@ -45,7 +45,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
     });
   }
 
-  /** Whether a secret is the client's: asked at an endpoint that does nothing with it. */
+  /** Checks a client secret at an endpoint without effect. */
   async function isGood(secret: string | undefined): Promise<boolean> {
     const answer = await postForm(app, '/oauth/introspect', {
       token: 'none',
@@ -183,7 +183,7 @@ describe('clients that manage their registration (RFC 7592)', () => {
   });
 });
 
-/** What an update may have given anew. */
+/** Credentials that an update may have issued. */
 function pick({ json }: Answer): Partial<Registered> {
   const token = json.registration_access_token as string | undefined;
   return token === undefined ? {} : { registration_access_token: token };

@@ -23,7 +23,7 @@ import {
 import { startSecureApp, type SecureApp } from '../../support/secure-app.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';
 
-/** What names resolve to in this file. The last one answers another address each time. */
+/** The addresses of names in this file. The last name has another address at each look-up. */
 const NAMES: Readonly<Record<string, readonly string[]>> = {
   'loopback.example': ['127.0.0.1'],
   'loopback6.example': ['::1'],
@@ -51,7 +51,7 @@ const resolve: OutboundOptions['resolve'] = async (name) => {
 })
 class NamesOfThisTest {}
 
-/** Hosts as a client may write them, every one of which leads to a place that is not theirs to reach. */
+/** Hosts in spellings of a client, each of which leads to a forbidden address. */
 const HOSTS = [
   '127.0.0.1',
   '127.1',
@@ -192,7 +192,8 @@ describe('addresses that clients choose', () => {
       client_id: registered.json.client_id as string,
       request_uri: address,
     });
-    // The first look-up says a global address, where nothing answers here; the second would say loopback.
+    // The first look-up returns a global address, where no server listens; the second would return
+    // loopback.
     const answer = await secure.get(secure.baseUrl, `/oauth/authorize?${query.toString()}`);
     expect(answer.status).toBe(400);
     expect([rebound, connections]).toEqual([1, 0]);
@@ -256,7 +257,9 @@ describe('a request object by reference, where loopback may be fetched', () => {
     server.close();
   });
 
-  /** Asks by a request object at a path, whose address is registered and requested with a fragment each. */
+  /**
+   * Requests an authorization by a request object, whose address is registered and requested with a fragment each.
+   */
   async function ask(
     path: string,
     fragments: (content: string) => { registered?: string; requested?: string } = () => ({}),

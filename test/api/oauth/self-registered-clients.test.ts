@@ -237,7 +237,7 @@ describe('the number of clients that register themselves', () => {
     return ids;
   }
 
-  /** Registers from a network, at a rate that no limit of requests stands in the way of. */
+  /** Registers from a network, slowly enough for every rate limit. */
   async function registerFrom(address: string): Promise<Answer> {
     await app.dataSource.query('DELETE FROM rate_limits');
     return register({}, address);
@@ -256,7 +256,7 @@ describe('the number of clients that register themselves', () => {
     expect((await registerFrom(address)).status).toBe(409);
   });
 
-  /** The service that registers clients, as another process on the same database has it. */
+  /** Returns the registration service of a second process on the same database. */
   class Replica extends SelfRegistrations {
     constructor() {
       const get = <Wanted>(type: Type<Wanted>) => app.nest.get(type, { strict: false });
@@ -290,7 +290,7 @@ describe('the number of clients that register themselves', () => {
           Promise.resolve(),
         ),
       );
-      await untilWaiting(app.dataSource, 2); // one of each replica: the others wait without a connection
+      await untilWaiting(app.dataSource, 2); // one from each replica: the others wait without a connection
       await runner.query('SELECT pg_advisory_unlock(7301601)');
       outcomes = await Promise.allSettled(registering);
     } finally {
@@ -344,7 +344,8 @@ describe('the number of clients that register themselves', () => {
         const { status } = await certified.client().post('/oauth/register', METADATA);
         statuses.push(status);
       }
-      // One browser has one address there, and every one of these clients another: so many from one.
+      // In this mode one browser has one address, and each of these clients another: so many come
+      // from one network.
       const one = certified.client();
       for (let n = 0; n <= FULL; n += 1) {
         statuses.push((await one.post('/oauth/register', METADATA)).status);
@@ -383,7 +384,7 @@ describe('the number of clients that register themselves', () => {
         `SELECT n FROM generate_series(1, 40) n
          WHERE NOT EXISTS (SELECT 1 FROM oauth_clients WHERE id = 'old-' || n) ORDER BY n`,
       );
-      // 99,999 were there that no user had consented to: one of the 20 fits beside them, 19 take the place of the oldest.
+      // 99,999 without consent existed: one of the 20 fits, and 19 replace the oldest.
       expect(gone.map(({ n }) => n)).toEqual(Array.from({ length: 19 }, (_, n) => n + 2));
       expect(
         await count(

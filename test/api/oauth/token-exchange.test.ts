@@ -22,7 +22,7 @@ const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 const ORDERS = 'https://orders.example/api';
 const BILLING = 'https://billing.example/api';
 
-/** How a token is asked for, and by whom. */
+/** Fields and credentials of a token request. */
 interface Asking {
   readonly headers?: Record<string, string>;
   readonly browser?: Client;
@@ -316,7 +316,7 @@ describe('token exchange (RFC 8693)', () => {
 
   it('a user who consented to one client of another organization has not consented to the next', async () => {
     const { client: browser } = await app.enrolled('guest@outside.example');
-    const subject = await subjectToken('openid', undefined, { browser }); // asked for consent, and gave it to this client
+    const subject = await subjectToken('openid', undefined, { browser }); // a user of the consent page, who consented to this client
     expect(outcomeOf(await exchange({ subject_token: subject }))).toEqual(refusal);
   });
 
@@ -485,7 +485,7 @@ describe('token exchange with certificates (RFC 8705)', () => {
   });
 });
 
-/** A certificate that nobody vouches for, and its key, PEM. */
+/** Issues a certificate of an unknown authority, and its key, PEM. */
 function selfSigned(): { readonly cert: string; readonly key: string } {
   const { pem, privateKey } = issueCertificate({
     subject: [['CN', 'on its own']],
@@ -497,7 +497,7 @@ function selfSigned(): { readonly cert: string; readonly key: string } {
   return { cert: pem, key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString() };
 }
 
-/** The same claims under a signature that is not ours. */
+/** Signs the same claims with another key than the service's. */
 function tampered(jwt: string): string {
   const [header, payload, signature = ''] = jwt.split('.');
   return [header, payload, `${signature.startsWith('A') ? 'B' : 'A'}${signature.slice(1)}`].join(

@@ -14,7 +14,7 @@ afterAll(() => app.close());
 
 let organizations = 0;
 
-/** An organization of its own: its admin, a member, and an application of another member. */
+/** Creates an organization: its admin, a member, and an application of another member. */
 async function organization() {
   organizations += 1;
   const domain = `acting-${organizations}.example`;
@@ -27,7 +27,7 @@ async function organization() {
 const run = (statement: string, parameters: unknown[]) =>
   rows(app.dataSource, statement, parameters);
 
-/** What makes an admin one no longer, by SQL; the parameter is the id of the admin. */
+/** Ways to end the rights of an admin, by SQL; the parameter is the id of the admin. */
 const ENDS = {
   'whose address left the domains': `UPDATE users SET email = 'ada.' || substr(id::text, 1, 8) || '@left.example' WHERE id = $1`,
   'who was demoted': 'UPDATE users SET is_org_admin = false WHERE id = $1',
@@ -76,7 +76,9 @@ describe('an admin whose address left the domains of the organization', () => {
 });
 
 describe('an admin who is demoted between the admission of a request and its execution', () => {
-  /** Begins a request, which waits for the row of the admin, and lets it go on once they are admin no longer. */
+  /**
+   * Starts a request that waits for the row of the admin, and releases it once the user is not an admin any more.
+   */
   async function overtaken(
     { adminId, end }: { readonly adminId: string; readonly end: string },
     request: () => Promise<{ readonly status: number }>,
@@ -131,7 +133,7 @@ describe('an admin who is demoted between the admission of a request and its exe
 describe('the export of the audit log (NDJSON)', () => {
   const EVENTS = 1800;
 
-  /** Asks for every event, and does something when the first batch was read. */
+  /** Requests every event, and runs an action after the first batch was read. */
   async function exportWhile(admin: Client, adminId: string, meanwhile: () => Promise<unknown>) {
     await run(
       `INSERT INTO audit_events (id, type, class, org_id, details)

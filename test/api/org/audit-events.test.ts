@@ -42,7 +42,7 @@ const events = async (browser: Client, query = '') => {
   return answer.json as { events: Event[]; next: string | null };
 };
 
-/** Writes events of a time into an organization; their ids, the newest first. */
+/** Inserts events of a time into an organization, and returns their ids, the newest first. */
 async function write(org: string, times: readonly string[], type = 'logout'): Promise<string[]> {
   const ids = times.map(() => randomUUID());
   await rows(
@@ -54,7 +54,7 @@ async function write(org: string, times: readonly string[], type = 'logout'): Pr
   return ids.toReversed();
 }
 
-/** An organization of its own with an admin, and events of its own alone. */
+/** Creates an organization with an admin and its own events. */
 let organizations = 0;
 async function organization(): Promise<{ readonly admin: Client; readonly org: string }> {
   organizations += 1;
@@ -83,7 +83,7 @@ const lines = async (browser: Client, query = '') => {
     .map((line) => JSON.parse(line) as Event);
 };
 
-/** A place in the log as its cursor is written, whether there is such a time or not. */
+/** Returns a cursor for any time, with or without an event. */
 const cursorOf = (at: string) =>
   Buffer.from(`${at} 00000000-0000-0000-0000-000000000000`).toString('base64url');
 
@@ -176,7 +176,7 @@ describe('the audit events of an organization', () => {
     expect(await types('type=token_exchange')).toEqual([]);
     const ofBob = ['identity_bound', 'enrollment', 'admin_promote', 'admin_demote'];
     expect(await types(`user=${bobId}`)).toEqual(ofBob);
-    // The sign-in before the enrollment names the e-mail alone: there was no user yet.
+    // The sign-in before the enrollment has only the e-mail: the user did not exist yet.
     expect(await types('email=%20BOB@log.example')).toEqual(['upstream_login', ...ofBob]);
     expect(await types(`user=${adaId}&type=admin_demote`)).toEqual(['admin_demote']);
     expect(await types(`user=${adaId}&email=bob@log.example`)).toEqual(ofBob.slice(2));
@@ -291,8 +291,8 @@ describe('as lines (NDJSON)', () => {
       do {
         whilePaused = batches;
         await settled();
-      } while (batches > whilePaused); // until the sockets' buffers are full, however slowly they fill
-      expect(whilePaused).toBeLessThan(20); // of 41: what fits into them
+      } while (batches > whilePaused); // until the buffers of the sockets are full, at any speed
+      expect(whilePaused).toBeLessThan(20); // of 41: as many as the buffers hold
       asked.destroy();
       await settled();
       expect(batches).toBeLessThanOrEqual(whilePaused + 1);
@@ -302,7 +302,7 @@ describe('as lines (NDJSON)', () => {
   });
 });
 
-/** Half a second: long enough for whoever reads ahead. */
+/** Half a second: long enough for a server that reads ahead. */
 function settled(): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, 500);

@@ -27,7 +27,7 @@ afterAll(() => app.close());
 
 let organizations = 0;
 
-/** An organization of its own: ada, its admin, and bob, a member, each with a key. */
+/** Creates an organization: ada, its admin, and bob, a member, each with a key. */
 async function organization() {
   organizations += 1;
   const domain = `members-${organizations}.example`;

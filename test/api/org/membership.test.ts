@@ -11,7 +11,7 @@ import { count, rows } from '../../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../../support/scim-organization.js';
 
 let app: TestApp;
-/** What the provider says of a person instead of what it would. */
+/** Claims that replace those of the provider for a user. */
 const says = new Map<string, object>();
 beforeAll(async () => {
   app = await startTestApp({ claims: (email) => says.get(email) ?? {} });
@@ -22,7 +22,7 @@ const change = (admin: Client, body: object) => orgApi(admin, 'PATCH', '', body)
 const membershipOf = async (admin: Client) =>
   (await orgApi(admin, 'GET', '')).json.membership as string;
 
-/** The audit rows of what an admin changed of their organization. */
+/** Returns the audit rows of an admin's changes to the organization. */
 const changesBy = (email: string) =>
   rows(
     app.dataSource,
@@ -31,14 +31,14 @@ const changesBy = (email: string) =>
     [email],
   );
 
-/** Signs a person in and tries to enroll a key; the first answer that refuses, or that of the enrollment. */
+/** Signs a user in and tries to enroll a key; returns the first refusal, or the response to the enrollment. */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = app.client();
   const page = await browser.signIn(email);
   return page.status === 200 ? browser.enroll(app.newKey()) : page;
 }
 
-/** An organization with a SCIM token that people may join by signing in all the same. */
+/** Creates an organization with a SCIM token, which users may nevertheless join by signing in. */
 async function openOrganization(domain: string): Promise<ScimOrganization> {
   const organization = await foundOrganization(app, domain);
   const answer = await change(organization.admin.client, { membership: 'open' });
@@ -191,7 +191,7 @@ describe('a user that SCIM removed', () => {
     const { state, publicKey } = (await browser.post('/enroll/webauthn/start', {})).json;
     const credential = app.newKey().create(publicKey, app.baseUrl);
     const id = await made(organization, 'bob@waits.example');
-    // The removal has deleted the user, and waits for the last of what it does.
+    // The removal has deleted the user, and waits in its last step.
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
     await holder.query('LOCK TABLE audit_events IN SHARE MODE');
@@ -252,7 +252,7 @@ describe('a user that SCIM removed', () => {
   it('10.25 can join other organizations', async () => {
     const one = await openOrganization('one-org.example');
     const other = await openOrganization('other-org.example');
-    const id = await made(one, 'bob@other-org.example'); // under a domain that is not its own
+    const id = await made(one, 'bob@other-org.example'); // under a domain of another organization
     await one.scim('DELETE', `/Users/${id}`);
     expect((await comesToEnroll('bob@other-org.example')).status).toBe(200);
     expect(await membershipOf(other.admin.client)).toBe('open');
@@ -311,7 +311,7 @@ describe('the migration', () => {
       expect(
         await rows(dataSource, 'SELECT org_id, email, lifted_for FROM scim_tombstones'),
       ).toEqual([{ org_id: marked, email: 'gone@marked.example', lifted_for: null }]);
-      // A replica of the version before sets the mark, and reads it.
+      // A replica of the previous version sets the flag, and reads it.
       await dataSource.query('UPDATE organizations SET provisioned = true WHERE id = $1', [open]);
       await dataSource.query(`UPDATE organizations SET membership = 'open' WHERE id = $1`, [
         marked,

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Founds the organization of a domain and makes its first SCIM token; its founder's browser. */
+/** Founds the organization of a domain, creates its first SCIM token, and returns its founder's browser. */
 async function provisioned(domain: string): Promise<Client> {
   const { client } = await app.enrolled(`founder@${domain}`);
   const answer = await orgApi(client, 'POST', '/scim-tokens', { description: 'Okta' });
@@ -26,7 +26,7 @@ async function provisioned(domain: string): Promise<Client> {
   return client;
 }
 
-/** Ends an account as SCIM will. */
+/** Ends an account as SCIM does. */
 async function deprovision(act: 'remove' | 'deactivate', userId: string): Promise<void> {
   const service = deprovisioning(app);
   const audit = { type: 'scim_operation', actorId: null, origin: ORIGIN } as const;
@@ -45,7 +45,7 @@ async function orgOf(domain: string): Promise<string> {
 
 const people = (domain: string) => count(app.dataSource, `users WHERE email LIKE '%@${domain}'`);
 
-/** Signs somebody in and tries to enroll a key; the first answer that refuses, or that of the enrollment. */
+/** Signs a user in and tries to enroll a key; returns the first refusal, or the response to the enrollment. */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = app.client();
   const page = await browser.signIn(email);

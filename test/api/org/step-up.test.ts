@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Moves the last touch of every session of a person back. */
+/** Backdates the last touch of every session of a user. */
 const touchedAgo = async (email: string, seconds: number) => {
   await rows(
     app.dataSource,
