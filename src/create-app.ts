@@ -1,6 +1,6 @@
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { ThrottlerStorage } from '@nestjs/throttler';
+import { ThrottlerStorage } from '#platform/rate-limit/buckets/throttler.js';
 import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { Config } from '#platform/config/config.js';

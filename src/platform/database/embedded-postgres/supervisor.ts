@@ -5,11 +5,21 @@ import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.j
 import { commandOf } from './account.js';
 import { restrictConnections } from './authentication.js';
 import type { Cluster } from './cluster.js';
-import { pauses } from './pauses.js';
 import { reclaimDirectory } from './reclaim.js';
 import { ensureSocketDirectory } from './socket-directory.js';
 import { takeSupervisorLock, type SocketAddress } from './supervisor-lock.js';
 import { startWatched, type WatchedServer } from './watchdog.js';
+
+/** The first and the longest pause in milliseconds. */
+export interface Pace {
+  readonly first: number;
+  readonly longest: number;
+}
+
+/** Generates the pauses between attempts, without end: each pause is twice the previous one, up to the longest. */
+export function* pauses({ first, longest }: Pace): Generator<number, never> {
+  for (let pause = first; ; pause = Math.min(pause * 2, longest)) yield pause;
+}
 
 /** The options of a supervised server. */
 export interface ServerOptions {

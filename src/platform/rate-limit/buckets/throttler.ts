@@ -7,6 +7,7 @@ import type { Decision, Rate } from '#platform/gcra/gcra.js';
  * limits a route, by GCRA, so that TierGuard overrides `canActivate` and Buckets decide.
  */
 export {
+  getStorageToken,
   InjectThrottlerOptions,
   InjectThrottlerStorage,
   normalizeIp,

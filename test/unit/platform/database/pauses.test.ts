@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { pauses } from '#platform/database/embedded-postgres/pauses.js';
+import { pauses } from '#platform/database/embedded-postgres/supervisor.js';
 
 it('each pause is twice the one before it, up to the longest, without end', () => {
   const endless = pauses({ first: 20, longest: 1_000 });

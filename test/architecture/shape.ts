@@ -1,0 +1,69 @@
+import ts from 'typescript';
+import type { SourceFile } from './import-graph.js';
+
+/** A class that Nest builds. */
+export interface BuiltClass {
+  readonly path: string;
+  readonly name: string;
+  /** The name of its decorator: `Injectable`, `Controller`, `Module` … */
+  readonly decorator: string;
+  readonly dependencies: number;
+}
+
+/** A function with its place and its length in lines. */
+export interface LongFunction {
+  readonly place: string;
+  readonly lines: number;
+}
+
+/** Parses a source file of the project. */
+function parsed({ path, text }: SourceFile): ts.SourceFile {
+  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+}
+
+/** Returns every node of a tree, parents first. */
+function* nodesOf(node: ts.Node): Generator<ts.Node> {
+  yield node;
+  const children: ts.Node[] = [];
+  ts.forEachChild(node, (child) => void children.push(child));
+  for (const child of children) yield* nodesOf(child);
+}
+
+/** Returns the decorated classes of a file, each with the number of its constructor's parameters. */
+export function builtClasses(file: SourceFile): BuiltClass[] {
+  return [...nodesOf(parsed(file))].flatMap((node) => {
+    if (!ts.isClassDeclaration(node) || !node.name) return [];
+    const [decorator] = ts.getDecorators(node) ?? [];
+    const call = decorator?.expression;
+    if (!call || !ts.isCallExpression(call)) return [];
+    const dependencies = node.members.find(ts.isConstructorDeclaration)?.parameters.length ?? 0;
+    return [
+      { path: file.path, name: node.name.text, decorator: call.expression.getText(), dependencies },
+    ];
+  });
+}
+
+/** Returns the functions of a file that have more lines than a limit. */
+export function longFunctions(file: SourceFile, limit: number): LongFunction[] {
+  const source = parsed(file);
+  const lineAt = (position: number) => source.getLineAndCharacterOfPosition(position).line;
+  return [...nodesOf(source)].flatMap((node) => {
+    if (!ts.isFunctionLike(node) || !('body' in node) || !node.body) return [];
+    const start = lineAt(node.getStart(source));
+    const lines = lineAt(node.end) - start + 1;
+    return lines > limit ? [{ place: `${file.path}:${start + 1}`, lines }] : [];
+  });
+}
+
+/** Returns the names of the classes, interfaces and types that a file exports. */
+export function exportedTypes(file: SourceFile): string[] {
+  return parsed(file)
+    .statements.filter(
+      (node) =>
+        ts.isClassDeclaration(node) ||
+        ts.isInterfaceDeclaration(node) ||
+        ts.isTypeAliasDeclaration(node),
+    )
+    .filter(({ modifiers }) => modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword))
+    .flatMap(({ name }) => (name ? [name.text] : []));
+}
