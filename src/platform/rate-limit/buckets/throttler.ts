@@ -7,14 +7,13 @@ import type { Decision, Rate } from '#platform/gcra/gcra.js';
  * limits a route, by GCRA, so that TierGuard overrides `canActivate` and Buckets decide.
  */
 export {
-  getStorageToken,
   InjectThrottlerOptions,
   InjectThrottlerStorage,
   normalizeIp,
   ThrottlerGuard,
   ThrottlerModule,
   type ThrottlerModuleOptions,
-  type ThrottlerStorage,
+  ThrottlerStorage,
 } from '@nestjs/throttler';
 
 /** The result that a storage returns to `@nestjs/throttler`: times in whole seconds, rounded up. */
