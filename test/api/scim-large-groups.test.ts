@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { MOST_TAKEN, ScimGroupsRepository } from '../../src/domain/directory/groups.repository.js';
+import {
+  MembershipsRepository,
+  MOST_TAKEN,
+} from '../../src/domain/directory/provisioning/memberships.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { count } from '../support/rows.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
@@ -112,7 +115,7 @@ describe('a group of 20,000 members', () => {
   });
 
   it('10.2 adds members in batches, and keeps those that a PUT names', async () => {
-    const taken = vi.spyOn(app.nest.get(ScimGroupsRepository, { strict: false }), 'takeMembers');
+    const taken = vi.spyOn(app.nest.get(MembershipsRepository, { strict: false }), 'removeBatch');
     const staying = [2, 9_990, 10_010, 19_990].map((n) => ids[n] ?? '');
     const before = await membersNow();
     const members = staying.map((value) => ({ value }));

@@ -4,9 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   MOST_TEXT,
-  ScimUserListsRepository,
   type ListedUser,
 } from '../../src/features/scim/query/user-search.repository.js';
+import { ScimResources } from '../../src/features/scim/resources/scim-resources.service.js';
+import type { UserResource } from '../../src/features/scim/resources/user-resource.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
@@ -33,7 +34,8 @@ interface List {
   readonly Resources: readonly Shown[];
 }
 
-const usersOf = (app: TestApp) => app.nest.get(ScimUserListsRepository, { strict: false });
+const usersOf = (app: TestApp) =>
+  app.nest.get(ScimResources, { strict: false }).users.type as UserResource;
 
 function insertLongUsers(app: TestApp, tenant: ScimTenant, howMany: number): Promise<unknown> {
   return app.dataSource.query(
@@ -65,7 +67,7 @@ async function restOf(response: IncomingMessage): Promise<List> {
 describe('a list of users with long attributes', () => {
   let app: TestApp;
   let tenant: ScimTenant;
-  let users: ScimUserListsRepository;
+  let users: UserResource;
   beforeAll(async () => {
     app = await startTestApp();
     tenant = await addTenant(app);

@@ -47,6 +47,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'ssh-certificates',
     'sessions',
     'directory',
+    'directory/provisioning',
     'enrollment',
     'key-authentication',
     'upstream-login',

@@ -23,3 +23,10 @@ export function toSingleLine(text: string, limit: number): string | null {
 export function asciiLowerCase(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
 }
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** Tells whether a text is a UUID of any version, in either case. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}

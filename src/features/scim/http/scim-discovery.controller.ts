@@ -8,71 +8,72 @@ import {
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Route } from '#platform/http/routing/route.js';
-import { SCIM } from './scim-caller.js';
-import { ScimAnswers } from '../resources/scim-answers.service.js';
+import { SCIM } from './resource-endpoint.js';
+import { ScimResources } from '../resources/scim-resources.service.js';
 import type { QueryFields } from '../query/scim-query.js';
+import { listHead, listTail, sendJson } from './scim-response.js';
 import { serviceProviderConfig } from './service-provider-config.js';
 
-/** What a client reads to know what it may do (RFC 7644 §4). */
+/** Discovery: the documents that tell a client what the service supports (RFC 7644 §4). */
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimDiscoveryController {
-  constructor(private readonly answers: ScimAnswers) {}
+  constructor(private readonly resources: ScimResources) {}
 
   @Get('ServiceProviderConfig')
   @Route({ summary: 'Shows what the SCIM service supports (RFC 7643 §5)' })
   config(@Query() query: QueryFields, @Res() response: Response): void {
     refuseFilter(query);
-    this.answers.send(response, 200, JSON.stringify(serviceProviderConfig(this.answers.base)));
+    sendJson(response, 200, JSON.stringify(serviceProviderConfig(this.resources.base)));
   }
 
   @Get('Schemas')
   @Route({ summary: 'Lists the schemas' })
   schemas(@Query() query: QueryFields, @Res() response: Response): void {
-    this.#list(response, query, schemaDocuments(this.answers.base));
+    this.#list(response, query, schemaDocuments(this.resources.base));
   }
 
   @Get('Schemas/:id')
   @Route({ summary: 'Shows a schema' })
   schema(@Param('id') id: string, @Res() response: Response): void {
-    this.#one(response, id, schemaDocuments(this.answers.base));
+    this.#one(response, id, schemaDocuments(this.resources.base));
   }
 
   @Get('ResourceTypes')
   @Route({ summary: 'Lists the resource types' })
   resourceTypes(@Query() query: QueryFields, @Res() response: Response): void {
-    this.#list(response, query, resourceTypeDocuments(this.answers.base));
+    this.#list(response, query, resourceTypeDocuments(this.resources.base));
   }
 
   @Get('ResourceTypes/:id')
   @Route({ summary: 'Shows a resource type' })
   resourceType(@Param('id') id: string, @Res() response: Response): void {
-    this.#one(response, id, resourceTypeDocuments(this.answers.base));
+    this.#one(response, id, resourceTypeDocuments(this.resources.base));
   }
 
   #list(response: Response, query: QueryFields, documents: readonly DiscoveryDocument[]): void {
     refuseFilter(query);
-    const head = this.answers.listHead({
+    const head = listHead({
       totalResults: documents.length,
       startIndex: 1,
       nextCursor: undefined,
     });
     const texts = documents.map((document) => JSON.stringify(document));
-    const tail = this.answers.listTail(texts.length);
-    this.answers.send(response, 200, head + texts.join(',') + tail);
+    const tail = listTail(texts.length);
+    sendJson(response, 200, head + texts.join(',') + tail);
   }
 
   /** @throws DomainError not_found */
   #one(response: Response, id: string, documents: readonly DiscoveryDocument[]): void {
     const found = documents.find((one) => asciiLowerCase(one.id) === asciiLowerCase(id));
-    if (!found) throw new DomainError('not_found', 'There is nothing of that name.');
-    this.answers.send(response, 200, JSON.stringify(found));
+    if (!found) throw new DomainError('not_found', 'There is no such document.');
+    sendJson(response, 200, JSON.stringify(found));
   }
 }
 
 /** @throws DomainError not_filterable (RFC 7644 §4) */
 function refuseFilter(query: QueryFields): void {
   if (Object.keys(query).some((name) => asciiLowerCase(name) === 'filter')) {
-    throw new DomainError('not_filterable', 'What describes the service cannot be filtered.');
+    throw new DomainError('not_filterable', 'Discovery documents cannot be filtered.');
   }
 }

@@ -1,44 +1,79 @@
-import { Body, Controller, Get, Post, Query, Res } from '@nestjs/common';
+import { Controller, Get, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import type { ScimActor } from '#domain/directory/scim-actor.js';
+import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Route } from '#platform/http/routing/route.js';
-import { Caller, SCIM } from './scim-caller.js';
-import type { QueryFields } from '../query/scim-query.js';
-import { ScimEverything } from '../resources/scim-everything.service.js';
+import { readQuery, type QueryFields } from '../query/scim-query.js';
+import { ScimResources } from '../resources/scim-resources.service.js';
+import { GROUP_SCHEMA, USER_SCHEMA } from '../schema/schemas.js';
+import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
+import { listHead, listTail, streamJson } from './scim-response.js';
 
-/** What is asked of users and groups at once, and of the caller themselves. */
+/** `/scim/v2`: searches over users and groups at once, and `/Me`. */
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimSearchController {
-  constructor(private readonly everything: ScimEverything) {}
+  constructor(private readonly resources: ScimResources) {}
 
   /** RFC 7644 §3.4.2.1. */
   @Get()
   @Route({ summary: 'Searches users and groups' })
-  async list(
-    @Caller() caller: ScimActor,
-    @Query() fields: QueryFields,
-    @Res() response: Response,
-  ): Promise<void> {
-    await this.everything.search(caller, fields, response);
+  async list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
+    await this.#search(caller, query, response);
   }
 
   /** RFC 7644 §3.4.3. */
   @Post('.search')
   @Route({ summary: 'Searches users and groups by POST (RFC 7644 §3.4.3)' })
-  async search(
-    @Caller() caller: ScimActor,
-    @Body() fields: QueryFields,
-    @Res() response: Response,
-  ): Promise<void> {
-    await this.everything.search(caller, fields, response);
+  async search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
+    await this.#search(caller, body as QueryFields, response);
   }
 
-  /** RFC 7644 §3.11: a token stands for an identity provider, and not for a person. */
+  /** RFC 7644 §3.11: a token stands for an identity provider, and not for a user. */
   @Get('Me')
   @Route({ summary: 'Refuses: a SCIM token belongs to no user' })
   me(): never {
-    throw new DomainError('not_implemented', 'A SCIM token is nobody in particular.');
+    throw new DomainError('not_implemented', 'A SCIM token belongs to no user.');
+  }
+
+  /**
+   * Searches users and then groups, in pages by index.
+   *
+   * @throws DomainError invalid_filter for attributes that neither type has, invalid_value, invalid_cursor
+   */
+  async #search(caller: ScimActor, fields: QueryFields, response: Response): Promise<void> {
+    const ofUsers = readQuery(fields, USER_SCHEMA, [GROUP_SCHEMA]);
+    const ofGroups = readQuery(fields, GROUP_SCHEMA, [USER_SCHEMA]);
+    const { search, startIndex } = ofUsers;
+    if (search.page.kind === 'cursor') {
+      throw new DomainError(
+        'invalid_cursor',
+        'Users and groups together have pages by index only.',
+      );
+    }
+    const { users, groups } = this.resources;
+    const { orgId } = caller;
+    const foundUsers = await users.search(caller, search);
+    const foundGroups = await groups.search(caller, {
+      ...ofGroups.search,
+      count: search.count - foundUsers.resources.length,
+      page: { kind: 'index', startIndex: Math.max(1, startIndex - foundUsers.totalResults) },
+    });
+    const head = listHead({
+      totalResults: foundUsers.totalResults + foundGroups.totalResults,
+      startIndex,
+      nextCursor: foundGroups.nextCursor,
+    });
+    const userJson = users.type.renderList(orgId, foundUsers.resources, ofUsers);
+    const groupJson = groups.type.renderList(orgId, foundGroups.resources, ofGroups);
+    const allPieces = async function* (): AsyncGenerator<string, void> {
+      yield head;
+      const userCount = yield* piecesOf(userJson, foundUsers.resources.length);
+      const groupCount = foundGroups.resources.length;
+      if (userCount > 0 && groupCount > 0) yield ',';
+      yield* piecesOf(groupJson, groupCount);
+      yield listTail(userCount + groupCount);
+    };
+    await streamJson(response, 200, allPieces());
   }
 }

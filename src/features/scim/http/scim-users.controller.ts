@@ -1,121 +1,66 @@
-import {
-  Body,
-  Controller,
-  Delete,
-  Get,
-  Headers,
-  HttpCode,
-  Param,
-  Patch,
-  Post,
-  Put,
-  Query,
-  Res,
-} from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Patch, Post, Put, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { Route } from '#platform/http/routing/route.js';
-import type { ScimActor } from '#domain/directory/scim-actor.js';
-import { USER_SCHEMA } from '../schema/schemas.js';
-import { Caller, SCIM } from './scim-caller.js';
-import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
-import { ScimUsers } from '../resources/scim-users.service.js';
-import { UserAnswers } from '../resources/user-answers.service.js';
+import type { QueryFields } from '../query/scim-query.js';
+import { ScimResources } from '../resources/scim-resources.service.js';
+import {
+  Call,
+  createResource,
+  findResource,
+  listResources,
+  patchResource,
+  replaceResource,
+  SCIM,
+  type ScimCall,
+} from './resource-endpoint.js';
 
 /** `/scim/v2/Users` (RFC 7644 §3). */
 @Controller('scim/v2/Users')
 @Route(SCIM)
 export class ScimUsersController {
-  constructor(
-    private readonly users: ScimUsers,
-    private readonly answers: UserAnswers,
-  ) {}
+  constructor(private readonly resources: ScimResources) {}
 
   @Post()
   @Route({ summary: 'Creates a user' })
-  async create(
-    @Caller() caller: ScimActor,
-    @Body() body: unknown,
-    @Query() query: QueryFields,
-    @Res() response: Response,
-  ): Promise<void> {
-    const projection = readProjection(query, USER_SCHEMA);
-    this.answers.one(response, 201, await this.users.create(caller, body), projection);
+  create(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return createResource(this.resources.users, call, response);
   }
 
   @Get()
   @Route({ summary: 'Lists or searches users' })
-  async list(
-    @Caller() caller: ScimActor,
-    @Query() fields: QueryFields,
-    @Res() response: Response,
-  ): Promise<void> {
-    const query = readQuery(fields, USER_SCHEMA);
-    const page = await this.users.search(caller, query.search);
-    await this.answers.list(response, caller, page, query);
+  list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
+    return listResources(this.resources.users, caller, query, response);
   }
 
-  /** RFC 7644 §3.4.3: the same, asked for in a body. */
+  /** The same search, with the query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
   @Route({ summary: 'Searches users by POST (RFC 7644 §3.4.3)' })
-  search(
-    @Caller() caller: ScimActor,
-    @Body() fields: QueryFields,
-    @Res() response: Response,
-  ): Promise<void> {
-    return this.list(caller, fields, response);
+  search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
+    return listResources(this.resources.users, caller, body as QueryFields, response);
   }
 
   @Get(':id')
   @Route({ summary: 'Shows a user' })
-  async find(
-    @Caller() caller: ScimActor,
-    @Param('id') id: string,
-    @Query() query: QueryFields,
-    @Res() response: Response,
-  ): Promise<void> {
-    const projection = readProjection(query, USER_SCHEMA);
-    const user = await this.users.find(caller, id);
-    this.answers.one(response, 200, user, projection);
+  find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return findResource(this.resources.users, call, response);
   }
 
   @Put(':id')
   @Route({ summary: 'Replaces a user' })
-  async replace(
-    @Caller() caller: ScimActor,
-    @Param('id') id: string,
-    @Body() body: unknown,
-    @Query() query: QueryFields,
-    @Headers('if-match') ifMatch: string | undefined,
-    @Res() response: Response,
-  ): Promise<void> {
-    const projection = readProjection(query, USER_SCHEMA);
-    const user = await this.users.replace(caller, id, body, ifMatch);
-    this.answers.one(response, 200, user, projection);
+  replace(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return replaceResource(this.resources.users, call, response);
   }
 
   @Patch(':id')
   @Route({ summary: 'Changes a user (RFC 7644 §3.5.2)' })
-  async patch(
-    @Caller() caller: ScimActor,
-    @Param('id') id: string,
-    @Body() body: unknown,
-    @Query() query: QueryFields,
-    @Headers('if-match') ifMatch: string | undefined,
-    @Res() response: Response,
-  ): Promise<void> {
-    const projection = readProjection(query, USER_SCHEMA);
-    const user = await this.users.patch(caller, id, body, ifMatch);
-    this.answers.one(response, 200, user, projection);
+  patch(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
+    return patchResource(this.resources.users, call, response);
   }
 
   @Delete(':id')
-  @Route({ summary: 'Removes a user' })
   @HttpCode(204)
-  async remove(
-    @Caller() caller: ScimActor,
-    @Param('id') id: string,
-    @Headers('if-match') ifMatch: string | undefined,
-  ): Promise<void> {
-    await this.users.remove(caller, id, ifMatch);
+  @Route({ summary: 'Removes a user' })
+  async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
+    await this.resources.users.remove(caller, id, ifMatch);
   }
 }

@@ -4,9 +4,9 @@ import { invalidValue, isEmpty, readSimple } from '../schema/attribute-value.js'
 import type { Filter } from '../query/filter/filter.js';
 import { listOfMembers, memberIds } from '../schema/member-ids.js';
 import { isAllowed } from './patch-user.js';
-import { changesOf, type Change, type PatchOperation } from './patch-operations.js';
+import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
 import { groupText } from '../schema/read-resource.js';
-import type { MemberChange } from '#domain/directory/group-provisioning.service.js';
+import type { MembershipChange } from '#domain/directory/provisioning/group-provisioning.service.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 
 /** What a PATCH does to a group. */
@@ -14,7 +14,7 @@ export interface GroupPatch {
   /** What it sets; `null` takes an `externalId` away. */
   readonly set: { readonly displayName?: string; readonly externalId?: string | null };
   /** In their order. */
-  readonly members: readonly MemberChange[];
+  readonly members: readonly MembershipChange[];
 }
 
 /**
@@ -23,7 +23,7 @@ export interface GroupPatch {
  */
 export function patchGroup(operations: readonly PatchOperation[]): GroupPatch {
   const set: { displayName?: string; externalId?: string | null } = {};
-  const members: MemberChange[] = [];
+  const members: MembershipChange[] = [];
   for (const operation of operations) {
     for (const change of changesOf(operation, GROUP_SCHEMA, 'members')) {
       if (!isAllowed(change)) continue;
@@ -36,18 +36,22 @@ export function patchGroup(operations: readonly PatchOperation[]): GroupPatch {
   return { set, members };
 }
 
-function newName(change: Change): string {
+function newName(change: AttributeChange): string {
   const name = newText(change);
   if (name === undefined) throw invalidValue('displayName', 'must have a value');
   return name;
 }
 
-function newText({ op, path: { target }, value }: Change): string | undefined {
+function newText({ op, path: { target }, value }: AttributeChange): string | undefined {
   const text = op === 'remove' ? undefined : readSimple(target.attribute, value);
   return groupText(target.path, text);
 }
 
-function memberChanges({ op, path: { target, filter }, value: raw }: Change): MemberChange[] {
+function memberChanges({
+  op,
+  path: { target, filter },
+  value: raw,
+}: AttributeChange): MembershipChange[] {
   if (target.sub || (filter && op !== 'remove')) {
     throw new DomainError(
       'invalid_path',
@@ -65,17 +69,14 @@ function memberChanges({ op, path: { target, filter }, value: raw }: Change): Me
   return listed('remove', memberIds(value));
 }
 
-function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): MemberChange[] {
+function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): MembershipChange[] {
   return ids.length === 0 ? [] : [{ kind, ids }];
 }
 
 /** Members are chosen by their id: anything else would mean to load them. */
-function removal(filter: Filter): MemberChange {
+function removal(filter: Filter): MembershipChange {
   const ids = (filter.kind === 'or' ? filter.operands : [filter]).flatMap(idsIn);
-  const [id] = ids;
-  return ids.length === 1 && id !== undefined
-    ? { kind: 'removeWhere', id }
-    : { kind: 'remove', ids: [...new Set(ids)] };
+  return { kind: 'remove', ids: [...new Set(ids)] };
 }
 
 /** The ids that a condition chooses: `value eq "id"`, also beside `type eq "User"`, which all members are. */

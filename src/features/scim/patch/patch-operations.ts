@@ -2,7 +2,11 @@ import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, isObject } from '../schema/attribute-value.js';
 import { parsePath, type PatchPath } from '../query/filter/filter-parser.js';
-import { isMentioned, names, type Vital } from '../schema/critical-attribute.js';
+import {
+  containsReferenceTo,
+  refersTo,
+  type CriticalAttribute,
+} from '../schema/critical-attribute.js';
 import { referenceTo, type ResourceSchema, type Schema } from '../schema/schemas.js';
 
 /** One operation of a PATCH (RFC 7644 §3.5.2). */
@@ -68,7 +72,7 @@ function member(of: unknown, name: string): unknown {
 }
 
 /** An attribute, and what an operation does to it. */
-export interface Change {
+export interface AttributeChange {
   readonly op: PatchOperation['op'];
   readonly path: Extract<PatchPath, { kind: 'attribute' }>;
   readonly value: unknown;
@@ -78,25 +82,25 @@ export interface Change {
 
 /**
  * What an operation does, attribute by attribute. Within objects, what we do not know is left out, unless it mentions
- * `vital`; so is a path under the URN of a schema that we do not have.
+ * `critical`; so is a path under the URN of a schema that we do not have.
  * @throws DomainError `invalid_value` for an attribute that an object has twice, `invalid_path` for a path to nothing
  */
 export function changesOf(
   operation: PatchOperation,
   resource: ResourceSchema,
-  vital: Vital,
-): Change[] {
+  critical: CriticalAttribute,
+): AttributeChange[] {
   const { op, path: text, value } = operation;
-  if (text === undefined) return once(changesIn(operation, resource, vital, ''));
+  if (text === undefined) return once(changesIn(operation, resource, critical, ''));
   const path = parsePath(text, resource);
   if (path.kind === 'schema') {
     return once(
       path.schema === resource.core
-        ? changesIn(operation, resource, vital, '')
-        : changesUnder(path.schema, operation, resource, vital),
+        ? changesIn(operation, resource, critical, '')
+        : changesUnder(path.schema, operation, resource, critical),
     );
   }
-  refuseMention(path, value, vital);
+  refuseUnclearReference(path, value, critical);
   if (path.kind === 'attribute') return [{ op, path, value, isAimed: true }];
   if (isForeign(path.name, resource)) return [];
   throw new DomainError('invalid_path', 'The path names no attribute.');
@@ -110,7 +114,7 @@ function isForeign(name: string, { core, extensions }: ResourceSchema): boolean 
 }
 
 /** Of two values for one attribute in an object, nobody can say which was meant. */
-function once(changes: Change[]): Change[] {
+function once(changes: AttributeChange[]): AttributeChange[] {
   const paths = new Set<string>();
   for (const { op, path } of changes) {
     if (op === 'remove' || path.filter) continue;
@@ -125,10 +129,10 @@ function changesUnder(
   schema: Schema,
   operation: PatchOperation,
   resource: ResourceSchema,
-  vital: Vital,
-): Change[] {
+  critical: CriticalAttribute,
+): AttributeChange[] {
   if (operation.op !== 'remove' && !isEmpty(operation.value)) {
-    return changesIn(operation, resource, vital, `${schema.id}:`);
+    return changesIn(operation, resource, critical, `${schema.id}:`);
   }
   if (operation.op === 'add' || schema === resource.core) return [];
   return schema.attributes.map((attribute) => {
@@ -142,9 +146,9 @@ function changesUnder(
 function changesIn(
   { op, value }: PatchOperation,
   resource: ResourceSchema,
-  vital: Vital,
+  critical: CriticalAttribute,
   prefix: string,
-): Change[] {
+): AttributeChange[] {
   if (op === 'remove') throw new DomainError('no_target', 'remove needs the path of an attribute.');
   if (!isObject(value)) {
     throw new DomainError(
@@ -155,9 +159,9 @@ function changesIn(
   return Object.entries(value).flatMap(([key, inner]) => {
     const path = pathOfKey(`${prefix}${key}`, resource);
     if (path.kind === 'schema') {
-      return changesUnder(path.schema, { op, path: undefined, value: inner }, resource, vital);
+      return changesUnder(path.schema, { op, path: undefined, value: inner }, resource, critical);
     }
-    refuseMention(path, inner, vital);
+    refuseUnclearReference(path, inner, critical);
     return path.kind === 'attribute' ? [{ op, path, value: inner, isAimed: false }] : [];
   });
 }
@@ -172,21 +176,21 @@ function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
   }
 }
 
-/** @throws DomainError for what was meant for `vital`, and goes elsewhere or nowhere */
-function refuseMention(
+/** @throws DomainError for what was meant for `critical`, and goes elsewhere or nowhere */
+function refuseUnclearReference(
   path: Exclude<PatchPath, { kind: 'schema' }>,
   value: unknown,
-  vital: Vital,
+  critical: CriticalAttribute,
 ): void {
   const name = path.kind === 'attribute' ? path.target.path : path.name;
-  if (path.kind === 'attribute' && name === vital) return;
-  if (names(vital, name)) {
+  if (path.kind === 'attribute' && name === critical) return;
+  if (refersTo(critical, name)) {
     throw new DomainError(
       'invalid_path',
-      `The path names ${vital} in a way that is not understood.`,
+      `The path names ${critical} in a way that is not understood.`,
     );
   }
-  if (isMentioned(vital, value)) {
-    throw invalidValue(vital, 'is in the value in a way that is not understood');
+  if (containsReferenceTo(critical, value)) {
+    throw invalidValue(critical, 'is in the value in a way that is not understood');
   }
 }

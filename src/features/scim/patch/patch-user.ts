@@ -17,7 +17,7 @@ import {
 import { complexIn, elementsIn, isWritable, rootPath, type Draft } from '../schema/draft.js';
 import { impliedElement, meets } from '../query/filter/element-match.js';
 import type { Filter } from '../query/filter/filter.js';
-import { changesOf, type Change, type PatchOperation } from './patch-operations.js';
+import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
 import { subAttribute, USER_SCHEMA, type AttributeReference } from '../schema/schemas.js';
 import {
   draftOf,
@@ -58,7 +58,7 @@ export function patchUser(
 }
 
 /** How often an element is looked at: a request of 64 KiB may have a thousand operations on a hundred elements each. */
-function workOf({ path: { target, filter }, value }: Change, draft: Draft): number {
+function workOf({ path: { target, filter }, value }: AttributeChange, draft: Draft): number {
   const elements = elementsIn(draft, rootPath(target)).length;
   const given = Array.isArray(value) ? value.length : 0;
   return elements * (1 + given + (filter ? sizeOf(filter) : 0));
@@ -71,7 +71,7 @@ function sizeOf(filter: Filter): number {
 }
 
 /** Whether a change is to be made. What is read-only is passed over within an object, and a password always. */
-export function isAllowed({ path: { target }, isAimed }: Change): boolean {
+export function isAllowed({ path: { target }, isAimed }: AttributeChange): boolean {
   if (isWritable(target)) return true;
   if (isAimed && target.attribute.mutability !== 'writeOnly') {
     throw new DomainError('mutability', `${target.path} is read-only.`);
@@ -79,14 +79,14 @@ export function isAllowed({ path: { target }, isAimed }: Change): boolean {
   return false;
 }
 
-function apply(draft: Draft, change: Change): void {
+function apply(draft: Draft, change: AttributeChange): void {
   const { attribute } = change.path.target;
   if (!attribute.subAttributes) applyToSimple(draft, change);
   else if (!attribute.multiValued) applyToComplex(draft, change);
   else applyToElements(draft, change);
 }
 
-function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Change): void {
+function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const value = op === 'remove' ? undefined : readSimple(target.attribute, raw, target.path);
   if (value !== undefined) {
     draft.set(target.path, value);
@@ -100,7 +100,7 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Chang
 /**
  * Sub-attributes that are not named stay (RFC 7644 §3.5.2.3), save those of a reference: they spoke of the former one.
  */
-function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: Change): void {
+function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
   const isRemoved = op === 'remove' || isEmpty(raw);
   if (isRemoved && !target.sub) {
@@ -118,7 +118,7 @@ function partsOf({ attribute, sub, path }: AttributeReference, raw: unknown): Pa
   return sub ? [[sub, readSimple(sub, raw, path)]] : readParts(attribute, raw);
 }
 
-function applyToElements(draft: Draft, change: Change): void {
+function applyToElements(draft: Draft, change: AttributeChange): void {
   const { target } = change.path;
   const path = rootPath(target);
   const elements = changedElements(elementsIn(draft, path), change);
@@ -128,7 +128,7 @@ function applyToElements(draft: Draft, change: Change): void {
 }
 
 /** What becomes of the elements, of which brackets choose some. */
-function changedElements(before: readonly ComplexValue[], change: Change): ComplexValue[] {
+function changedElements(before: readonly ComplexValue[], change: AttributeChange): ComplexValue[] {
   const { op, value } = change;
   const { filter, target } = change.path;
   if (!filter && !target.sub) return changedList(before, change);
@@ -164,7 +164,7 @@ function emptied({ sub }: AttributeReference): Part[] {
 /** An attribute without brackets: elements are added to it, taken from it, or all replaced. */
 function changedList(
   before: readonly ComplexValue[],
-  { op, path: { target }, value }: Change,
+  { op, path: { target }, value }: AttributeChange,
 ): ComplexValue[] {
   const given = readElements(target.attribute, value);
   if (op === 'replace') return given;
@@ -202,7 +202,7 @@ function includes(element: ComplexValue, part: ComplexValue): boolean {
  * that is not there yet, such as `phoneNumbers[type eq "work"].value`. A `replace` of the whole value needs a match
  * (RFC 7644 §3.5.2.3); without brackets it adds, as to any attribute that is not there.
  */
-function newElement({ op, path: { filter, target } }: Change): ComplexValue | undefined {
+function newElement({ op, path: { filter, target } }: AttributeChange): ComplexValue | undefined {
   if (!filter) return undefined;
   const implied = op === 'add' || target.sub ? impliedElement(filter) : undefined;
   if (!implied) throw noTarget();

@@ -1,8 +1,8 @@
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { changesOf, type PatchOperation } from './patch-operations.js';
 import { USER_SCHEMA } from '../schema/schemas.js';
-import type { NextUser } from '#domain/directory/user-provisioning.service.js';
-import type { ScimUser } from '#domain/directory/directory-user.js';
+import type { NextUser } from '#domain/directory/provisioning/directory-users.repository.js';
+import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
 import {
   draftOf,
   userOf,
@@ -11,7 +11,7 @@ import {
 } from '../schema/user-attributes.js';
 
 /** A user as they are kept, as the language of SCIM reads them. */
-export function storedUser(user: ScimUser): StoredUser {
+export function storedUser(user: DirectoryUser): StoredUser {
   const { displayName, ...attributes } = JSON.parse(user.attributes) as Record<string, unknown>;
   return {
     userName: user.userName,
@@ -42,7 +42,7 @@ export function nextUser(user: UserAttributes): NextUser {
  * @param operations the write; a PUT is one `replace` without a path
  */
 export function stateAfter(
-  current: ScimUser,
+  current: DirectoryUser,
   user: UserAttributes,
   operations: readonly PatchOperation[],
 ): NextUser {

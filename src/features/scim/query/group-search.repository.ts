@@ -3,10 +3,10 @@ import type { FilterFields } from './filter-condition.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 import {
   MEMBER_VERSION,
-  scimGroup,
+  directoryGroup,
   type GroupRow,
-  type ScimGroup,
-} from '#domain/directory/groups.repository.js';
+  type DirectoryGroup,
+} from '#domain/directory/provisioning/groups.repository.js';
 import {
   isOfOne,
   searchTable,
@@ -19,7 +19,7 @@ interface FoundRow extends GroupRow {
   sort_value: string | null;
 }
 
-/** As {@link ScimGroup} has it in its tag, for filters. */
+/** As {@link DirectoryGroup} has it in its tag, for filters. */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
 /** The name of a member, as a group shows it. */
 const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
@@ -65,8 +65,8 @@ export function searchGroups(
   tx: EntityManager,
   orgId: string,
   search: ScimSearch,
-): Promise<ScimPage<ScimGroup>> {
-  return searchTable<FoundRow, ScimGroup>(tx, orgId, search, {
+): Promise<ScimPage<DirectoryGroup>> {
+  return searchTable<FoundRow, DirectoryGroup>(tx, orgId, search, {
     from: 'groups g',
     id: 'g.id',
     orgId: 'g.org_id',
@@ -77,6 +77,6 @@ export function searchGroups(
     show: `
         SELECT ${SHOWN}, listed.sort_value
         FROM listed JOIN groups g ON g.id = listed.id AND g.org_id = $1 ORDER BY listed.place`,
-    read: scimGroup,
+    read: directoryGroup,
   });
 }

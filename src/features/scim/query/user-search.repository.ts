@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { fixedSql } from '#platform/database/statements/sql.js';
 import type { FilterFields } from './filter-condition.js';
@@ -11,23 +10,23 @@ import {
   type UniqueKeys,
 } from './search-table.repository.js';
 import {
-  ATTRIBUTES,
+  OWN_ATTRIBUTES,
   ENTERPRISE_URN,
   GROUPS,
   SHOWN_ATTRIBUTES,
   TAG,
   USER_NAME,
   WHO,
-  scimUser,
-  type ScimUser,
+  directoryUser,
+  type DirectoryUser,
   type UserRow,
-} from '#domain/directory/directory-user.js';
+} from '#domain/directory/provisioning/directory-user.js';
 
 /** A user of a list. */
 export interface ListedUser {
   readonly id: string;
   /** Undefined where those before them in the list were enough to read at a time. */
-  readonly user: ScimUser | undefined;
+  readonly user: DirectoryUser | undefined;
 }
 
 /** What of listed users is wanted. */
@@ -118,60 +117,60 @@ const FIELDS: FilterFields = {
       },
     },
   },
-  attributes: `(${ATTRIBUTES})`,
+  attributes: `(${OWN_ATTRIBUTES})`,
   narrowing: {
     'emails.value': (value) =>
       `(${EMAIL_VALUES} ? ${value} OR (NOT u.scim_managed AND u.email = ${value}))`,
   },
 };
 
-/** Users as lists of them are read: those of one organization, some at a time. */
-@Injectable()
-export class ScimUserListsRepository {
-  /** Whether a search finds one user at most, by a unique key. */
-  isOfOne(search: ScimSearch): boolean {
-    return isOfOne(search, UNIQUE);
-  }
+/** Tells whether a search finds one user at most, by a unique key. */
+export function isOfOneUser(search: ScimSearch): boolean {
+  return isOfOne(search, UNIQUE);
+}
 
-  /** One page of the users that a search finds; where it is large, only the beginning is read. */
-  search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ListedUser>> {
-    const { attributes, groups } = textsOf(search);
-    return searchTable<ListedRow, ListedUser>(tx, orgId, search, {
-      from: 'users u',
-      id: 'u.id',
-      orgId: 'u.org_id',
-      fields: FIELDS,
-      unique: UNIQUE,
-      keys: KEYS,
-      show: showUsers(search),
-      columns: `${WHO}, ${attributes} AS attributes, ${groups} AS groups`,
-      read: (row) => listedUser(row, search),
-    });
-  }
+/** Reads one page of the users that a search finds; of a large page only the beginning. */
+export function searchUsers(
+  tx: EntityManager,
+  orgId: string,
+  search: ScimSearch,
+): Promise<ScimPage<ListedUser>> {
+  const { attributes, groups } = textsOf(search);
+  return searchTable<ListedRow, ListedUser>(tx, orgId, search, {
+    from: 'users u',
+    id: 'u.id',
+    orgId: 'u.org_id',
+    fields: FIELDS,
+    unique: UNIQUE,
+    keys: KEYS,
+    show: showUsers(search),
+    columns: `${WHO}, ${attributes} AS attributes, ${groups} AS groups`,
+    read: (row) => listedUser(row, search),
+  });
+}
 
-  /** Users of the organization, in the order of their ids in the list, without those who are gone; at least one is read. */
-  async read(
-    tx: EntityManager,
-    orgId: string,
-    ids: readonly string[],
-    parts: UserParts,
-  ): Promise<ListedUser[]> {
-    const rows = await fixedSql<ListedRow>(
-      tx,
-      `WITH listed AS (
+/** Reads users of the organization in the order of a list of ids; ids without a user are left out. At least one user is read. */
+export async function readUsers(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+  parts: UserParts,
+): Promise<ListedUser[]> {
+  const rows = await fixedSql<ListedRow>(
+    tx,
+    `WITH listed AS (
          SELECT id, NULL::text AS sort_value, place FROM unnest($2::uuid[]) WITH ORDINALITY AS t (id, place)
        )
        ${showUsers(parts)}`,
-      [orgId, ids],
-    );
-    return rows.map((row) => listedUser(row, parts));
-  }
+    [orgId, ids],
+  );
+  return rows.map((row) => listedUser(row, parts));
 }
 
 function listedUser(row: ListedRow, { withRelations }: UserParts): ListedUser {
   const { id, attributes } = row;
   return {
     id,
-    user: attributes === null ? undefined : scimUser({ ...row, attributes }, withRelations),
+    user: attributes === null ? undefined : directoryUser({ ...row, attributes }, withRelations),
   };
 }

@@ -1,19 +1,25 @@
 import { USER_SCHEMA, GROUP_SCHEMA, USER_URN, GROUP_URN } from '../schema/schemas.js';
 import { project, type Projection } from '../query/projection.js';
-import type { ScimGroup, ScimMember } from '#domain/directory/groups.repository.js';
-import { ENTERPRISE_URN, withAddresses, type ScimUser } from '#domain/directory/directory-user.js';
+import type { DirectoryGroup } from '#domain/directory/provisioning/groups.repository.js';
+import type { GroupMember } from '#domain/directory/provisioning/memberships.repository.js';
+import {
+  ENTERPRISE_URN,
+  withAddresses,
+  type DirectoryUser,
+} from '#domain/directory/provisioning/directory-user.js';
 
-/** A resource of which all was read that is shown, or not: then it has no tag. */
-interface Tagged {
+/** A resource with its version; without a tag where a part of the resource was not read. */
+export interface Tagged {
+  readonly id: string;
   readonly tag: string | undefined;
 }
 
 /**
- * The version of a resource as an entity tag (RFC 7644 §3.14): another one whenever what is shown of it is another. It is weak,
- * since it says nothing about bytes.
+ * The version of a resource as an entity tag (RFC 7644 §3.14). The tag changes with everything that clients see of the resource.
+ * It is weak, because two responses of one version may differ in bytes.
  */
-export function entityTag({ tag }: Tagged): string {
-  if (tag === undefined) throw new Error('a resource was shown of which not all was read');
+export function entityTag({ tag }: Pick<Tagged, 'tag'>): string {
+  if (tag === undefined) throw new Error('a part of the resource was not read');
   return `W/"${tag}"`;
 }
 
@@ -31,7 +37,7 @@ const ENTERPRISE_KEY = `"${ENTERPRISE_URN}":`;
  *
  * @param base the address of the SCIM service
  */
-export function userJson(user: ScimUser, projection: Projection, base: string): string {
+export function userJson(user: DirectoryUser, projection: Projection, base: string): string {
   const { id, userName, externalId, active, attributes, groups } = user;
   const parts = [
     `{"schemas":${attributes.includes(ENTERPRISE_KEY) ? WITH_ENTERPRISE : CORE}`,
@@ -53,7 +59,7 @@ export function userJson(user: ScimUser, projection: Projection, base: string): 
 }
 
 /** A group as JSON, but for its members and the last brace. */
-export function groupHead(group: ScimGroup, projection: Projection, base: string): string {
+export function groupHead(group: DirectoryGroup, projection: Projection, base: string): string {
   const { id, displayName, externalId } = group;
   const whole = {
     schemas: [GROUP_URN],
@@ -67,7 +73,7 @@ export function groupHead(group: ScimGroup, projection: Projection, base: string
 }
 
 /** A member of a group as JSON. */
-export function memberJson({ userId, display }: ScimMember, base: string): string {
+export function memberJson({ userId, display }: GroupMember, base: string): string {
   return `{"value":"${userId}","$ref":"${locationOf(base, 'Users', userId)}","display":${JSON.stringify(display)},"type":"User"}`;
 }
 

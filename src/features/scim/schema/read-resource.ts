@@ -10,7 +10,7 @@ import {
 } from './attribute-value.js';
 import { complexIn, isComplex, isWritable, limited, rootPath, type Draft } from './draft.js';
 import { memberIds } from './member-ids.js';
-import { isMentioned, names, type Vital } from './critical-attribute.js';
+import { containsReferenceTo, refersTo, type CriticalAttribute } from './critical-attribute.js';
 import {
   findAttribute,
   findSchema,
@@ -86,16 +86,23 @@ interface Given {
 
 /**
  * What a body sets, by path: nested, or with dotted or URN keys. `null` sets nothing.
- * @throws DomainError `invalid_value` for an attribute that is there twice, or a mention of `vital` that is not understood
+ * @throws DomainError `invalid_value` for an attribute that is there twice, or a mention of `critical` that is not understood
  */
-function givenIn(body: unknown, resource: ResourceSchema, vital: Vital): Map<string, Given> {
+function givenIn(
+  body: unknown,
+  resource: ResourceSchema,
+  critical: CriticalAttribute,
+): Map<string, Given> {
   if (!isObject(body)) throw new DomainError('invalid_request', 'The body must be a JSON object.');
   const given = new Map<string, Given>();
   for (const [key, raw] of entriesOf(body, resource)) {
     if (raw === null) continue;
     const target = findAttribute(resource, key);
-    if (target?.path !== vital && (names(vital, key) || isMentioned(vital, raw))) {
-      throw invalidValue(vital, 'is there in a way that is not understood');
+    if (
+      target?.path !== critical &&
+      (refersTo(critical, key) || containsReferenceTo(critical, raw))
+    ) {
+      throw invalidValue(critical, 'is there in a way that is not understood');
     }
     if (!target || !isWritable(target)) continue;
     if (given.has(target.path)) throw invalidValue(target.path, 'is there twice');

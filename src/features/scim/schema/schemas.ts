@@ -13,7 +13,7 @@ import {
   SCHEMA_ATTRIBUTES,
   SERVICE_PROVIDER_CONFIG_ATTRIBUTES,
 } from './attributes/service-schemas.js';
-import { ENTERPRISE_URN } from '#domain/directory/directory-user.js';
+import { ENTERPRISE_URN } from '#domain/directory/provisioning/directory-user.js';
 import { ENTERPRISE_ATTRIBUTES, USER_ATTRIBUTES } from './attributes/user-schema.js';
 
 export const USER_URN = 'urn:ietf:params:scim:schemas:core:2.0:User';

@@ -512,7 +512,7 @@ describe('groups', () => {
         { op: 'add', path: 'members', value },
       ).members,
     ).toEqual([
-      { kind: 'removeWhere', id: 'b' },
+      { kind: 'remove', ids: ['b'] },
       { kind: 'add', ids: ['a'] },
     ]);
     expect(patchMembers({ op: 'remove', path: 'members' }).members).toEqual([{ kind: 'clear' }]);

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 export const ENTERPRISE_URN = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 /** A user as SCIM keeps them. */
-export interface ScimUser {
+export interface DirectoryUser {
   readonly id: string;
   readonly userName: string;
   readonly externalId: string | null;
@@ -37,7 +37,7 @@ export interface UserRow {
 }
 
 /** Their attributes: of somebody whom SCIM did not make, what sign-in knows of them. */
-export const ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb_strip_nulls(jsonb_build_object(
+export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb_strip_nulls(jsonb_build_object(
   'displayName', u.name,
   'name', CASE WHEN coalesce(u.name, u.given_name, u.family_name) IS NOT NULL
     THEN jsonb_build_object('formatted', u.name, 'givenName', u.given_name, 'familyName', u.family_name) END,
@@ -53,17 +53,17 @@ const THEIR_MANAGER = `FROM users m WHERE m.org_id = u.org_id
 /** The name of their manager; NULL where the manager is no user of the organization. */
 const MANAGER_NAME = `(SELECT ${NAME} ${THEIR_MANAGER})`;
 /** Their attributes as they are shown: with the address and the name of their manager (RFC 7643 §4.3). */
-export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${ATTRIBUTES} ELSE jsonb_set(
+export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_ATTRIBUTES} ELSE jsonb_set(
   u.attributes, '${MANAGER}', (u.attributes #> '${MANAGER}') - '$ref' || coalesce(
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
 /** What they are called by: somebody whom SCIM did not make goes by their e-mail. */
 export const USER_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
-/** The groups they are in, as {@link ScimUser} has them. */
+/** The groups they are in, as {@link DirectoryUser} has them. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
-/** As {@link ScimUser} has it in its tag, for filters: the version of the row, and a digest of what else is shown. */
+/** As {@link DirectoryUser} has it in its tag, for filters: the version of the row, and a digest of what else is shown. */
 export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
   ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;
 /** The columns of a user, as `u`, without what may be long; and all of them. */
@@ -71,7 +71,7 @@ export const WHO = `u.id, ${USER_NAME} AS user_name, u.external_id, u.active, u.
 export const COLUMNS = `${WHO}, (${SHOWN_ATTRIBUTES})::text AS attributes`;
 
 /** A user as they are read. */
-export function scimUser(row: UserRow, withGroups: boolean): ScimUser {
+export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser {
   return {
     id: row.id,
     userName: row.user_name,

@@ -1,0 +1,190 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isUuid } from '#platform/text/single-line.js';
+import { GroupsRepository, type DirectoryGroup, type GroupState } from './groups.repository.js';
+import { MembershipsRepository } from './memberships.repository.js';
+import type { ScimActor } from './scim-operation.js';
+
+/** A change of the members of a group. No change needs the members to be loaded. */
+export type MembershipChange =
+  | { readonly kind: 'add'; readonly ids: readonly string[] }
+  | { readonly kind: 'remove'; readonly ids: readonly string[] }
+  | { readonly kind: 'replace'; readonly ids: readonly string[] }
+  | { readonly kind: 'clear' };
+
+/** The state of a group after a write, and the changes of its members in their order. */
+export interface NextGroup extends GroupState {
+  readonly members: readonly MembershipChange[];
+}
+
+/**
+ * Changes the groups of an organization for its identity provider. Each change runs in one transaction under the lock of the
+ * group. No change loads a member, whatever the size of the group.
+ */
+@Injectable()
+export class GroupProvisioning {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly groups: GroupsRepository,
+    private readonly memberships: MembershipsRepository,
+  ) {}
+
+  /** @throws DomainError uniqueness; invalid_value where no member is a user of the organization, or one is a group */
+  create(actor: ScimActor, { members, ...group }: NextGroup): Promise<DirectoryGroup> {
+    return this.work.transact(actor.orgId, async (tx) => {
+      const made = await this.groups.insert(tx, actor, group);
+      await this.#apply(tx, actor.orgId, made.id, members);
+      return made;
+    });
+  }
+
+  /** @throws DomainError not_found, also for a group of another organization */
+  async find(orgId: string, id: string): Promise<DirectoryGroup> {
+    const group = await this.work.bounded(orgId, (tx) => this.groups.find(tx, orgId, id));
+    if (!group) throw noGroup();
+    return group;
+  }
+
+  /**
+   * Changes a group. A write that changes nothing makes no new version and no audit row.
+   *
+   * @param compute derives the state after the write from the state under the lock, or throws
+   * @throws DomainError not_found, uniqueness, invalid_value
+   */
+  change(
+    actor: ScimActor,
+    id: string,
+    compute: (current: DirectoryGroup) => NextGroup,
+  ): Promise<DirectoryGroup> {
+    return this.work.transact(actor.orgId, async (tx) => {
+      const current = await this.#lock(tx, actor.orgId, id);
+      const { members, ...group } = compute(current);
+      const moved = await this.#apply(tx, actor.orgId, id, members);
+      const isSame =
+        moved === 0 &&
+        group.displayName === current.displayName &&
+        group.externalId === current.externalId;
+      return isSame ? current : this.groups.update(tx, actor, id, group);
+    });
+  }
+
+  /**
+   * Removes a group with its memberships.
+   *
+   * @param verify may refuse the removal by the state under the lock
+   * @throws DomainError not_found
+   */
+  async remove(
+    actor: ScimActor,
+    id: string,
+    verify: (current: DirectoryGroup) => void,
+  ): Promise<void> {
+    await this.work.transact(actor.orgId, async (tx) => {
+      const current = await this.#lock(tx, actor.orgId, id);
+      verify(current);
+      await this.#removeAll(tx, id, []);
+      await this.groups.remove(tx, actor, current);
+    });
+  }
+
+  async #lock(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup> {
+    const group = await this.groups.lock(tx, orgId, id);
+    if (!group) throw noGroup();
+    return group;
+  }
+
+  /** Applies changes of members in their order. @returns the number of memberships that began or ended */
+  async #apply(
+    tx: EntityManager,
+    orgId: string,
+    groupId: string,
+    changes: readonly MembershipChange[],
+  ): Promise<number> {
+    const known = await this.#knownUsers(tx, orgId, changes.map(idsAdded));
+    const add = (ids: readonly string[]) => this.memberships.add(tx, orgId, groupId, ids);
+    let moved = 0;
+    for (const change of changes) {
+      switch (change.kind) {
+        case 'add':
+          moved += await add(among(change.ids, known));
+          break;
+        case 'remove':
+          moved += await this.memberships.remove(tx, groupId, change.ids.filter(isUuid));
+          break;
+        case 'replace':
+          moved += await this.#removeAll(tx, groupId, among(change.ids, known));
+          moved += await add(among(change.ids, known));
+          break;
+        case 'clear':
+          moved += await this.#removeAll(tx, groupId, []);
+      }
+    }
+    return moved;
+  }
+
+  /** Removes all members of a group except some users, batch by batch. @returns the number of removed members */
+  async #removeAll(
+    tx: EntityManager,
+    groupId: string,
+    staying: readonly string[],
+  ): Promise<number> {
+    let total = 0;
+    let last: string | undefined;
+    do {
+      const batch = await this.memberships.removeBatch(tx, groupId, staying, last);
+      total += batch.removed;
+      ({ last } = batch);
+    } while (last !== undefined);
+    return total;
+  }
+
+  /**
+   * Locks the users that the changes add to the group against removal. Identity providers name users who were deleted meanwhile:
+   * the other users of the change become members all the same.
+   *
+   * @throws DomainError invalid_value where a change names no user of the organization, or names a group
+   */
+  async #knownUsers(
+    tx: EntityManager,
+    orgId: string,
+    changes: readonly (readonly string[])[],
+  ): Promise<ReadonlySet<string>> {
+    const known = await this.memberships.lockUsers(tx, orgId, changes.flat().filter(isUuid));
+    const isKnown = (id: string) => known.has(id.toLowerCase());
+    const stale = changes.find((ids) => ids.length > 0 && !ids.some(isKnown));
+    if (stale) throw noMembers(stale);
+    const unknown = changes.flat().filter((id) => isUuid(id) && !isKnown(id));
+    if (unknown.length > 0 && (await this.groups.hasGroup(tx, orgId, unknown))) {
+      throw new DomainError('invalid_value', 'members are users: a group cannot be in a group.');
+    }
+    return known;
+  }
+}
+
+/** The ids that a change puts into the group. */
+function idsAdded(change: MembershipChange): readonly string[] {
+  return change.kind === 'add' || change.kind === 'replace' ? change.ids : [];
+}
+
+/** The ids that are known, each once. */
+function among(ids: readonly string[], known: ReadonlySet<string>): readonly string[] {
+  return [...new Set(ids.map((id) => id.toLowerCase()))].filter((id) => known.has(id));
+}
+
+/** The most ids that an error names, and the most characters of each. */
+const MOST_NAMED = 10;
+const MOST_CHARACTERS = 64;
+
+function noMembers(ids: readonly string[]): DomainError {
+  const named = ids.slice(0, MOST_NAMED).map((id) => id.slice(0, MOST_CHARACTERS).toWellFormed());
+  const more = ids.length > MOST_NAMED ? ` and ${ids.length - MOST_NAMED} more` : '';
+  const detail = `members names no user of the organization: ${named.join(', ')}${more}.`;
+  return new DomainError('invalid_value', detail);
+}
+
+/** Builds the error for a group that does not exist or belongs to another organization. */
+export function noGroup(): DomainError {
+  return new DomainError('not_found', 'There is no such group.');
+}

@@ -1,0 +1,153 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { scimOperation, type ScimActor } from './scim-operation.js';
+
+/** A group without its members, of which there may be 100,000. */
+export interface DirectoryGroup {
+  readonly id: string;
+  readonly displayName: string;
+  readonly externalId: string | null;
+  /** The version of all that clients see of the group. */
+  readonly tag: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** The attributes of a group that a write sets. */
+export interface GroupState {
+  readonly displayName: string;
+  readonly externalId: string | null;
+}
+
+/** A row of `groups` with the version of its members. */
+export interface GroupRow {
+  id: string;
+  display_name: string;
+  external_id: string | null;
+  version: string;
+  member_version?: string | null;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Counts changes of members without a write of the group `g`: a member was deleted or got another name. */
+export const MEMBER_VERSION =
+  '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
+
+/** The groups of an organization. Memberships have a repository of their own. */
+@Injectable()
+export class GroupsRepository {
+  async find(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup | undefined> {
+    const [row] = await sql<GroupRow>(tx)`
+      SELECT id, display_name, external_id, version, created_at, updated_at,
+             (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
+      FROM groups WHERE org_id = ${orgId} AND id = ${id}`;
+    return row && directoryGroup(row);
+  }
+
+  /** Locks the row of a group until the transaction ends: changes of one group follow each other. */
+  async lock(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup | undefined> {
+    const [row] = await sql<GroupRow>(tx)`
+      SELECT id, display_name, external_id, version, created_at, updated_at,
+             (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
+      FROM groups WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
+    return row && directoryGroup(row);
+  }
+
+  /** Tells whether a group of the organization has one of the ids. */
+  async hasGroup(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<boolean> {
+    const rows = await sql<{ id: string }>(tx)`
+      SELECT id FROM groups WHERE org_id = ${orgId} AND id = ANY (${ids}::uuid[]) LIMIT 1`;
+    return rows.length > 0;
+  }
+
+  /**
+   * Adds a group without members, and the audit row.
+   *
+   * @throws DomainError uniqueness when the organization has a group of that name
+   */
+  async insert(tx: EntityManager, actor: ScimActor, group: GroupState): Promise<DirectoryGroup> {
+    const id = newUuid();
+    const record = scimOperation(actor, 'create', 'Group', id, { display_name: group.displayName });
+    const [row] = await sql<GroupRow>(tx)`
+      WITH made AS (
+        INSERT INTO groups (id, org_id, display_name, external_id)
+        VALUES (${id}, ${actor.orgId}, ${group.displayName}, ${group.externalId})
+        ON CONFLICT DO NOTHING
+        RETURNING id, display_name, external_id, version, created_at, updated_at
+      ), audited AS (${recordAudit(record, fragment`FROM made`)})
+      SELECT id, display_name, external_id, version, created_at, updated_at FROM made`;
+    if (!row) throw taken();
+    return directoryGroup(row);
+  }
+
+  /**
+   * Changes a group, whose row the caller has locked, and writes the audit row. A change of members alone counts as a change.
+   *
+   * @throws DomainError uniqueness
+   */
+  async update(
+    tx: EntityManager,
+    actor: ScimActor,
+    id: string,
+    group: GroupState,
+  ): Promise<DirectoryGroup> {
+    const record = scimOperation(actor, 'update', 'Group', id);
+    try {
+      const [row] = await sql<GroupRow>(tx)`
+        WITH changed AS (
+          UPDATE groups SET display_name = ${group.displayName}, external_id = ${group.externalId},
+                 version = version + 1, updated_at = now()
+          WHERE id = ${id} AND org_id = ${actor.orgId}
+          RETURNING id, display_name, external_id, version, created_at, updated_at
+        ), audited AS (${recordAudit(record, fragment`FROM changed`)})
+        SELECT id, display_name, external_id, version, created_at, updated_at,
+               (SELECT version FROM group_member_versions WHERE group_id = changed.id) AS member_version
+        FROM changed`;
+      if (!row) throw new Error('a locked group is gone');
+      return directoryGroup(row);
+    } catch (error) {
+      if (TAKEN.has(violatedConstraint(error))) throw taken();
+      throw error;
+    }
+  }
+
+  /** Removes a group, whose row the caller has locked, and writes the audit row. */
+  async remove(
+    tx: EntityManager,
+    actor: ScimActor,
+    { id, displayName }: DirectoryGroup,
+  ): Promise<void> {
+    const record = scimOperation(actor, 'delete', 'Group', id, { display_name: displayName });
+    await sql(tx)`
+      WITH gone AS (DELETE FROM groups WHERE id = ${id} AND org_id = ${actor.orgId} RETURNING id)
+      ${recordAudit(record, fragment`FROM gone`)}`;
+  }
+}
+
+/** The unique indexes on the names of groups. */
+const TAKEN: ReadonlySet<string | undefined> = new Set([
+  'groups_display_name',
+  'groups_display_name_key',
+]);
+
+function taken(): DomainError {
+  return new DomainError('uniqueness', 'The displayName belongs to another group.');
+}
+
+/** Maps a row of `groups`. */
+export function directoryGroup(row: GroupRow): DirectoryGroup {
+  return {
+    id: row.id,
+    displayName: row.display_name,
+    externalId: row.external_id,
+    tag: Number(row.member_version ?? 0) > 0 ? `${row.version}-${row.member_version}` : row.version,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,187 @@
+import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
+import { newUuid } from '#platform/clock/random.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { entityTag, type Tagged } from '../resources/resource-json.js';
+import type { ScimResource } from '../resources/scim-resource.js';
+import type { ScimResources } from '../resources/scim-resources.service.js';
+import { firstOfCircle, madeAs, withoutOwnId, type References } from './bulk-order.js';
+import {
+  failed,
+  noOwnId,
+  refused,
+  succeeded,
+  unresolved,
+  type BulkOutcome,
+} from './bulk-outcome.js';
+import {
+  readBulkRequest,
+  referencesOf,
+  resolved,
+  versionOf,
+  type BulkOperation,
+} from './bulk-request.js';
+
+/**
+ * Runs the operations of a bulk request one after the other, each as a request of its own: an operation stays done where a later
+ * one fails. An operation that refers to a later one waits for it. Of users who are each other's managers, the first is created
+ * with the id that the next will get (RFC 7644 §3.7.1).
+ *
+ * @returns the outcomes in the order of the request, without the operations that failOnErrors skipped
+ */
+export function runBulk(
+  resources: ScimResources,
+  caller: ScimActor,
+  body: unknown,
+): Promise<BulkOutcome[]> {
+  const { operations, failOnErrors } = readBulkRequest(body);
+  return new BulkRun(resources, caller, operations, failOnErrors).run();
+}
+
+/** The operations of a resource that a bulk request runs. */
+type BulkTarget = Pick<ScimResource, 'create' | 'replace' | 'patch' | 'remove' | 'locationOf'>;
+
+/** The progress of one bulk request. */
+class BulkRun {
+  readonly #references: References;
+  /** The POST operations without a bulkId of their own. */
+  readonly #nameless: ReadonlySet<BulkOperation>;
+  readonly #outcomes = new Map<BulkOperation, BulkOutcome>();
+  #errors = 0;
+  /** The ids of created resources, by bulkId. */
+  readonly #ids = new Map<string, string>();
+  /** The ids that users will get who are created after other operations that refer to them, by bulkId. */
+  readonly #promised = new Map<string, string>();
+  /** The ids of users who were created before the users that they refer to. */
+  readonly #early = new Map<BulkOperation, string>();
+
+  constructor(
+    private readonly resources: ScimResources,
+    private readonly caller: ScimActor,
+    private readonly operations: readonly BulkOperation[],
+    private readonly failOnErrors: number,
+  ) {
+    this.#references = new Map(operations.map((each) => [each, referencesOf(each)]));
+    this.#nameless = withoutOwnId(operations);
+  }
+
+  async run(): Promise<BulkOutcome[]> {
+    let queue: readonly BulkOperation[] = this.operations;
+    let first: BulkOperation | undefined;
+    while (queue.length > 0 && this.#errors < this.failOnErrors) {
+      const deferred = await this.#pass(queue, first);
+      const isStuck = deferred.length === queue.length;
+      first = isStuck ? firstOfCircle(deferred, this.#references) : undefined;
+      if (isStuck && !first) {
+        // The operations wait for each other, and none of them can run first.
+        for (const each of deferred) this.#outcomes.set(each, refused(each, unresolved()));
+        break;
+      }
+      queue = deferred;
+    }
+    for (const [operation, id] of this.#early) await this.#complete(operation, id);
+    return this.operations.flatMap((operation) => this.#outcomes.get(operation) ?? []);
+  }
+
+  /**
+   * Runs the operations of a queue that wait for no other operation.
+   *
+   * @param first runs although it waits for others
+   * @returns the operations that still wait
+   */
+  async #pass(
+    queue: readonly BulkOperation[],
+    first: BulkOperation | undefined,
+  ): Promise<BulkOperation[]> {
+    const pending = new Set(queue.filter((each) => !this.#nameless.has(each)).map(madeAs));
+    const deferred: BulkOperation[] = [];
+    for (const operation of queue) {
+      if (this.#errors >= this.failOnErrors) break;
+      const missing = this.#referencesOf(operation).filter((id) => !this.#ids.has(id));
+      const waits = missing.some((id) => pending.has(id));
+      if (waits && operation !== first) {
+        deferred.push(operation);
+        continue;
+      }
+      const isNameless = this.#nameless.has(operation);
+      let outcome: BulkOutcome;
+      if (isNameless) outcome = refused(operation, noOwnId());
+      else if (missing.length > 0 && !waits) outcome = refused(operation, unresolved());
+      else outcome = await this.#try(operation, missing);
+      this.#outcomes.set(operation, outcome);
+      if (outcome.response !== undefined) this.#errors += 1;
+      if (!isNameless) pending.delete(madeAs(operation));
+    }
+    return deferred;
+  }
+
+  /** @param missing the bulkIds that the operation refers to and that are created later */
+  async #try(unread: BulkOperation, missing: readonly string[]): Promise<BulkOutcome> {
+    for (const id of missing) this.#promised.set(id, this.#promised.get(id) ?? newUuid());
+    const operation = resolved(unread, new Map([...this.#promised, ...this.#ids]));
+    try {
+      const { resource, id } = this.#targetOf(operation);
+      const own = madeAs(operation);
+      const made = await this.#runOne(resource, id, operation, this.#promised.get(own ?? ''));
+      if (made && own !== undefined) this.#ids.set(own, made.id);
+      if (made && missing.length > 0) this.#early.set(unread, made.id);
+      return succeeded(operation, resource.locationOf(made?.id ?? id ?? ''), made);
+    } catch (thrown) {
+      const { method, path } = operation;
+      const location = method === 'POST' ? undefined : this.resources.base + path;
+      return failed(operation, thrown, location);
+    }
+  }
+
+  /** Completes a user who was created before the manager; removes the reference where no manager was created. */
+  async #complete(operation: BulkOperation, id: string): Promise<void> {
+    const outcome = this.#outcomes.get(operation);
+    if (!outcome) return;
+    const { users } = this.resources;
+    try {
+      const isWhole = this.#referencesOf(operation).every((each) => this.#ids.has(each));
+      const removal = { Operations: [{ op: 'remove', path: 'manager' }] };
+      const user = isWhole
+        ? await users.find(this.caller, id)
+        : await users.patch(this.caller, id, removal);
+      this.#outcomes.set(operation, { ...outcome, version: entityTag(user) });
+    } catch (thrown) {
+      this.#outcomes.set(operation, failed(operation, thrown, outcome.location));
+    }
+  }
+
+  /** Runs an operation as a request of its own. @returns the resource after it; undefined for a removed resource */
+  async #runOne(
+    resource: BulkTarget,
+    id: string | undefined,
+    operation: BulkOperation,
+    promisedId: string | undefined,
+  ): Promise<Tagged | undefined> {
+    const { method, data } = operation;
+    const version = versionOf(operation);
+    if (id === undefined) return resource.create(this.caller, data, promisedId);
+    if (method === 'PUT') return resource.replace(this.caller, id, data, version);
+    if (method === 'PATCH') return resource.patch(this.caller, id, data, version);
+    await resource.remove(this.caller, id, version);
+    return undefined;
+  }
+
+  /** @throws DomainError invalid_request for a path that is not of SCIM, or a method that the path does not take */
+  #targetOf({ method, path }: BulkOperation): { resource: BulkTarget; id: string | undefined } {
+    const [, name, id] = TARGET.exec(path) ?? [];
+    const takesId = ['PUT', 'PATCH', 'DELETE'].includes(method);
+    if (name === undefined || (!takesId && method !== 'POST') || takesId !== (id !== undefined)) {
+      throw new DomainError(
+        'invalid_request',
+        'The method and the path of the operation do not go together.',
+      );
+    }
+    const { users, groups } = this.resources;
+    return { resource: name.toLowerCase() === 'users' ? users : groups, id };
+  }
+
+  #referencesOf(operation: BulkOperation): readonly string[] {
+    return this.#references.get(operation) ?? [];
+  }
+}
+
+const TARGET = /^\/(users|groups)(?:\/([^/]+))?$/i;

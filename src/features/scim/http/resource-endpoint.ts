@@ -1,0 +1,136 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Response } from 'express';
+import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
+import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
+import type { AdmittedRequest } from '#platform/http/access/access.js';
+import type { PolicyChanges } from '#platform/http/routing/route-policy.js';
+import { KIB } from '#platform/http/routing/route.js';
+import { originOf } from '#platform/http/request/client-origin.js';
+import type { Projection } from '../query/projection.js';
+import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
+import { entityTag, type Tagged } from '../resources/resource-json.js';
+import type { JsonPieces, ScimResource } from '../resources/scim-resource.js';
+import { isNotModified, listHead, listTail, sendJson, streamJson } from './scim-response.js';
+
+/** The rules that all routes of SCIM share. */
+export const SCIM = {
+  tier: 'general',
+  body: { kind: 'scim', max: 64 * KIB },
+  audience: 'api',
+  errors: 'scim',
+  auth: { session: 'provisioner', origin: 'any' },
+} as const satisfies PolicyChanges;
+
+/** A request of an identity provider whose token the access guard has admitted. */
+export interface ScimCall {
+  readonly caller: ScimActor;
+  /** The id in the path; empty for a route without one. */
+  readonly id: string;
+  readonly query: QueryFields;
+  readonly body: unknown;
+  readonly ifMatch: string | undefined;
+}
+
+/** Injects the {@link ScimCall} into a handler's parameter. */
+export const Call = createParamDecorator((_: unknown, context: ExecutionContext): ScimCall => {
+  const request = context.switchToHttp().getRequest<AdmittedRequest>();
+  return {
+    caller: { ...(request.session as Provisioner), origin: originOf(request) },
+    id: String(request.params['id'] ?? ''),
+    query: request.query,
+    body: request.body as unknown,
+    ifMatch: request.headers['if-match'],
+  };
+});
+
+/** Creates a resource and sends it (RFC 7644 §3.3). */
+export async function createResource<Stored extends Tagged>(
+  resource: ScimResource<Stored>,
+  { caller, query, body }: ScimCall,
+  response: Response,
+): Promise<void> {
+  const projection = readProjection(query, resource.type.schema);
+  const stored = await resource.create(caller, body);
+  await send(resource, caller, 201, stored, projection, response);
+}
+
+/** Sends a page of the resources that a query finds (RFC 7644 §3.4.2). */
+export async function listResources<Stored extends Tagged, Listed>(
+  resource: ScimResource<Stored, unknown, Listed>,
+  caller: ScimActor,
+  fields: QueryFields,
+  response: Response,
+): Promise<void> {
+  const query = readQuery(fields, resource.type.schema);
+  const { totalResults, resources, nextCursor } = await resource.search(caller, query.search);
+  const startIndex = query.search.page.kind === 'index' ? query.startIndex : undefined;
+  const head = listHead({ totalResults, startIndex, nextCursor });
+  const json = resource.type.renderList(caller.orgId, resources, query);
+  if (typeof json === 'string') {
+    sendJson(response, 200, head + json + listTail(resources.length));
+  } else await streamJson(response, 200, listPieces(head, json));
+}
+
+/** Gives rendered resources piece by piece. @param count the number of resources of a text */
+export async function* piecesOf(json: string | JsonPieces, count: number): JsonPieces {
+  if (typeof json !== 'string') return yield* json;
+  if (json !== '') yield json;
+  return count;
+}
+
+async function* listPieces(head: string, pieces: JsonPieces): AsyncGenerator<string, void> {
+  yield head;
+  const count = yield* pieces;
+  yield listTail(count);
+}
+
+/** Sends one resource, or 304 (RFC 7644 §3.4.1). */
+export async function findResource<Stored extends Tagged>(
+  resource: ScimResource<Stored>,
+  { caller, id, query }: ScimCall,
+  response: Response,
+): Promise<void> {
+  const projection = readProjection(query, resource.type.schema);
+  const stored = await resource.find(caller, id);
+  await send(resource, caller, 200, stored, projection, response);
+}
+
+/** Replaces a resource and sends it (RFC 7644 §3.5.1). */
+export async function replaceResource<Stored extends Tagged>(
+  resource: ScimResource<Stored>,
+  { caller, id, query, body, ifMatch }: ScimCall,
+  response: Response,
+): Promise<void> {
+  const projection = readProjection(query, resource.type.schema);
+  const stored = await resource.replace(caller, id, body, ifMatch);
+  await send(resource, caller, 200, stored, projection, response);
+}
+
+/** Changes a resource and sends it; 204 for a large group, unless the client asks for attributes (RFC 7644 §3.5.2). */
+export async function patchResource<Stored extends Tagged>(
+  resource: ScimResource<Stored>,
+  { caller, id, query, body, ifMatch }: ScimCall,
+  response: Response,
+): Promise<void> {
+  const projection = readProjection(query, resource.type.schema);
+  const stored = await resource.patch(caller, id, body, ifMatch);
+  if (projection.isDefault && !(await resource.type.isShownAfterPatch(caller.orgId, stored))) {
+    response.setHeader('ETag', entityTag(stored));
+    response.status(204).end();
+  } else await send(resource, caller, 200, stored, projection, response);
+}
+
+async function send<Stored extends Tagged>(
+  resource: ScimResource<Stored>,
+  { orgId }: ScimActor,
+  status: 200 | 201,
+  stored: Stored,
+  projection: Projection,
+  response: Response,
+): Promise<void> {
+  if (isNotModified(response, entityTag(stored))) return;
+  if (status === 201) response.setHeader('Location', resource.locationOf(stored.id));
+  const json = resource.type.render(orgId, stored, projection);
+  if (typeof json === 'string') sendJson(response, status, json);
+  else await streamJson(response, status, json);
+}

@@ -1,0 +1,101 @@
+import type { Request, Response } from 'express';
+import { namesTag } from '#platform/http/request/entity-tag.js';
+
+const LIST = '"schemas":["urn:ietf:params:scim:api:messages:2.0:ListResponse"]';
+
+/** The part of a list response that precedes its resources (RFC 7644 §3.4.2). */
+export interface ListHead {
+  readonly totalResults: number;
+  /** Undefined for a page by cursor. */
+  readonly startIndex: number | undefined;
+  /** The cursor of the next page (RFC 9865 §2). */
+  readonly nextCursor: string | undefined;
+}
+
+/** Sends a document. */
+export function sendJson(response: Response, status: number, json: string): void {
+  begin(response, status);
+  response.end(json);
+}
+
+/**
+ * Sends a document piece by piece. A piece is asked for when the client has read the pieces before it: a slow client holds no
+ * database connection, and the deadline of the request ends the response.
+ */
+export async function streamJson(
+  response: Response,
+  status: number,
+  pieces: AsyncGenerator<string, unknown>,
+): Promise<void> {
+  const first = await pieces.next(); // an error up to here becomes an error response
+  begin(response, status);
+  try {
+    if (!(await isRead(response, first.done ? '' : first.value))) return;
+    if (response.req.method !== 'HEAD') {
+      for await (const piece of pieces) if (!(await isRead(response, piece))) return;
+    }
+  } catch (error) {
+    response.destroy(); // no client takes a part for the whole
+    throw error;
+  }
+  response.end();
+}
+
+/**
+ * Sets the version of a resource as `ETag`. Sends 304 where a GET or HEAD names the version in `If-None-Match` (RFC 9110 §9.3.2,
+ * §13.1.2).
+ *
+ * @returns true when 304 was sent
+ */
+export function isNotModified(response: Response, tag: string): boolean {
+  response.setHeader('ETag', tag);
+  const { method, headers } = response.req;
+  const reads = method === 'GET' || method === 'HEAD';
+  if (!reads || !namesTag(headers['if-none-match'], tag)) return false;
+  response.status(304).end();
+  return true;
+}
+
+/** The text of a list before its resources. */
+export function listHead({ totalResults, startIndex, nextCursor }: ListHead): string {
+  const parts = [`{${LIST}`, `"totalResults":${totalResults}`];
+  if (startIndex !== undefined) parts.push(`"startIndex":${startIndex}`);
+  if (nextCursor !== undefined) parts.push(`"nextCursor":${JSON.stringify(nextCursor)}`);
+  return `${parts.join(',')},"Resources":[`;
+}
+
+/** The text of a list after its resources, whose number is known by then. */
+export function listTail(itemsPerPage: number): string {
+  return `],"itemsPerPage":${itemsPerPage}}`;
+}
+
+/** Starts a response whose body is written piece by piece. */
+function begin(response: Response, status: number): void {
+  response.statusCode = status;
+  response.setHeader('Content-Type', mediaType(response.req));
+}
+
+/** Writes a piece and waits until the client has read it. @returns false when the client has gone */
+async function isRead(response: Response, text: string): Promise<boolean> {
+  if (!response.closed && !response.write(text)) await drained(response);
+  return !response.closed;
+}
+
+/** Waits until the client has read all that was written, or has gone. */
+function drained(response: Response): Promise<void> {
+  return new Promise((resolve) => {
+    const settle = () => {
+      response.off('drain', settle).off('close', settle);
+      resolve();
+    };
+    response.on('drain', settle).on('close', settle);
+  });
+}
+
+/** `application/scim+json`, unless the client accepts plain JSON only (RFC 7644 §3.1). Neither has a charset. */
+function mediaType(request: Request): string {
+  const accept = request.headers.accept ?? '*/*';
+  const isPlain =
+    /application\/json/i.test(accept) && !/scim\+json|\*\/\*|application\/\*/i.test(accept);
+  return isPlain ? 'application/json' : 'application/scim+json';
+}

@@ -1,0 +1,112 @@
+import type { EntityManager } from 'typeorm';
+import {
+  noGroup,
+  type GroupProvisioning,
+  type NextGroup,
+} from '#domain/directory/provisioning/group-provisioning.service.js';
+import type { DirectoryGroup } from '#domain/directory/provisioning/groups.repository.js';
+import type {
+  GroupMember,
+  MembershipsRepository,
+} from '#domain/directory/provisioning/memberships.repository.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { patchGroup } from '../patch/patch-group.js';
+import { readOperations } from '../patch/patch-operations.js';
+import { isOfOneGroup, searchGroups } from '../query/group-search.repository.js';
+import type { Projection } from '../query/projection.js';
+import type { ScimQuery } from '../query/scim-query.js';
+import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
+import { readGroup } from '../schema/read-resource.js';
+import { GROUP_SCHEMA } from '../schema/schemas.js';
+import { groupHead, memberJson } from './resource-json.js';
+import type { JsonPieces, ResourceType } from './scim-resource.js';
+
+/** The number of members that one statement reads. */
+const BATCH = 2000;
+
+/** The most members of a group that the response to a PATCH shows. */
+const MOST_SHOWN = 200;
+
+/** Groups as resources. The members of a group stream from the database to the client in batches. */
+export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, DirectoryGroup> {
+  readonly schema = GROUP_SCHEMA;
+  readonly notFound = noGroup;
+  readonly isOfOne = isOfOneGroup;
+
+  constructor(
+    private readonly work: TenantWork,
+    readonly provisioning: GroupProvisioning,
+    private readonly memberships: MembershipsRepository,
+    private readonly base: string,
+  ) {}
+
+  readNew(body: unknown): NextGroup {
+    const { displayName, externalId = null, members } = readGroup(body);
+    return { displayName, externalId, members: [{ kind: 'add', ids: members }] };
+  }
+
+  readReplacement(body: unknown): () => NextGroup {
+    const { displayName, externalId = null, members } = readGroup(body);
+    return () => ({ displayName, externalId, members: [{ kind: 'replace', ids: members }] });
+  }
+
+  readPatch(body: unknown): (current: DirectoryGroup) => NextGroup {
+    const { set, members } = patchGroup(readOperations(body));
+    return ({ displayName, externalId }) => ({ displayName, externalId, ...set, members });
+  }
+
+  search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<DirectoryGroup>> {
+    return searchGroups(tx, orgId, search);
+  }
+
+  isShownAfterPatch(orgId: string, { id }: DirectoryGroup): Promise<boolean> {
+    return this.work.bounded(orgId, (tx) => this.memberships.hasAtMost(tx, id, MOST_SHOWN));
+  }
+
+  render(orgId: string, group: DirectoryGroup, projection: Projection): JsonPieces {
+    return this.#pieces(orgId, [group], projection);
+  }
+
+  renderList(
+    orgId: string,
+    groups: readonly DirectoryGroup[],
+    { projection }: ScimQuery,
+  ): JsonPieces {
+    return this.#pieces(orgId, groups, projection);
+  }
+
+  async *#pieces(
+    orgId: string,
+    groups: readonly DirectoryGroup[],
+    projection: Projection,
+  ): JsonPieces {
+    for (const [index, group] of groups.entries()) {
+      yield `${index === 0 ? '' : ','}${groupHead(group, projection, this.base)}`;
+      if (projection.needsMembers) yield* this.#membersOf(orgId, group);
+      yield '}';
+    }
+    return groups.length;
+  }
+
+  /** Writes `,"members":[…]`, or nothing for a group without members. */
+  async *#membersOf(orgId: string, { id }: DirectoryGroup): AsyncGenerator<string, void> {
+    let last: GroupMember | undefined;
+    let isFirst = true;
+    do {
+      const after = last?.userId;
+      const batch: readonly GroupMember[] = await this.work.costly(
+        orgId,
+        (tx) => this.memberships.list(tx, id, after, BATCH),
+        PATIENCE_DURING_RESPONSE,
+      );
+      if (batch.length > 0)
+        yield (
+          (isFirst ? ',"members":[' : ',') +
+          batch.map((member) => memberJson(member, this.base)).join(',')
+        );
+      isFirst &&= batch.length === 0;
+      last = batch.length < BATCH ? undefined : batch.at(-1);
+    } while (last);
+    if (!isFirst) yield ']';
+  }
+}

@@ -1,0 +1,126 @@
+import type { EntityManager } from 'typeorm';
+import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { namesTag } from '#platform/http/request/entity-tag.js';
+import { isUuid } from '#platform/text/single-line.js';
+import type { Projection } from '../query/projection.js';
+import type { ScimQuery } from '../query/scim-query.js';
+import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
+import type { ResourceSchema } from '../schema/schemas.js';
+import { entityTag, type Tagged } from './resource-json.js';
+
+/** The transactions on one type of resource. */
+interface Provisioning<Stored, Next> {
+  create(actor: ScimActor, next: Next, id?: string): Promise<Stored>;
+  /** @throws DomainError not_found */
+  find(orgId: string, id: string): Promise<Stored>;
+  change(actor: ScimActor, id: string, compute: (current: Stored) => Next): Promise<Stored>;
+  remove(actor: ScimActor, id: string, verify: (current: Stored) => void): Promise<void>;
+}
+
+/** Pieces of JSON with commas between the resources; the return value is the number of resources. */
+export type JsonPieces = AsyncGenerator<string, number>;
+
+/** The differences between users and groups. */
+export interface ResourceType<Stored extends Tagged, Next, Listed> {
+  readonly schema: ResourceSchema;
+  readonly provisioning: Provisioning<Stored, Next>;
+  notFound(): DomainError;
+  /** Reads the body of a POST. */
+  readNew(body: unknown): Next;
+  /** Reads the body of a PUT. */
+  readReplacement(body: unknown): (current: Stored) => Next;
+  /** Reads the body of a PATCH. */
+  readPatch(body: unknown): (current: Stored) => Next;
+  /** Tells whether a search finds one resource at most. */
+  isOfOne(search: ScimSearch): boolean;
+  search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<Listed>>;
+  /** The JSON of one resource: a text where it is short. */
+  render(orgId: string, stored: Stored, projection: Projection): string | JsonPieces;
+  /** The JSON of listed resources, with commas between them: one text where all of them are at hand. */
+  renderList(orgId: string, listed: readonly Listed[], query: ScimQuery): string | JsonPieces;
+  /** Tells whether the response to a PATCH shows the resource unless the client asks for attributes. */
+  isShownAfterPatch(orgId: string, stored: Stored): Promise<boolean>;
+}
+
+/**
+ * The operations on one type of resource (RFC 7644 §3). A change with `If-Match` compares versions under the lock of the
+ * resource, in the transaction of the change.
+ */
+export class ScimResource<Stored extends Tagged = Tagged, Next = unknown, Listed = unknown> {
+  constructor(
+    private readonly work: TenantWork,
+    /** The address of the SCIM service. */
+    private readonly base: string,
+    readonly type: ResourceType<Stored, Next, Listed>,
+  ) {}
+
+  /** The address of a resource. */
+  locationOf(id: string): string {
+    return `${this.base}${this.type.schema.endpoint}/${id}`;
+  }
+
+  /**
+   * @param id the id of the new resource, where a bulk request has promised it to another operation
+   * @throws DomainError invalid_request, invalid_value, uniqueness
+   */
+  async create(actor: ScimActor, body: unknown, id?: string): Promise<Stored> {
+    return this.type.provisioning.create(actor, this.type.readNew(body), id);
+  }
+
+  /** @throws DomainError not_found */
+  async find({ orgId }: ScimActor, id: string): Promise<Stored> {
+    this.#requireUuid(id);
+    return this.type.provisioning.find(orgId, id);
+  }
+
+  search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<Listed>> {
+    const found = (tx: EntityManager) => this.type.search(tx, orgId, search);
+    return this.type.isOfOne(search)
+      ? this.work.bounded(orgId, found)
+      : this.work.costly(orgId, found);
+  }
+
+  /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */
+  async replace(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
+    this.#requireUuid(id);
+    return this.#change(actor, id, this.type.readReplacement(body), ifMatch);
+  }
+
+  /** RFC 7644 §3.5.2. @throws DomainError not_found, precondition_failed, uniqueness, or the error of an operation */
+  async patch(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
+    this.#requireUuid(id);
+    return this.#change(actor, id, this.type.readPatch(body), ifMatch);
+  }
+
+  /** RFC 7644 §3.6. @throws DomainError not_found, precondition_failed */
+  async remove(actor: ScimActor, id: string, ifMatch?: string): Promise<void> {
+    this.#requireUuid(id);
+    await this.type.provisioning.remove(actor, id, (current) => checkIfMatch(ifMatch, current));
+  }
+
+  #change(
+    actor: ScimActor,
+    id: string,
+    compute: (current: Stored) => Next,
+    ifMatch: string | undefined,
+  ): Promise<Stored> {
+    return this.type.provisioning.change(actor, id, (current) => {
+      checkIfMatch(ifMatch, current);
+      return compute(current);
+    });
+  }
+
+  /** @throws DomainError not_found for a text that cannot be an id */
+  #requireUuid(id: string): void {
+    if (!isUuid(id)) throw this.type.notFound();
+  }
+}
+
+/** @throws DomainError precondition_failed where `If-Match` names another version (RFC 7644 §3.14, RFC 9110 §13.1.1) */
+function checkIfMatch(condition: string | undefined, current: Tagged): void {
+  if (condition !== undefined && !namesTag(condition, entityTag(current))) {
+    throw new DomainError('precondition_failed', 'The resource is of another version by now.');
+  }
+}

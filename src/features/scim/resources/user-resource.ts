@@ -1,0 +1,115 @@
+import type { EntityManager } from 'typeorm';
+import type { NextUser } from '#domain/directory/provisioning/directory-users.repository.js';
+import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
+import {
+  noUser,
+  type UserProvisioning,
+} from '#domain/directory/provisioning/user-provisioning.service.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { readOperations } from '../patch/patch-operations.js';
+import { patchUser } from '../patch/patch-user.js';
+import { nextUser, stateAfter, storedUser } from '../patch/user-state.js';
+import type { Projection } from '../query/projection.js';
+import type { ScimQuery } from '../query/scim-query.js';
+import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
+import {
+  isOfOneUser,
+  MOST_AT_ONCE,
+  readUsers,
+  searchUsers,
+  type ListedUser,
+  type UserParts,
+} from '../query/user-search.repository.js';
+import { readUser } from '../schema/read-resource.js';
+import { USER_SCHEMA } from '../schema/schemas.js';
+import { userJson } from './resource-json.js';
+import type { JsonPieces, ResourceType } from './scim-resource.js';
+
+/** Users as resources. A large page of users streams from the database to the client in batches. */
+export class UserResource implements ResourceType<DirectoryUser, NextUser, ListedUser> {
+  readonly schema = USER_SCHEMA;
+  readonly notFound = noUser;
+  readonly isOfOne = isOfOneUser;
+
+  constructor(
+    private readonly work: TenantWork,
+    readonly provisioning: UserProvisioning,
+    private readonly base: string,
+  ) {}
+
+  readNew(body: unknown): NextUser {
+    return nextUser(readUser(body, 'create'));
+  }
+
+  readReplacement(body: unknown): (current: DirectoryUser) => NextUser {
+    const operations = [{ op: 'replace', path: undefined, value: body }] as const;
+    return (current) =>
+      stateAfter(current, readUser(body, 'replace', storedUser(current)), operations);
+  }
+
+  readPatch(body: unknown): (current: DirectoryUser) => NextUser {
+    const operations = readOperations(body);
+    return (current) => stateAfter(current, patchUser(storedUser(current), operations), operations);
+  }
+
+  search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ListedUser>> {
+    return searchUsers(tx, orgId, search);
+  }
+
+  /** Reads the next users of a large page. */
+  read(
+    tx: EntityManager,
+    orgId: string,
+    ids: readonly string[],
+    parts: UserParts,
+  ): Promise<ListedUser[]> {
+    return readUsers(tx, orgId, ids, parts);
+  }
+
+  async isShownAfterPatch(): Promise<boolean> {
+    return true;
+  }
+
+  render(_orgId: string, user: DirectoryUser, projection: Projection): string {
+    return userJson(user, projection, this.base);
+  }
+
+  renderList(orgId: string, listed: readonly ListedUser[], query: ScimQuery): string | JsonPieces {
+    const whole = readOf(listed);
+    return whole.length < listed.length
+      ? this.#pieces(orgId, listed, query)
+      : this.#joined(whole, query);
+  }
+
+  /** Users that were not read with the list are read as they are now, and left out where they are gone. */
+  async *#pieces(orgId: string, listed: readonly ListedUser[], query: ScimQuery): JsonPieces {
+    let count = 0;
+    let found = listed;
+    let left: readonly string[] = [];
+    for (;;) {
+      const users = readOf(found);
+      if (users.length > 0) yield (count > 0 ? ',' : '') + this.#joined(users, query);
+      count += users.length;
+      left = [...found.flatMap(({ id, user }) => (user ? [] : id)), ...left];
+      if (left.length === 0) return count;
+      // At most as much text is read and dropped as is sent.
+      const most = Math.min(MOST_AT_ONCE, 2 * Math.max(users.length, 1));
+      const next = left.slice(0, most);
+      found = await this.work.costly(
+        orgId,
+        (tx) => this.read(tx, orgId, next, query.search),
+        PATIENCE_DURING_RESPONSE,
+      );
+      left = left.slice(most);
+    }
+  }
+
+  #joined(users: readonly DirectoryUser[], { projection }: ScimQuery): string {
+    return users.map((user) => userJson(user, projection, this.base)).join(',');
+  }
+}
+
+/** The listed users whose attributes were read with the list. */
+function readOf(listed: readonly ListedUser[]): DirectoryUser[] {
+  return listed.flatMap(({ user }) => user ?? []);
+}
