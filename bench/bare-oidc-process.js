@@ -3,8 +3,8 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
-import { FIXED } from '../dist/features/oidc/engine/configuration.js';
-import { routeLibraryNotices } from '../dist/features/oidc/engine/library-notices.js';
+import { FIXED } from '../dist/features/oidc/engine/fixed-options.js';
+import { logNotices } from '../dist/features/oidc/engine/library-patches.js';
 
 const [clientsFile] = process.argv.slice(2);
 const clients = JSON.parse(readFileSync(clientsFile, 'utf8'));
@@ -15,7 +15,7 @@ await new Promise((resolve) => {
 });
 const baseUrl = `http://127.0.0.1:${server.address().port}`;
 
-routeLibraryNotices({ debug: () => undefined });
+logNotices({ debug: () => undefined });
 // The same endpoints, claims, algorithms and features as ours, without our hooks.
 const provider = new Provider(baseUrl, {
   routes: FIXED.routes,

@@ -220,9 +220,9 @@ describe('a device that requests access for a user', () => {
     const { user_code } = await newCodes({ client_id: television, scope: 'openid' });
     const page = await show(bob, user_code);
     expect(page.text).toContain('Television &lt;b&gt;one');
-    expect(page.text).toContain('somebody of your organization registered it');
+    expect(page.text).toContain('a colleague registered it');
     const { client: eve } = await app.enrolled('eve@elsewhere.example');
-    expect((await show(eve, user_code)).text).toContain('nobody here has checked');
+    expect((await show(eve, user_code)).text).toContain('has been checked');
   });
 
   it('gets the refusal when the user refuses', async () => {

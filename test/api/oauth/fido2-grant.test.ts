@@ -382,7 +382,7 @@ describe('the FIDO2 grant', () => {
     const own = assertion(publicKey, nativeOriginOf(clientId));
     const answer = await redeem({ client_id: clientId, state, assertion: own });
     expect(outcomeOf(answer)).toEqual(refusal);
-    expect(answer.json.error_description).toContain('nobody can be asked');
+    expect(answer.json.error_description).toContain('cannot ask for consent');
     expect(await sessionsOf(clientId)).toBe(0);
   });
 

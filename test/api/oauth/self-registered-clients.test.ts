@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ClientsRepository } from '../../../src/domain/grants/clients.repository.js';
+import { ClientSecretsRepository } from '../../../src/domain/grants/client-secrets.repository.js';
 import { SelfRegistrationsRepository } from '../../../src/domain/grants/self-registrations.repository.js';
 import { AuditLog } from '../../../src/domain/audit/audit.repository.js';
 import { SelfRegistrations } from '../../../src/features/oidc/storage/self-registrations.service.js';
@@ -264,6 +265,7 @@ describe('the number of clients that register themselves', () => {
         app.config,
         app.dataSource,
         get(ClientsRepository),
+        get(ClientSecretsRepository),
         get(SelfRegistrationsRepository),
         get(AuditLog),
       );
@@ -286,9 +288,12 @@ describe('the number of clients that register themselves', () => {
     try {
       await runner.query('SELECT pg_advisory_lock(7301601)');
       const registering = Array.from({ length: 20 }, (_, n) =>
-        (n % 2 === 0 ? one : other).register(`racing-${n}`, METADATA, origin, () =>
-          Promise.resolve(),
-        ),
+        (n % 2 === 0 ? one : other).register({
+          id: `racing-${n}`,
+          metadata: METADATA,
+          secret: undefined,
+          origin,
+        }),
       );
       await untilWaiting(app.dataSource, 2); // one from each replica: the others wait without a connection
       await runner.query('SELECT pg_advisory_unlock(7301601)');
@@ -311,9 +316,12 @@ describe('the number of clients that register themselves', () => {
     await fill(full);
     const replica = new Replica();
     const registerAt = (id: string, ip: string) =>
-      replica.register(id, METADATA, { requestId: randomUUID(), ip, userAgent: undefined }, () =>
-        Promise.resolve(),
-      );
+      replica.register({
+        id,
+        metadata: METADATA,
+        secret: undefined,
+        origin: { requestId: randomUUID(), ip, userAgent: undefined },
+      });
     const runner = app.dataSource.createQueryRunner();
     try {
       await runner.query('SELECT pg_advisory_lock(7301601)');

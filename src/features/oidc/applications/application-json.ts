@@ -3,18 +3,18 @@ import type { ClientSecret } from '#domain/grants/client-secrets.repository.js';
 import type { Registration } from './registration.js';
 import { registrationOf } from './registration-metadata.js';
 
-/** An application as the API shows it: its registration, every default in its place, and what became of it. */
+/** An application in the API: its registration with all defaults, its owner and its dates. */
 export interface ApplicationJson extends Registration {
   readonly client_id: string;
   readonly owner_id: string;
   readonly org_id: string | null;
   readonly created_at: string;
   readonly updated_at: string;
-  /** To the day. */
+  /** The day of the last use. */
   readonly last_used_at: string;
 }
 
-/** Renders an application. */
+/** Converts an application to JSON. */
 export function applicationJson(application: Application): ApplicationJson {
   return {
     client_id: application.id,
@@ -27,14 +27,14 @@ export function applicationJson(application: Application): ApplicationJson {
   };
 }
 
-/** A secret as the API shows it: never itself. */
+/** A secret in the API, without its value. */
 export interface SecretJson {
   readonly id: string;
   readonly created_at: string;
   readonly expires_at: string | null;
 }
 
-/** Renders a secret. */
+/** Converts a secret to JSON. */
 export function secretJson({ id, createdAt, expiresAt }: ClientSecret): SecretJson {
   return {
     id,

@@ -6,14 +6,14 @@ import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
 import { secretJson, type SecretJson } from './application-json.js';
 import { APPLICATION_SECRETS, APPLICATIONS, managerOf } from './application-manager.js';
-import { ApplicationSecrets } from './application-secrets.service.js';
-import { APPLICATION_ID, ROTATE, SECRET_ID, type Rotate } from './applications.schemas.js';
+import { APPLICATION_ID, ROTATE, SECRET_ID, type SecretRotation } from './applications.schemas.js';
+import { Applications } from './applications.service.js';
 
-/** `/api/v1/applications/{id}/secrets`: the secrets of an application, which are told when they are made and never again. */
+/** `/api/v1/applications/{id}/secrets`: the secrets of an application. A secret is shown only when it is created. */
 @Controller('api/v1/applications/:id/secrets')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_SECRETS })
 export class ApplicationSecretsController {
-  constructor(private readonly secrets: ApplicationSecrets) {}
+  constructor(private readonly applications: Applications) {}
 
   @Get()
   @Route({ auth: APPLICATIONS, summary: 'Lists the secrets of an application' })
@@ -21,7 +21,7 @@ export class ApplicationSecretsController {
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
   ): Promise<{ readonly secrets: SecretJson[] }> {
-    const secrets = await this.secrets.list(managerOf(session), id);
+    const secrets = await this.applications.listSecrets(managerOf(session), id);
     return { secrets: secrets.map(secretJson) };
   }
 
@@ -31,14 +31,19 @@ export class ApplicationSecretsController {
   async rotate(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
-    @Body({ schema: ROTATE }) { expires_previous_in_seconds: overlap }: Rotate,
+    @Body({ schema: ROTATE }) { expires_previous_in_seconds: overlap }: SecretRotation,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<{
     readonly id: string;
     readonly client_secret: string;
     readonly secrets: SecretJson[];
   }> {
-    const { added, live } = await this.secrets.rotate(managerOf(session), id, overlap, origin);
+    const { added, live } = await this.applications.rotateSecret(
+      managerOf(session),
+      id,
+      overlap,
+      origin,
+    );
     return { id: added.id, client_secret: added.secret, secrets: live.map(secretJson) };
   }
 
@@ -50,6 +55,6 @@ export class ApplicationSecretsController {
     @Param({ schema: SECRET_ID }) { id, secretId }: { id: string; secretId: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {
-    await this.secrets.revoke(managerOf(session), id, secretId, origin);
+    await this.applications.revokeSecret(managerOf(session), id, secretId, origin);
   }
 }

@@ -8,23 +8,23 @@ import { applicationJson, type ApplicationJson } from './application-json.js';
 import { APPLICATIONS, managerOf } from './application-manager.js';
 import {
   APPLICATION_ID,
-  CHANGE,
+  UPDATE,
   PAGE,
   REGISTER,
-  type Change,
-  type Page,
-  type Register,
+  type ApplicationUpdate,
+  type ApplicationsPage,
+  type NewApplication,
 } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
 import { ManagedApplications } from './managed-applications.service.js';
 
-/** `/api/v1/applications`: the OAuth clients that people register. One that somebody does not manage is not there: 404. */
+/** `/api/v1/applications`: the OAuth clients that users register. A client that the user does not manage is a 404. */
 @Controller('api/v1/applications')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATIONS })
 export class ApplicationsController {
   constructor(
     private readonly applications: Applications,
-    private readonly managed: ManagedApplications,
+    private readonly managedApplications: ManagedApplications,
   ) {}
 
   @Post()
@@ -32,7 +32,7 @@ export class ApplicationsController {
   @HttpCode(201)
   async register(
     @Caller() session: VerifiedSession,
-    @Body({ schema: REGISTER }) body: Register,
+    @Body({ schema: REGISTER }) body: NewApplication,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<ApplicationJson & { readonly client_secret?: string }> {
     const { application, secret } = await this.applications.register(
@@ -48,8 +48,11 @@ export class ApplicationsController {
 
   @Get()
   @Route({ summary: 'Lists the applications of the caller' })
-  async list(@Caller() session: VerifiedSession, @Query({ schema: PAGE }) { after }: Page) {
-    const { applications, next } = await this.managed.list(managerOf(session), after);
+  async list(
+    @Caller() session: VerifiedSession,
+    @Query({ schema: PAGE }) { after }: ApplicationsPage,
+  ) {
+    const { applications, next } = await this.managedApplications.list(managerOf(session), after);
     return { applications: applications.map(applicationJson), next };
   }
 
@@ -59,18 +62,18 @@ export class ApplicationsController {
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
   ): Promise<ApplicationJson> {
-    return applicationJson(await this.managed.find(managerOf(session), id));
+    return applicationJson(await this.managedApplications.find(managerOf(session), id));
   }
 
   @Patch(':id')
   @Route({ summary: 'Changes an application' })
-  async change(
+  async update(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
-    @Body({ schema: CHANGE }) body: Change,
+    @Body({ schema: UPDATE }) body: ApplicationUpdate,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<ApplicationJson> {
-    return applicationJson(await this.applications.change(managerOf(session), id, body, origin));
+    return applicationJson(await this.applications.update(managerOf(session), id, body, origin));
   }
 
   @Delete(':id')

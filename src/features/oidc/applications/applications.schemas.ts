@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
-import { OUR_ALGORITHMS } from '../protocol/client-algorithms.js';
 import { isSingleLine } from '#platform/text/single-line.js';
-import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/configuration.js';
+import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/fixed-options.js';
+import { OUR_ALGORITHMS } from '../protocol/client-metadata.js';
+import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
 import { AUTH_METHODS } from './registration.js';
 
-/** Seconds for which a secret stays good beside its successor: a day unless told, 30 at most. */
+/** Seconds for which a secret stays valid beside its successor: a day by default, 30 days at most. */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
 
-/** Seconds for which ID tokens of an application may be good: an offline verifier believes one until its end. */
+/** The limits of an ID token's lifetime in seconds: an offline verifier accepts a token until it expires. */
 const ID_TOKEN_SECONDS = { shortest: 60, longest: 3600 } as const;
 
 const GRANTS = [
@@ -32,7 +32,7 @@ const name = z
   .max(64, 'must have at most 64 characters')
   .refine(isSingleLine, 'must be one line of text');
 
-/** RFC 6749 §3.3. */
+/** A scope (RFC 6749 §3.3). */
 const scope = z
   .string()
   .max(128)
@@ -48,7 +48,7 @@ const settings = {
   post_logout_redirect_uris: addresses(20),
   request_uris: addresses(10),
   scopes: z.array(scope).max(50).nullish(),
-  /** What its keys may be is the library's to say. */
+  /** The library checks the keys themselves. */
   jwks: z.object({ keys: z.array(z.looseObject({})).min(1).max(10) }).nullish(),
   jwks_uri: address.nullish(),
   tls_client_auth_subject_dn: z.string().min(1).max(1024).nullish(),
@@ -64,43 +64,43 @@ const settings = {
   response_mode: z.enum(['jwt']).nullish(),
 };
 
-/** `POST /api/v1/applications`. What is null or missing is left to us; what we do not know is refused. */
+/** The body of `POST /api/v1/applications`. A null or missing member gets its default; an unknown one is rejected. */
 export const REGISTER = z.strictObject({
   name,
   type: z.enum(['web', 'spa', 'native', 'service']),
   ...settings,
 });
-/** What {@link REGISTER} makes of a body. */
-export type Register = z.output<typeof REGISTER>;
+/** A parsed {@link REGISTER}. */
+export type NewApplication = z.output<typeof REGISTER>;
 
-/** `PATCH /api/v1/applications/{id}`: what is missing stays, null goes back to what it is unsaid. The type stays. */
-export const CHANGE = z.strictObject({ name: name.optional(), ...settings });
-/** What {@link CHANGE} makes of a body. */
-export type Change = z.output<typeof CHANGE>;
+/** The body of `PATCH /api/v1/applications/{id}`: a missing member stays, null resets it. The type cannot change. */
+export const UPDATE = z.strictObject({ name: name.optional(), ...settings });
+/** A parsed {@link UPDATE}. */
+export type ApplicationUpdate = z.output<typeof UPDATE>;
 
-/** `GET /api/v1/applications`. */
+/** The query of `GET /api/v1/applications`. */
 export const PAGE = z.object({
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   after: z
     .string()
     .max(64)
     .regex(/^[\w-]*$/)
     .default(''),
 });
-/** What {@link PAGE} makes of a query. */
-export type Page = z.output<typeof PAGE>;
+/** A parsed {@link PAGE}. */
+export type ApplicationsPage = z.output<typeof PAGE>;
 
-/** `POST /api/v1/applications/{id}/secrets`; the body may be absent. */
+/** The body of `POST /api/v1/applications/{id}/secrets`, which may be absent. */
 export const ROTATE = z
   .strictObject({
     expires_previous_in_seconds: z.int().min(0).max(OVERLAP.longest).default(OVERLAP.usual),
   })
   .prefault({});
-/** What {@link ROTATE} makes of a body. */
-export type Rotate = z.output<typeof ROTATE>;
+/** A parsed {@link ROTATE}. */
+export type SecretRotation = z.output<typeof ROTATE>;
 
-/** An id of a form that none of ours has names nothing: 404, not 400. */
+/** The id of an application. An id in another format is a 404, not a 400. */
 export const APPLICATION_ID = z.object({ id: z.string() });
 
-/** The ids of an application and of a secret of it. */
+/** The ids of an application and of one of its secrets. */
 export const SECRET_ID = z.object({ id: z.string(), secretId: z.string() });

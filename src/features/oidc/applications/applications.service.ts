@@ -1,115 +1,126 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, EntityManager } from 'typeorm';
+import { EntityManager } from 'typeorm';
+import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { Application, ApplicationManager } from '#domain/grants/applications.repository.js';
+import {
+  ClientSecretsRepository,
+  type ClientSecret,
+} from '#domain/grants/client-secrets.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
 import { newUuid } from '#platform/clock/random.js';
+import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { ApplicationRules } from './application-rules.service.js';
-import { ApplicationSecrets } from './application-secrets.service.js';
-import type { Change, Register } from './applications.schemas.js';
+import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import { OidcProvider } from '../engine/oidc-provider.service.js';
+import type { ApplicationUpdate, NewApplication } from './applications.schemas.js';
 import { ManagedApplications } from './managed-applications.service.js';
+import { checkedMetadata, checkKeysAddress } from './registration-check.js';
 import { registrationOf } from './registration-metadata.js';
 import { completed, usesSecret } from './registration.js';
 
-/** How many applications a person may have. */
+/** The number of applications that a user may have. */
 const MOST_APPLICATIONS = 50;
 
-/** An application that was just registered, and its secret, which is told this once. */
-export interface Registered {
+/** The number of valid secrets that an application may have. */
+const MOST_SECRETS = 3;
+
+/** An application that was just registered, and its secret, which is shown only once. */
+export interface RegisteredApplication {
   readonly application: Application;
   readonly secret: string | undefined;
 }
 
-/** What people do with their applications: these act for whoever allows it, or for themselves, and never on our own APIs. */
+/** A new secret, which is shown only once. */
+export interface NewSecret {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/** Registers and changes the applications of users, and rotates their secrets. */
 @Injectable()
 export class Applications {
   constructor(
-    private readonly dataSource: DataSource,
-    private readonly managed: ManagedApplications,
-    private readonly clients: ClientsRepository,
-    private readonly secrets: ApplicationSecrets,
-    private readonly rules: ApplicationRules,
+    private readonly managedApplications: ManagedApplications,
+    private readonly clientsRepository: ClientsRepository,
+    private readonly clientSecretsRepository: ClientSecretsRepository,
+    private readonly oidcProvider: OidcProvider,
+    private readonly outboundHttp: OutboundHttp,
   ) {}
 
-  /** @throws DomainError invalid_request, limit_reached, account_inactive */
+  /** Registers an application. @throws DomainError invalid_request, limit_reached, account_inactive */
   async register(
     manager: ApplicationManager,
-    wanted: Register,
+    wanted: NewApplication,
     origin: AuditOrigin,
-  ): Promise<Registered> {
-    await this.rules.assertKeysAddress(wanted.jwks_uri);
+  ): Promise<RegisteredApplication> {
+    await checkKeysAddress(wanted.jwks_uri, this.outboundHttp);
     const registration = completed(wanted);
     const { name, type: kindOf, auth_method: method } = registration;
-    return this.dataSource.transaction(async (tx) => {
-      const orgId = await this.#makeRoom(tx, manager);
+    return this.managedApplications.register(async (tx) => {
+      const orgId = await this.#lockOwner(tx, manager);
       const client = { id: newUuid(), ownerId: manager.userId, orgId };
-      const metadata = await this.rules.metadata(registration, client);
-      await this.clients.insert(tx, { ...client, kind: 'application', metadata });
-      const application = await this.managed.find({ ...manager, orgId }, client.id, tx);
-      const secret = usesSecret(method)
-        ? (await this.secrets.add(tx, client.id)).secret
-        : undefined;
-      await this.managed.record(tx, {
+      const metadata = await checkedMetadata(registration, client, this.oidcProvider);
+      await this.clientsRepository.insert(tx, { ...client, kind: 'application', metadata });
+      const application = await this.managedApplications.find({ ...manager, orgId }, client.id, tx);
+      const secret = usesSecret(method) ? (await this.#addSecret(tx, client.id)).secret : undefined;
+      const details = { name, type: kindOf };
+      const act = {
         type: 'oauth_client_registered',
         manager,
         application,
         origin,
-        details: { name, type: kindOf },
-      });
+        details,
+      } as const;
+      await this.managedApplications.record(tx, act);
       return { application, secret };
     });
   }
 
   /**
-   * Changes what is registered of an application, at once for everything it does from then on. Its secrets end where it
-   * authenticates by something else.
+   * Changes the registration of an application, with effect on every later request. Its secrets end if it authenticates by
+   * another method.
    *
    * @throws DomainError not_found, invalid_request
    */
-  async change(
+  async update(
     manager: ApplicationManager,
     id: string,
-    change: Change,
+    update: ApplicationUpdate,
     origin: AuditOrigin,
   ): Promise<Application> {
-    await this.rules.assertKeysAddress(change.jwks_uri);
-    return this.managed.change(manager, id, async (tx, application) => {
-      const { name, ...settings } = change;
+    await checkKeysAddress(update.jwks_uri, this.outboundHttp);
+    return this.managedApplications.change(manager, id, async (tx, application) => {
+      const { name, ...settings } = update;
       const before = registrationOf(application.metadata);
       const registration = completed({ ...before, ...settings, name: name ?? before.name });
-      await this.clients.update(tx, id, await this.rules.metadata(registration, application));
-      if (!usesSecret(registration.auth_method)) await this.secrets.removeAll(tx, id);
-      await this.managed.record(tx, {
-        type: 'oauth_client_updated',
-        manager,
-        application,
-        origin,
-        details: { changed: Object.keys(change) },
-      });
-      return this.managed.find(manager, id, tx);
+      const metadata = await checkedMetadata(registration, application, this.oidcProvider);
+      await this.clientsRepository.update(tx, id, metadata);
+      if (!usesSecret(registration.auth_method)) {
+        await this.clientSecretsRepository.removeAll(tx, id);
+      }
+      const details = { changed: Object.keys(update) };
+      const act = { type: 'oauth_client_updated', manager, application, origin, details } as const;
+      await this.managedApplications.record(tx, act);
+      return this.managedApplications.find(manager, id, tx);
     });
   }
 
-  /** Ends an application, and all it was ever given. @throws DomainError not_found */
+  /** Removes an application with all its grants and tokens. @throws DomainError not_found */
   async remove(manager: ApplicationManager, id: string, origin: AuditOrigin): Promise<void> {
-    await this.managed.change(manager, id, async (tx, application) => {
-      await this.clients.remove(tx, id);
+    await this.managedApplications.change(manager, id, async (tx, application) => {
+      await this.clientsRepository.remove(tx, id);
       const { name, type: kindOf } = registrationOf(application.metadata);
-      await this.managed.record(tx, {
-        type: 'oauth_client_deleted',
-        manager,
-        application,
-        origin,
-        details: { name, type: kindOf },
-      });
+      const details = { name, type: kindOf };
+      const act = { type: 'oauth_client_deleted', manager, application, origin, details } as const;
+      await this.managedApplications.record(tx, act);
     });
   }
 
   /**
-   * Ends every grant, code and token of an application at once, whoever gave it.
+   * Ends all grants, codes and tokens of an application.
    *
-   * @returns how many tokens were good until then
+   * @returns the number of tokens that were valid until then
    * @throws DomainError not_found
    */
   async revokeTokens(
@@ -117,33 +128,100 @@ export class Applications {
     id: string,
     origin: AuditOrigin,
   ): Promise<number> {
-    return this.managed.change(manager, id, async (tx, application) => {
-      const revoked = await this.clients.endTokens(tx, id);
-      await this.managed.record(tx, {
-        type: 'oauth_token_revoked',
-        manager,
-        application,
-        origin,
-        details: { revoked },
-      });
+    return this.managedApplications.change(manager, id, async (tx, application) => {
+      const revoked = await this.clientsRepository.endTokens(tx, id);
+      const details = { revoked };
+      const act = { type: 'oauth_token_revoked', manager, application, origin, details } as const;
+      await this.managedApplications.record(tx, act);
       return revoked;
     });
   }
 
-  /** @returns the organization of whoever registers */
-  async #makeRoom(tx: EntityManager, { userId }: ApplicationManager): Promise<string | null> {
-    const owner = await this.clients.lockOwner(tx, userId);
-    if (!owner)
+  /** Lists the valid secrets of an application, the newest first. @throws DomainError not_found */
+  async listSecrets(manager: ApplicationManager, id: string): Promise<ClientSecret[]> {
+    const application = await this.managedApplications.find(manager, id);
+    return this.managedApplications.read((tx) =>
+      this.clientSecretsRepository.list(tx, application.id),
+    );
+  }
+
+  /**
+   * Adds a secret to an application. The earlier secrets stay valid for the overlap, so that the application is never without one.
+   *
+   * @param overlap seconds
+   * @returns the valid secrets, the new one first
+   * @throws DomainError not_found, limit_reached, and invalid_request where the application uses no secret
+   */
+  async rotateSecret(
+    manager: ApplicationManager,
+    id: string,
+    overlap: number,
+    origin: AuditOrigin,
+  ): Promise<{ readonly added: NewSecret; readonly live: readonly ClientSecret[] }> {
+    return this.managedApplications.change(manager, id, async (tx, application) => {
+      assertUsesSecret(application);
+      await this.clientSecretsRepository.retire(tx, id, overlap);
+      if ((await this.clientSecretsRepository.list(tx, id)).length >= MOST_SECRETS) {
+        throw new DomainError(
+          'limit_reached',
+          `An application can have ${MOST_SECRETS} secrets at a time. Delete one that is not needed first.`,
+        );
+      }
+      const added = await this.#addSecret(tx, id);
+      const details = { secret_id: added.id, expires_previous_in_seconds: overlap };
+      const act = { type: 'oauth_secret_added', manager, application, origin, details } as const;
+      await this.managedApplications.record(tx, act);
+      return { added, live: await this.clientSecretsRepository.list(tx, id) };
+    });
+  }
+
+  /** Revokes a secret. @throws DomainError not_found */
+  async revokeSecret(
+    manager: ApplicationManager,
+    id: string,
+    secretId: string,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    await this.managedApplications.change(manager, id, async (tx, application) => {
+      if (!isUuid(secretId) || !(await this.clientSecretsRepository.revoke(tx, id, secretId))) {
+        throw new DomainError('not_found', 'The application has no such secret.');
+      }
+      const details = { secret_id: secretId };
+      const act = { type: 'oauth_secret_revoked', manager, application, origin, details } as const;
+      await this.managedApplications.record(tx, act);
+    });
+  }
+
+  async #addSecret(tx: EntityManager, clientId: string): Promise<NewSecret> {
+    const { token, hash } = mintOpaqueToken();
+    return { id: await this.clientsRepository.addSecret(tx, clientId, hash), secret: token };
+  }
+
+  /** Locks the user who registers an application. @returns the user's organization */
+  async #lockOwner(tx: EntityManager, { userId }: ApplicationManager): Promise<string | null> {
+    const owner = await this.clientsRepository.lockOwner(tx, userId);
+    if (!owner) {
       throw new DomainError(
         'account_inactive',
         'This account is deactivated, or its address is in a domain that its organization does not own.',
       );
+    }
     if (owner.applications >= MOST_APPLICATIONS) {
       throw new DomainError(
         'limit_reached',
-        `A person can have ${MOST_APPLICATIONS} applications. Delete one that is not needed first.`,
+        `A user can have ${MOST_APPLICATIONS} applications. Delete one that is not needed first.`,
       );
     }
     return owner.orgId;
   }
+}
+
+/** @throws DomainError invalid_request for an application that authenticates without a secret */
+function assertUsesSecret(application: Application): void {
+  const { auth_method: method } = registrationOf(application.metadata);
+  if (usesSecret(method)) return;
+  throw new DomainError(
+    'invalid_request',
+    `This application authenticates by ${method} and has no use for a secret.`,
+  );
 }

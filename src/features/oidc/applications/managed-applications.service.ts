@@ -9,15 +9,15 @@ import {
   type ApplicationManager,
 } from '#domain/grants/applications.repository.js';
 import { Members } from '#domain/directory/members.service.js';
-import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** How many applications a page shows. */
+/** The number of applications on a page. */
 const PAGE_SIZE = 100;
 
-/** What somebody did to an application. */
-export interface Act {
+/** A change of an application, for the audit log. */
+export interface ApplicationChange {
   readonly type: AuditType;
   readonly manager: ApplicationManager;
   readonly application: Application;
@@ -25,63 +25,68 @@ export interface Act {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The applications that somebody manages: the way to every one of them, and what is recorded of it. */
+/** Finds the applications that a user manages, locks them for a change, and records the change. */
 @Injectable()
 export class ManagedApplications {
   constructor(
     private readonly dataSource: DataSource,
-    private readonly work: TenantWork,
+    private readonly tenantWork: TenantWork,
     private readonly members: Members,
-    private readonly applications: ApplicationsRepository,
-    private readonly audit: AuditLog,
+    private readonly applicationsRepository: ApplicationsRepository,
+    private readonly auditLog: AuditLog,
   ) {}
 
-  /** A page of them; `next` is where the one after it begins. */
+  /** Lists a page of applications; `next` is where the next page begins. */
   async list(
     manager: ApplicationManager,
     after: string,
   ): Promise<{ readonly applications: readonly Application[]; readonly next: string | null }> {
     const page = { after, limit: PAGE_SIZE + 1 };
-    const read = (tx: EntityManager) => this.applications.list(tx, manager, page);
-    const found = await this.work.costly(manager.orgId ?? manager.userId, read);
+    const read = (tx: EntityManager) => this.applicationsRepository.list(tx, manager, page);
+    const found = await this.tenantWork.costly(manager.orgId ?? manager.userId, read);
     const applications = found.slice(0, PAGE_SIZE);
     const hasMore = found.length > PAGE_SIZE;
     return { applications, next: hasMore ? (applications.at(-1)?.id ?? null) : null };
   }
 
-  /** @throws DomainError not_found for an application that they do not manage */
+  /** Finds an application. @throws DomainError not_found for one that the user does not manage */
   async find(
     manager: ApplicationManager,
     id: string,
     tx: EntityManager = this.dataSource.manager,
   ): Promise<Application> {
-    return orNotFound(isClientId(id) && (await this.applications.find(tx, manager, id)));
+    const isKnown = isClientId(id);
+    return orNotFound(isKnown && (await this.applicationsRepository.find(tx, manager, id)));
   }
 
-  /** Does something to an application while nobody else changes it. @throws DomainError not_found */
+  /** Reads outside a transaction. */
+  read<Result>(query: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    return query(this.dataSource.manager);
+  }
+
+  /** Runs a registration in a transaction. */
+  register<Result>(act: (tx: EntityManager) => Promise<Result>): Promise<Result> {
+    return this.dataSource.transaction(act);
+  }
+
+  /** Changes an application under a lock on its row. @throws DomainError not_found */
   async change<Result>(
     manager: ApplicationManager,
     id: string,
     act: (tx: EntityManager, application: Application) => Promise<Result>,
   ): Promise<Result> {
     return withTransactionRetry(this.dataSource, async (tx) => {
-      const still = { ...manager, isAdmin: await this.#holdAdmin(tx, manager) };
-      return act(tx, orNotFound(isClientId(id) && (await this.applications.lock(tx, still, id))));
+      const current = { ...manager, isAdmin: await this.#holdAdmin(tx, manager) };
+      const isKnown = isClientId(id);
+      const found = isKnown && (await this.applicationsRepository.lock(tx, current, id));
+      return act(tx, orNotFound(found));
     });
   }
 
-  /** Whether a manager is still an admin, and so until the transaction ends; their own applications they manage anyway. */
-  async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
-    const { isAdmin, orgId, userId: id, sessionId } = manager;
-    return isAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });
-  }
-
-  /** Records what somebody did to an application, in the transaction in which they do it. */
-  async record(
-    tx: EntityManager,
-    { type, manager, application, origin, details }: Act,
-  ): Promise<void> {
-    await this.audit.record(tx, {
+  /** Records a change of an application, in the transaction of the change. */
+  async record(tx: EntityManager, change: ApplicationChange): Promise<void> {
+    const { type, manager, application, origin, details } = change;
+    await this.auditLog.record(tx, {
       type,
       actorId: manager.userId,
       subjectId: application.ownerId,
@@ -89,6 +94,12 @@ export class ManagedApplications {
       origin,
       details: { client_id: application.id, ...details },
     });
+  }
+
+  /** Checks that an admin is still one, and stays one until the transaction ends. Owners need no such check. */
+  async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
+    const { isAdmin, orgId, userId: id, sessionId } = manager;
+    return isAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });
   }
 }
 

@@ -4,7 +4,7 @@ import { TYPES, type ApplicationType, type Registration } from './registration.j
 /** The modes in which an authorization response is a signed JWT (JARM §2.3). */
 const SIGNED_MODES = ['jwt', 'query.jwt'];
 
-/** What is kept of a registration: RFC 7591 §2, and our own names beside. The defaults of the library stay unsaid. */
+/** Converts a registration to the stored metadata of RFC 7591 §2 and our own names, without the library's defaults. */
 export function metadataOf(registration: Registration): Record<string, unknown> {
   const { sender_constraint: binding, profile, scopes, request_uris: requests } = registration;
   const { id_token_lifetime_seconds: lifetime, userinfo_signed_response_alg: userinfoAlg } =
@@ -36,7 +36,7 @@ export function metadataOf(registration: Registration): Record<string, unknown> 
   };
 }
 
-/** What {@link metadataOf} keeps, by the types it keeps it in. */
+/** The metadata that {@link metadataOf} returns. */
 interface Metadata {
   readonly client_name?: string;
   readonly application_type?: 'web' | 'native';
@@ -59,7 +59,7 @@ interface Metadata {
   readonly response_modes?: readonly string[];
 }
 
-/** The registration that {@link metadataOf} kept. */
+/** Converts stored metadata to the registration that {@link metadataOf} was called with. */
 export function registrationOf(kept: Readonly<Record<string, unknown>>): Registration {
   const metadata: Metadata = kept;
   return {
@@ -84,7 +84,7 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
   };
 }
 
-/** No two types have the same of these: nothing else has to be kept of it. */
+/** Derives the type of an application: no two types share these metadata, so the type is not stored. */
 function typeOf(metadata: Metadata): ApplicationType {
   if (metadata.application_type === 'native') return 'native';
   if (metadata.grant_types?.includes('client_credentials')) return 'service';

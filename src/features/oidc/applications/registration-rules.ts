@@ -1,12 +1,11 @@
-import { TYPES, type ApplicationType, type Registration } from './registration.js';
 import { redirectUriProblem } from '../protocol/clients/redirect-uri-rule.js';
 import { parseDn } from '../protocol/clients/subject-dn.js';
+import { TYPES, type ApplicationType, type Registration } from './registration.js';
 
 /**
- * What is wrong with a registration, in a sentence for whoever wrote it: what our own types of application say, beside what the
- * library checks of its metadata.
+ * Finds the fault of a registration by the rules of our own application types. The library checks the metadata.
  *
- * @returns undefined where nothing is
+ * @returns a sentence for the user, or undefined for a registration without a fault
  */
 export function problemOf(registration: Registration): string | undefined {
   const { type, grant_types: grants, auth_method: method } = registration;
@@ -33,7 +32,7 @@ function addressProblem(registration: Registration): string | undefined {
   };
   for (const [name, uris] of Object.entries(lists)) {
     if (uris.length > 0 && !grants.includes('authorization_code')) {
-      return `${name}: without authorization_code nobody is sent back`;
+      return `${name}: without authorization_code no user is redirected`;
     }
     for (const uri of uris) {
       const problem = redirectUriProblem(uri, kind);

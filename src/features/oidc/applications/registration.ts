@@ -1,8 +1,8 @@
-import type { OUR_ALGORITHMS } from '../protocol/client-algorithms.js';
-import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/configuration.js';
+import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/fixed-options.js';
 import { LIFETIMES } from '../engine/lifetimes.js';
+import type { OUR_ALGORITHMS } from '../protocol/client-metadata.js';
 
-/** How an application may prove who it is, where it can keep something to itself. */
+/** The authentication methods of confidential applications. */
 export const AUTH_METHODS = [
   'client_secret_basic',
   'client_secret_post',
@@ -11,7 +11,7 @@ export const AUTH_METHODS = [
   'self_signed_tls_client_auth',
 ] as const;
 
-/** What each type of application is in the terms of the protocol; the first of its grant types is what it has unasked. */
+/** The types of application in terms of the protocol. The first grant type is the default. */
 export const TYPES = {
   web: {
     isNative: false,
@@ -30,7 +30,7 @@ export const TYPES = {
 /** A type of application. */
 export type ApplicationType = keyof typeof TYPES;
 
-/** An application as it is registered, every default in its place. The names are those of the API. */
+/** A registered application with all defaults. The names are those of the API. */
 export interface Registration {
   readonly name: string;
   readonly type: ApplicationType;
@@ -40,34 +40,34 @@ export interface Registration {
   readonly redirect_uris: readonly string[];
   readonly post_logout_redirect_uris: readonly string[];
   readonly request_uris: readonly string[];
-  /** The scopes of its own resource servers, beside those of OpenID Connect. */
+  /** The scopes of the application's own resource servers. */
   readonly scopes: readonly string[];
   readonly jwks: { readonly keys: readonly object[] } | null;
   readonly jwks_uri: string | null;
   readonly tls_client_auth_subject_dn: string | null;
-  /** What its access tokens are bound to. */
+  /** The way in which access tokens are bound to the application. */
   readonly sender_constraint: 'dpop' | 'mtls' | null;
   readonly require_signed_request_object: boolean;
-  /** Whether PKCE is demanded; of public applications and of the FAPI profile it always is. */
+  /** PKCE is required; public applications and the FAPI profile always require it. */
   readonly require_pkce: boolean;
-  /** Seconds for which its ID tokens are good. */
+  /** The lifetime of ID tokens in seconds. */
   readonly id_token_lifetime_seconds: number;
-  /** How userinfo answers are signed; null for plain JSON (OpenID Connect Core §5.3.2). */
+  /** The algorithm that signs userinfo responses; null for plain JSON (OpenID Connect Core §5.3.2). */
   readonly userinfo_signed_response_alg: (typeof OUR_ALGORITHMS)[number] | null;
-  /** `jwt` where every authorization response is signed. */
+  /** `jwt` if every authorization response is signed. */
   readonly response_mode: 'jwt' | null;
 }
 
-/** A registration as people write it: what is missing or null is left to us. */
-export type Wanted = Pick<Registration, 'name' | 'type'> & {
+/** A registration as a user writes it; a missing or null member gets its default. */
+export type WantedRegistration = Pick<Registration, 'name' | 'type'> & {
   readonly [Name in keyof Registration]?: Registration[Name] | null | undefined;
 };
 
 /**
- * Puts in what was not said. The FAPI profile wants a key in place of a secret, and tokens that are bound: to the client's
- * certificate where it has one, by DPoP elsewhere (FAPI 2.0 Security Profile §5.3.2.1).
+ * Completes a registration with defaults. The FAPI profile requires a key instead of a secret, and tokens bound to the client's
+ * certificate, or by DPoP without one (FAPI 2.0 Security Profile §5.3.2.1).
  */
-export function completed(wanted: Wanted): Registration {
+export function completed(wanted: WantedRegistration): Registration {
   const { isPublic, grantTypes } = TYPES[wanted.type];
   const isFapi = wanted.profile === 'fapi2';
   const ordinary = isFapi ? 'private_key_jwt' : 'client_secret_basic';
@@ -95,12 +95,12 @@ export function completed(wanted: Wanted): Registration {
   };
 }
 
-/** Whether an application authenticates with a certificate (RFC 8705 §2). */
+/** Checks whether an application authenticates with a certificate (RFC 8705 §2). */
 export function usesCertificate(authMethod: Registration['auth_method']): boolean {
   return authMethod === 'tls_client_auth' || authMethod === 'self_signed_tls_client_auth';
 }
 
-/** Whether an application authenticates with a secret that it shares with us (RFC 6749 §2.3.1). */
+/** Checks whether an application authenticates with a shared secret (RFC 6749 §2.3.1). */
 export function usesSecret(authMethod: Registration['auth_method']): boolean {
   return authMethod === 'client_secret_basic' || authMethod === 'client_secret_post';
 }

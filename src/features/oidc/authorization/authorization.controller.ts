@@ -1,53 +1,63 @@
-import { Body, Controller, Get, Inject, Post, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, Inject, Post, Req, Res, type OnModuleInit } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
+import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import { ROUTES } from '../engine/fixed-options.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
-import { PostedRequests } from './posted-requests.service.js';
-import { queryOf, type FormFields } from '../request/form-fields.js';
-import { signInOver } from '../protocol/sign-in-over.js';
-import { ROUTES } from '../engine/configuration.js';
+import { queryOf, type FormFields } from '../request/request-context.js';
+import { Adapters } from '../storage/adapters.service.js';
+import { interactionOver } from './interactions.service.js';
+import { findPostedRequest, isReference, storePostedRequest } from './posted-requests.js';
+import { resolveRequestObject } from './request-object.js';
 
-/** In characters: an address with a longer query may be too long for a proxy on the way. */
+/** The longest query in characters: a proxy may reject a longer address. */
 const LONGEST_QUERY = 2048;
 
 /** `/oauth/authorize` and `/oauth/par`: authorization requests of browsers (RFC 6749 §3.1) and of clients (RFC 9126). */
 @Controller('oauth')
 @Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
-export class AuthorizationController {
+export class AuthorizationController implements OnModuleInit {
   readonly #baseUrl: string;
 
   constructor(
     @Inject(CONFIG) config: Config,
-    private readonly oidc: OidcProvider,
-    private readonly posted: PostedRequests,
+    private readonly oidcProvider: OidcProvider,
+    private readonly adapters: Adapters,
+    private readonly outboundHttp: OutboundHttp,
   ) {
     this.#baseUrl = config.http.baseUrl;
+  }
+
+  /** Fetches request objects before the library reads the request. */
+  onModuleInit(): void {
+    const { oidcProvider, outboundHttp } = this;
+    oidcProvider.before((ctx) => resolveRequestObject(ctx, oidcProvider.provider, outboundHttp));
   }
 
   @Get('authorize')
   @Route({ body: { max: 64 * KIB }, summary: 'Begins an authorization (RFC 6749 §4.1.1)' })
   async authorize(@Req() request: Request, @Res() response: Response): Promise<void> {
     const query = new URL(request.url, this.#baseUrl).searchParams;
-    if (this.posted.isReference(query)) {
-      const kept = await this.posted.find(query);
-      if (!kept) throw signInOver();
-      request.url = `${ROUTES.authorization}?${kept.toString()}`;
+    if (isReference(query)) {
+      const stored = await findPostedRequest(query, this.adapters);
+      if (!stored) throw interactionOver();
+      request.url = `${ROUTES.authorization}?${stored.toString()}`;
     }
-    await this.oidc.answer(request, response);
+    await this.oidcProvider.answer(request, response);
   }
 
   /**
-   * OpenID Connect Core §3.1.2.1 wants POST as well: it leads to the GET, since Lax cookies do not come with the POST. A request
-   * that is too long for an address is kept, and the address has a reference to it.
+   * Redirects a POST (OpenID Connect Core §3.1.2.1) to the GET, since Lax cookies do not come with a POST of another site. A
+   * request that is too long for an address is stored, and the address refers to it.
    */
   @Post('authorize')
   @Route({ body: { kind: 'fields', max: 64 * KIB }, summary: 'Begins an authorization by a form' })
   async authorizeByPost(@Body() fields: FormFields, @Res() response: Response): Promise<void> {
     const query = queryOf(fields);
     const isLong = query.toString().length > LONGEST_QUERY;
-    const sent = isLong ? await this.posted.keep(query) : query;
+    const sent = isLong ? await storePostedRequest(query, this.adapters) : query;
     response.redirect(303, `${this.#baseUrl}${ROUTES.authorization}?${sent.toString()}`);
   }
 
@@ -60,13 +70,13 @@ export class AuthorizationController {
     summary: 'Takes a pushed authorization request (RFC 9126)',
   })
   push(@Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.oidc.answer(request, response);
+    return this.oidcProvider.answer(request, response);
   }
 
   /** Goes on with a request after its interaction. */
   @Get('authorize/:uid')
   @Route({ summary: 'Resumes an authorization after an interaction' })
   resume(@Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.oidc.answer(request, response);
+    return this.oidcProvider.answer(request, response);
   }
 }

@@ -7,7 +7,7 @@ import { Interactions } from './interactions.service.js';
 
 const UID = z.object({ uid: z.string().max(64) });
 
-/** `/interaction/{uid}`: what an authorization request needs of the person at the browser, who logs in and is asked. */
+/** `/interaction/{uid}`: the login and the consent that an authorization request waits for. */
 @Controller('interaction/:uid')
 @Route({
   tier: 'general',
@@ -21,7 +21,7 @@ export class InteractionController {
     private readonly views: Views,
   ) {}
 
-  /** Leads on: to the login page, to a page that asks for consent, or back to the client. */
+  /** Redirects to the login page or back to the client, or shows the consent page. */
   @Get()
   @Route({ summary: 'Shows the login or the consent page of an authorization' })
   async show(
@@ -34,19 +34,19 @@ export class InteractionController {
     else response.redirect(303, next.location);
   }
 
-  /** The person agrees. */
+  /** Records the user's consent. */
   @Post('consent')
   @Route({ summary: 'Consents to an authorization' })
   @HttpCode(200)
-  async agree(
+  async consent(
     @Param({ schema: UID }) { uid }: z.output<typeof UID>,
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
   ) {
-    return { redirect_to: await this.interactions.agree(request, response, uid) };
+    return { redirect_to: await this.interactions.consent(request, response, uid) };
   }
 
-  /** The person does not. */
+  /** Records that the user refuses. */
   @Post('deny')
   @Route({ summary: 'Denies an authorization' })
   @HttpCode(200)
@@ -55,6 +55,6 @@ export class InteractionController {
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
   ) {
-    return { redirect_to: await this.interactions.deny(request, response, uid) };
+    return { redirect_to: await this.interactions.refuse(request, response, uid) };
   }
 }

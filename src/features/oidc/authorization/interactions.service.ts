@@ -1,120 +1,132 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { decodeJwt } from 'jose';
-import type { Provider } from 'oidc-provider';
 import { DataSource } from 'typeorm';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { ConsentsRepository } from '#domain/grants/consents.repository.js';
+import {
+  PendingLogins,
+  type LoggedIn,
+  type PendingLogin,
+  type WaitingApplication,
+} from '#domain/grants/pending-logins.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
-import type { WaitingApplication } from '#domain/grants/pending-logins.js';
+import { systemClock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { readCookie } from '#platform/http/request/cookies.js';
-import { displayHost, displayName } from '../protocol/clients/display-name.js';
-import { CLAIMS_OF_SCOPES, epochSeconds } from '../protocol/claims.js';
-import { scopeWords } from '../protocol/scopes.js';
-import { Holders } from '../request/resource-owners.service.js';
+import { Devices } from '../device/devices.service.js';
+import { removeAccount } from '../engine/library-patches.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
-import { signInOver } from '../protocol/sign-in-over.js';
-import { forgetAccount, loginOf } from '../engine/session-sync.service.js';
+import { loginOf } from '../engine/session-sync.js';
+import { epochSeconds } from '../protocol/claims.js';
+import { displayHost, displayName } from '../protocol/clients/display-name.js';
+import { ResourceOwners } from '../request/resource-owners.service.js';
+import { consentPage, type ConsentPage } from './consent-page.js';
+import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js';
 
-type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
-
-/** What happens next in an interaction: the browser goes on, or the person is asked. */
+/** The next step of an interaction: a redirect, or a page that asks for consent. */
 export type NextStep =
-  | { readonly kind: 'go'; readonly location: string }
+  | { readonly kind: 'redirect'; readonly location: string }
   | { readonly kind: 'ask'; readonly page: ConsentPage };
 
-/** An `acr` that a client calls essential. */
-interface AcrRequest {
-  readonly value?: string;
-  readonly values?: readonly (string | undefined)[];
-}
-
-/** What the consent page shows. */
-export interface ConsentPage {
-  readonly uid: string;
-  readonly client: WaitingApplication;
-  readonly person: { readonly email: string; readonly name: string | null };
-  readonly scopes: readonly string[];
-  readonly resources: readonly string[];
-}
-
-/** What an authorization request waits for: a login with a security key, or the person's consent. */
+/** Authorization requests that wait for a login with a security key, or for the user's consent. */
 @Injectable()
-export class Interactions {
+export class Interactions extends PendingLogins {
   readonly #isCertification: boolean;
+  readonly #devicePage: string;
 
   constructor(
     @Inject(CONFIG) config: Config,
-    private readonly oidc: OidcProvider,
-    private readonly holders: Holders,
+    private readonly oidcProvider: OidcProvider,
+    private readonly resourceOwners: ResourceOwners,
     private readonly dataSource: DataSource,
-    private readonly consents: ConsentsRepository,
+    private readonly consentsRepository: ConsentsRepository,
+    private readonly devices: Devices,
   ) {
+    super();
     this.#isCertification = config.certification.token !== undefined;
+    this.#devicePage = `${config.http.baseUrl}/device`;
   }
 
   /**
-   * @returns where the browser goes, or what the person is asked
-   * @throws DomainError not_found for an interaction that is over, or of another browser
+   * Decides the next step of an interaction.
+   *
+   * @throws DomainError not_found for an interaction that is over, or belongs to another browser
    */
   async next(request: Request, response: Response, uid: string): Promise<NextStep> {
     const interaction = await this.#find(request, response, uid);
-    const holder = await this.holders.ofBrowser({ req: request });
-    if (!holder || !isLoggedInFor(interaction, holder)) {
-      return { kind: 'go', location: this.#loginPage(interaction, holder !== undefined) };
+    const resourceOwner = await this.resourceOwners.ofBrowser({ req: request });
+    if (!resourceOwner || !isLoggedInFor(interaction, resourceOwner)) {
+      return redirectTo(this.#loginPage(interaction, resourceOwner !== undefined));
     }
-    if (interaction.prompt.name === 'login') {
-      const refusal = refusalOf(interaction, holder);
-      if (refusal) return { kind: 'go', location: await this.#finish(interaction, refusal) };
-      await this.#switchAccount(request, holder);
-      return {
-        kind: 'go',
-        location: await this.#finish(interaction, { login: resultOf(holder) }),
-      };
+    if (interaction.prompt.name !== 'login') {
+      const application = await this.#application(interaction);
+      if (!application) throw interactionOver();
+      return { kind: 'ask', page: consentPage(interaction, resourceOwner, application) };
     }
-    return { kind: 'ask', page: await this.#consentPage(interaction, holder) };
+    const error = loginErrorOf(interaction, resourceOwner);
+    if (error) return redirectTo(await finish(interaction, error));
+    await this.#switchAccount(request, resourceOwner);
+    const { loginTs, ...login } = loginOf(resourceOwner);
+    return redirectTo(await finish(interaction, { login: { ...login, ts: loginTs } }));
   }
 
-  /** Records that the person agrees; returns where the browser goes. */
-  async agree(request: Request, response: Response, uid: string): Promise<string> {
+  /** Records the user's consent. @returns the next address of the browser */
+  async consent(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
-    const holder = await this.holders.ofBrowser({ req: request });
-    if (
-      interaction.prompt.name !== 'consent' ||
-      !holder ||
-      interaction.session?.accountId !== holder.userId
-    ) {
-      throw signInOver();
-    }
+    const resourceOwner = await this.resourceOwners.ofBrowser({ req: request });
+    const isOfUser = resourceOwner && interaction.session?.accountId === resourceOwner.userId;
+    if (interaction.prompt.name !== 'consent' || !isOfUser) throw interactionOver();
     const clientId = String(interaction.params['client_id']);
-    await this.dataSource.transaction((tx) => this.consents.record(tx, holder.userId, clientId));
-    return this.#finish(interaction, { ...interaction.lastSubmission, consent: {} });
+    await this.dataSource.transaction((tx) =>
+      this.consentsRepository.record(tx, resourceOwner.userId, clientId),
+    );
+    return finish(interaction, { ...interaction.lastSubmission, consent: {} });
   }
 
-  /** Records that the person refuses; returns where the browser goes. */
-  async deny(request: Request, response: Response, uid: string): Promise<string> {
+  /** Ends an interaction without consent. @returns the next address of the browser */
+  async refuse(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
-    return this.#finish(interaction, {
-      error: 'access_denied',
-      error_description: 'the person refused',
-    });
+    return finish(interaction, accessDenied('the user refused'));
   }
 
-  /** Ends a login as a synthetic person's, or as refused: certification test mode only. Returns where the browser goes. */
-  async finishLogin(uid: string, result: Interaction['result']): Promise<string> {
-    const interaction = await this.oidc.provider.Interaction.find(uid);
-    if (!interaction) throw signInOver();
-    return this.#finish(interaction, result);
-  }
-
-  /** The application that an interaction is for; undefined where it is over. */
-  async applicationOf(uid: string): Promise<WaitingApplication | undefined> {
-    const interaction = await this.oidc.provider.Interaction.find(uid);
+  /** Finds the application of an interaction; undefined once the interaction is over. */
+  override async applicationOf(uid: string): Promise<WaitingApplication | undefined> {
+    const interaction = await this.oidcProvider.provider.Interaction.find(uid);
     return interaction && (await this.#application(interaction));
   }
 
+  override async complete(
+    pending: PendingLogin,
+    session: LoggedIn,
+    origin: AuditOrigin,
+  ): Promise<string> {
+    if ('userCode' in pending) {
+      await this.devices.approve(session.token, pending.userCode, origin);
+      return this.#devicePage;
+    }
+    return this.#finishByUid(pending.interaction, {
+      login: { accountId: session.userId, ts: epochSeconds(session.authTime), amr: [] },
+      consent: {}, // certification test mode asks no user
+    });
+  }
+
+  override async deny(pending: PendingLogin): Promise<string> {
+    if (!('userCode' in pending)) {
+      return this.#finishByUid(pending.interaction, accessDenied('the login was refused'));
+    }
+    if (await this.devices.refuseUnseen(pending.userCode)) return this.#devicePage;
+    throw new DomainError('not_found', 'No device waits with this code.');
+  }
+
+  async #finishByUid(uid: string, result: Interaction['result']): Promise<string> {
+    const interaction = await this.oidcProvider.provider.Interaction.find(uid);
+    if (!interaction) throw interactionOver();
+    return finish(interaction, result);
+  }
+
   async #application({ params }: Interaction): Promise<WaitingApplication | undefined> {
-    const client = await this.oidc.provider.Client.find(String(params['client_id']));
+    const client = await this.oidcProvider.provider.Client.find(String(params['client_id']));
     return (
       client && {
         name: displayName(client),
@@ -124,28 +136,23 @@ export class Interactions {
     );
   }
 
-  /** By the signed cookie that only the browser has which began it. */
+  /** Finds an interaction of this browser, by the signed cookie of the browser that began it. */
   async #find(request: Request, response: Response, uid: string): Promise<Interaction> {
-    const { provider } = this.oidc;
+    const { provider } = this.oidcProvider;
     const { cookies } = provider.createContext(request, response);
-    const isTheirs = cookies.get(provider.cookieName('interaction'), { signed: true }) === uid;
-    const interaction = isTheirs ? await provider.Interaction.find(uid) : undefined;
-    if (!interaction) throw signInOver();
+    const isOfBrowser = cookies.get(provider.cookieName('interaction'), { signed: true }) === uid;
+    const interaction = isOfBrowser ? await provider.Interaction.find(uid) : undefined;
+    if (!interaction) throw interactionOver();
     return interaction;
   }
 
-  async #finish(interaction: Interaction, result: Interaction['result']): Promise<string> {
-    interaction.result = result;
-    await interaction.save(interaction.exp - Math.floor(Date.now() / 1000));
-    return interaction.returnTo;
-  }
-
-  /** The library's session may still be another person's, who has logged out since: it refuses to change hands. */
-  async #switchAccount(request: Request, holder: ResourceOwner): Promise<void> {
-    const id = readCookie(request, this.oidc.provider.cookieName('session'));
-    const session = await this.oidc.provider.Session.find(id ?? '');
-    if (!session || session.accountId === undefined || session.accountId === holder.userId) return;
-    forgetAccount(session);
+  /** Removes the account of another user, who has logged out, from the library's session. */
+  async #switchAccount(request: Request, { userId }: ResourceOwner): Promise<void> {
+    const { provider } = this.oidcProvider;
+    const id = readCookie(request, provider.cookieName('session'));
+    const session = await provider.Session.find(id ?? '');
+    if (!session || session.accountId === undefined || session.accountId === userId) return;
+    removeAccount(session);
     await session.persist();
   }
 
@@ -157,62 +164,31 @@ export class Interactions {
     if (typeof hint === 'string' && hint.length <= 254) query.set('login_hint', hint);
     return `/login?${query.toString()}`;
   }
-
-  async #consentPage(interaction: Interaction, holder: ResourceOwner): Promise<ConsentPage> {
-    const { params } = interaction;
-    const client = await this.#application(interaction);
-    if (!client) throw signInOver();
-    return {
-      uid: interaction.uid,
-      client,
-      person: { email: holder.email ?? '', name: holder.name },
-      scopes: [
-        ...new Set([
-          ...scopeWords(params['scope'] as string | undefined),
-          ...scopesOfClaims(params['claims'] as string | undefined),
-        ]),
-      ],
-      resources: [params['resource'] ?? []].flat().map(String),
-    };
-  }
 }
 
-/** Whether the session is what the prompt asks for: where a login is demanded, an assertion since then. */
-function isLoggedInFor({ prompt, iat }: Interaction, holder: ResourceOwner): boolean {
-  if (prompt.name !== 'login') return true;
-  const isFirst = prompt.reasons.length === 1 && prompt.reasons[0] === 'no_session';
-  return isFirst || epochSeconds(holder.authTime) >= (iat ?? Infinity);
+function redirectTo(location: string): NextStep {
+  return { kind: 'redirect', location };
 }
 
-/**
- * Why the request cannot be answered with this person and what their key proves, after they logged in for it: another would
- * have to log in (OpenID Connect Core §3.1.2.2, §5.5.1), or with something else (§5.5.1.1).
- */
-function refusalOf({ prompt, params }: Interaction, holder: ResourceOwner): Interaction['result'] {
-  const hint = params['id_token_hint'];
-  const { sub, acr } = prompt.details as { sub?: { value?: string }; acr?: AcrRequest };
-  const others = [typeof hint === 'string' ? decodeJwt(hint).sub : undefined, sub?.value];
-  if (others.some((other) => other !== undefined && other !== holder.userId)) {
-    return { error: 'login_required', error_description: 'somebody else is logged in' };
-  }
-  const wanted = acr && (acr.values ?? [acr.value]);
-  if (!wanted || wanted.includes(holder.acr ?? undefined)) return undefined;
-  return {
-    error: 'unmet_authentication_requirements',
-    error_description: 'none of the requested ACRs could be obtained',
-  };
+/** Stores the result of an interaction. @returns the address at which the authorization request continues */
+async function finish(
+  interaction: Interaction,
+  result: Interaction['result'],
+  clock = systemClock,
+): Promise<string> {
+  interaction.result = result;
+  await interaction.save(interaction.exp - clock.seconds());
+  return interaction.returnTo;
 }
 
-/** What single claims that a client names (OpenID Connect Core §5.5) let it see, as the scopes that would. */
-function scopesOfClaims(claims: string | undefined): string[] {
-  const { id_token: idToken, userinfo } = JSON.parse(claims ?? '{}') as Record<string, object>;
-  const names = new Set(Object.keys({ ...idToken, ...userinfo }));
-  return Object.entries(CLAIMS_OF_SCOPES)
-    .filter(([, known]) => known.some((claim) => names.has(claim)))
-    .map(([scope]) => scope);
+function accessDenied(description: string): Interaction['result'] {
+  return { error: 'access_denied', error_description: description };
 }
 
-function resultOf(holder: ResourceOwner) {
-  const { loginTs, ...login } = loginOf(holder);
-  return { ...login, ts: loginTs };
+/** Creates the error for an authorization request that is over, or belongs to another browser. */
+export function interactionOver(): DomainError {
+  return new DomainError(
+    'not_found',
+    'This sign-in is over. Go back to the application and start again.',
+  );
 }

@@ -1,7 +1,8 @@
-import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, HttpCode, Inject, Post, Req, Res, type OnModuleInit } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
 /** `POST /oauth/device`: gives a device its code and the code that its user types (RFC 8628 §3.1). */
@@ -13,8 +14,22 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
   errors: 'oauth',
   auth: PUBLIC,
 })
-export class DeviceAuthorizationController {
-  constructor(private readonly oidcProvider: OidcProvider) {}
+export class DeviceAuthorizationController implements OnModuleInit {
+  readonly #pollInterval: number;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly oidcProvider: OidcProvider,
+  ) {
+    this.#pollInterval = config.oidc.deviceCode.pollIntervalSeconds;
+  }
+
+  /** Adds the interval between polls to the library's response. */
+  onModuleInit(): void {
+    this.oidcProvider.after('device_authorization', (ctx) => {
+      if (ctx.status === 200) Object.assign(ctx.body as object, { interval: this.#pollInterval });
+    });
+  }
 
   @Post()
   @Route({ summary: 'Issues a device code (RFC 8628)' })

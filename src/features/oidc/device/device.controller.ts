@@ -1,16 +1,16 @@
-import { Body, Controller, Get, HttpCode, Post, Query, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, HttpCode, Inject, Post, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
-import { Holders } from '../request/resource-owners.service.js';
-import { DeviceApprovals } from './device-approvals.service.js';
-import { DeviceRequests } from './device-requests.service.js';
-import { DeviceSignIn } from './device-sign-in.service.js';
+import { ResourceOwners } from '../request/resource-owners.service.js';
+import { approvalPage, formatUserCode } from './device-request.js';
 import {
   DEVICE_DECISION,
   DEVICE_FORM,
@@ -19,9 +19,10 @@ import {
   type DeviceForm,
   type DeviceQuery,
 } from './device.schemas.js';
-import { formatUserCode } from '../protocol/user-code.js';
+import { Devices } from './devices.service.js';
+import { beginLogin, loginPage, providerChoices, type LoginServices } from './upstream-choice.js';
 
-/** `/device`: where a person types the code that a device shows, and lets it act for them, or not (RFC 8628 §3.3). */
+/** `/device`: a user types the code of a device, and approves or refuses it (RFC 8628 §3.3). */
 @Controller('device')
 @Route({
   tier: 'general',
@@ -30,16 +31,25 @@ import { formatUserCode } from '../protocol/user-code.js';
   auth: { session: 'none', origin: 'strict' },
 })
 export class DeviceController {
-  constructor(
-    private readonly holders: Holders,
-    private readonly requests: DeviceRequests,
-    private readonly approvals: DeviceApprovals,
-    private readonly signIn: DeviceSignIn,
-    private readonly cookies: SessionCookies,
-    private readonly views: Views,
-  ) {}
+  readonly #loginServices: LoginServices;
 
-  /** Asks for the code. One that came with the address is shown to be compared, and never sent by itself (§3.3.1). */
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly resourceOwners: ResourceOwners,
+    private readonly devices: Devices,
+    private readonly sessionCookies: SessionCookies,
+    private readonly views: Views,
+    identityProviders: IdentityProviders,
+  ) {
+    this.#loginServices = {
+      baseUrl: config.http.baseUrl,
+      isCertification: config.certification.token !== undefined,
+      identityProviders,
+      sessionCookies,
+    };
+  }
+
+  /** Shows the form for the code. A code in the address is shown for comparison, and never submitted by itself (§3.3.1). */
   @Get()
   @Route({
     errors: 'html',
@@ -55,10 +65,7 @@ export class DeviceController {
     this.#ask(query.user_code, { session, request, response });
   }
 
-  /**
-   * Shows who asks for what. A browser without a session goes upstream first, and one that is only signed in there to the login
-   * with the key.
-   */
+  /** Shows the device and the access that it asks for. A browser without a key login goes to a login first. */
   @Post()
   @Route({
     tier: 'authentication',
@@ -74,20 +81,22 @@ export class DeviceController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const holder = await this.holders.ofBrowser({ req: request });
-    if (!holder) {
+    const resourceOwner = await this.resourceOwners.ofBrowser({ req: request });
+    if (!resourceOwner) {
       const next = session
-        ? this.signIn.loginPage(form)
-        : await this.signIn.begin(form, request, response);
+        ? loginPage(form, this.#loginServices)
+        : await beginLogin(form, request, response, this.#loginServices);
       response.redirect(303, next);
       return;
     }
-    const page = await this.requests.page(holder, form.user_code);
-    if (page) response.type('html').send(this.views.render('device-approval', page));
-    else this.#ask(form.user_code, { session, request, response: response.status(404) }, true);
+    const device = await this.devices.find(resourceOwner, form.user_code);
+    if (device) {
+      const page = approvalPage(device, resourceOwner, form.user_code);
+      response.type('html').send(this.views.render('device-approval', page));
+    } else this.#ask(form.user_code, { session, request, response: response.status(404) }, true);
   }
 
-  /** The person approves, with a touch of their key in the last minute. */
+  /** Approves the device, with a touch of the security key in the last minute. */
   @Post('approve')
   @Route({ summary: 'Approves a device' })
   @HttpCode(200)
@@ -96,17 +105,20 @@ export class DeviceController {
     @ClientOrigin() origin: AuditOrigin,
     @Req() request: Request,
   ) {
-    const token = this.cookies.token(request);
-    await this.approvals.approve(token, decision.user_code, origin);
+    const token = this.sessionCookies.token(request);
+    await this.devices.approve(token, decision.user_code, origin);
     return { status: 'approved' };
   }
 
-  /** The person does not. */
+  /** Refuses the device. */
   @Post('deny')
   @Route({ summary: 'Denies a device' })
   @HttpCode(200)
-  async deny(@Body({ schema: DEVICE_DECISION }) decision: DeviceDecision, @Req() request: Request) {
-    await this.approvals.deny(this.cookies.token(request), decision.user_code);
+  async refuse(
+    @Body({ schema: DEVICE_DECISION }) decision: DeviceDecision,
+    @Req() request: Request,
+  ) {
+    await this.devices.refuse(this.sessionCookies.token(request), decision.user_code);
     return { status: 'denied' };
   }
 
@@ -114,14 +126,14 @@ export class DeviceController {
     const page = {
       userCode: formatUserCode(typed ?? ''),
       isWrong,
-      choices: session ? [] : this.signIn.choices(),
-      isReturning: this.cookies.hasUsedKey(request),
+      choices: session ? [] : providerChoices(this.#loginServices),
+      isReturning: this.sessionCookies.hasUsedKey(request),
     };
     response.type('html').send(this.views.render('device', page));
   }
 }
 
-/** A browser at the form. */
+/** A request of a browser for the form. */
 interface Visit {
   readonly session: LiveSession | undefined;
   readonly request: Request;

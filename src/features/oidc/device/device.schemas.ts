@@ -1,28 +1,28 @@
 import { z } from 'zod';
 
-/** Longer than any code, however it is written: what is typed is told apart from a code later. */
+/** Accepts any text of at most 64 characters; the look-up decides whether it is a code. */
 const USER_CODE = z.string().max(64);
 
-/** The query of the page: the address that a device shows may carry its code (RFC 8628 §3.3.1). */
+/** The query of the page: a device may show an address that contains its code (RFC 8628 §3.3.1). */
 export const DEVICE_QUERY = z.object({ user_code: USER_CODE.optional() });
 
 /** The form of the page. */
 export const DEVICE_FORM = z.object({
   user_code: USER_CODE.min(1),
-  /** The identity provider to sign in with where nobody is. */
+  /** The identity provider to sign in with, for a browser without a session. */
   provider: z.string().max(32).optional(),
   /** Asks for the login with the security key instead. */
   sign_in: z.literal('key').optional(),
 });
 
-/** An approval or a refusal. */
+/** The body of an approval or a refusal. */
 export const DEVICE_DECISION = z.object({ user_code: USER_CODE.min(1) });
 
-/** What {@link DEVICE_QUERY} makes of a query. */
+/** A parsed {@link DEVICE_QUERY}. */
 export type DeviceQuery = z.output<typeof DEVICE_QUERY>;
 
-/** What {@link DEVICE_FORM} makes of a form. */
+/** A parsed {@link DEVICE_FORM}. */
 export type DeviceForm = z.output<typeof DEVICE_FORM>;
 
-/** What {@link DEVICE_DECISION} makes of a body. */
+/** A parsed {@link DEVICE_DECISION}. */
 export type DeviceDecision = z.output<typeof DEVICE_DECISION>;

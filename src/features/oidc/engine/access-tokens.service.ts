@@ -1,13 +1,23 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { createLocalJWKSet, jwtVerify } from 'jose';
-import type { KoaContextWithOIDC, Provider } from 'oidc-provider';
+import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/sealed-secret.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { authenticatesAsApplication, mayIntrospectTokensOf } from '../protocol/consent-rules.js';
+import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
 import { Adapters } from '../storage/adapters.service.js';
 
 type Token = InstanceType<Provider['AccessToken']> | InstanceType<Provider['ClientCredentials']>;
+
+/** The claims of a JWT access token (RFC 9068 §2.2) that its record needs. */
+export interface JwtClaims {
+  readonly jti: string;
+  readonly iat: number;
+  readonly exp: number;
+}
 
 /** A prefix that no opaque token has. */
 const HANDLE = 'jwt.';
@@ -16,12 +26,11 @@ const HANDLE = 'jwt.';
 const NO_TOKEN = 'none';
 
 /**
- * JWT access tokens (RFC 9068) are registered when they are minted, like any other: none can be minted for an account that is
- * gone, and introspection, revocation and de-provisioning reach them. They are kept under a handle that only we can make
- * of their `jti`: the `jti` itself, which every resource server sees, opens nothing.
+ * Records JWT access tokens (RFC 9068) like opaque ones, so that introspection, revocation and the end of an account reach them.
+ * A record's key is a MAC of the `jti`: every resource server sees the `jti`, which opens nothing by itself.
  */
 @Injectable()
-export class AccessTokenJwts {
+export class AccessTokens {
   readonly #issuer: string;
   readonly #handleKey: KeyObject;
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
@@ -29,48 +38,41 @@ export class AccessTokenJwts {
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly adapters: Adapters,
-    signingKeys: TokenSigningKeys,
+    private readonly batchedQueries: BatchedQueries,
+    tokenSigningKeys: TokenSigningKeys,
   ) {
     this.#issuer = config.http.baseUrl;
     this.#handleKey = createSecretKey(
       deriveKey(config.secrets.root, 'JWT access token handle', 32),
     );
-    this.#keys = createLocalJWKSet(signingKeys.publicJwks());
+    this.#keys = createLocalJWKSet(tokenSigningKeys.publicJwks());
   }
 
-  /** Registers a token that is about to be signed. @throws InvalidGrant when its session or its client is gone */
-  async register(
-    _ctx: KoaContextWithOIDC,
-    token: Token,
-    { jti, iat, exp }: { readonly jti: string; readonly iat: number; readonly exp: number },
-  ): Promise<void> {
+  /** Records a JWT that is about to be signed. @throws InvalidGrant when its session or its client is gone */
+  async record(ctx: KoaContextWithOIDC, token: Token, claims: JwtClaims): Promise<void> {
+    const { jti, iat, exp } = claims;
     const { accountId, grantId, gty } = token as Partial<InstanceType<Provider['AccessToken']>>;
     const { clientId, scope, aud, jkt, extra, kind } = token;
-    await this.adapters.of(kind).upsert(
-      this.#handle(jti),
-      {
-        kind,
-        iat,
-        exp,
-        clientId,
-        scope,
-        aud,
-        jkt,
-        'x5t#S256': token['x5t#S256'],
-        extra,
-        accountId,
-        grantId,
-        gty,
-      },
-      exp - iat,
-    );
+    const bound = { jkt, 'x5t#S256': token['x5t#S256'] };
+    const payload = {
+      kind,
+      iat,
+      exp,
+      clientId,
+      scope,
+      aud,
+      ...bound,
+      extra,
+      accountId,
+      grantId,
+      gty,
+    };
+    await this.adapters.of(kind, () => ctx).upsert(this.#handle(jti), payload, exp - iat);
   }
 
-  /**
-   * The handle of a token, if it is one of ours that is signed and not expired. Introspection and revocation look it up in
-   * place of the token.
-   */
-  async handleOf(token: string): Promise<string | undefined> {
+  /** Returns the key under which a token is stored; undefined for a JWT that is not ours or has expired. */
+  async storedIdOf(token: string): Promise<string | undefined> {
+    if (!isJwt(token)) return token;
     try {
       const { payload } = await jwtVerify(token, this.#keys, {
         issuer: this.#issuer,
@@ -79,16 +81,30 @@ export class AccessTokenJwts {
       });
       return payload.jti === undefined ? undefined : this.#handle(payload.jti);
     } catch {
-      return undefined; // not ours, or over: as good as unknown
+      return undefined;
     }
   }
 
-  /** Replaces a JWT by its handle in the fields of a request: the library finds only what is stored, and refuses JWTs. */
+  /** Replaces a JWT by its stored key in the fields of a request: the library finds only stored keys, and rejects JWTs. */
   async replaceJwt(body: unknown): Promise<void> {
     const fields = body as Record<string, unknown> | undefined;
     const token = fields?.['token'];
-    if (!fields || typeof token !== 'string' || !isStructured(token)) return;
-    fields['token'] = (await this.handleOf(token)) ?? NO_TOKEN;
+    if (!fields || typeof token !== 'string') return;
+    fields['token'] = (await this.storedIdOf(token)) ?? NO_TOKEN;
+  }
+
+  /**
+   * Checks whether a client may introspect a token (RFC 7662 §4): its own, or one of another application of the same user or
+   * organization.
+   */
+  async mayIntrospect(
+    client: Client & OwnMetadata,
+    token: { readonly clientId?: string | undefined },
+  ): Promise<boolean> {
+    if (token.clientId === client.clientId) return true;
+    if (!authenticatesAsApplication(client)) return false;
+    const other = await this.batchedQueries.findClient(token.clientId ?? '');
+    return other !== undefined && mayIntrospectTokensOf(other, client);
   }
 
   #handle(jti: string): string {
@@ -96,7 +112,7 @@ export class AccessTokenJwts {
   }
 }
 
-/** Whether a token looks like a JWT, or like the handle of one, which nobody outside can know. */
-export function isStructured(token: string): boolean {
+/** Checks whether a token has the form of a JWT, or of a stored key of one, which no client can know. */
+function isJwt(token: string): boolean {
   return token.includes('.');
 }

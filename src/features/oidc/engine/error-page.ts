@@ -1,30 +1,30 @@
-import { errors } from 'oidc-provider';
+import { errors } from '../protocol/library.js';
 
-/** The text of a page for a person whose application sent a wrong request. */
-export interface RefusalPage {
+/** The text of a page for a user whose application sent a wrong request. */
+export interface ClientErrorPage {
   readonly title: string;
   readonly detail: string;
 }
 
-const ASK_ITS_PEOPLE = 'Tell the people who run the application.';
+const TELL_OPERATOR = 'Tell the operator of the application.';
 
-/** The pages of the errors that have words of their own (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6). */
-const PAGES: Readonly<Record<string, RefusalPage>> = {
+/** The pages of single errors (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6). */
+const PAGES: Readonly<Record<string, ClientErrorPage>> = {
   access_denied: {
     title: 'Access was refused',
     detail: 'The application got nothing. You can close this page.',
   },
   invalid_client: {
     title: 'Unknown application',
-    detail: `The application that sent you here is not registered. ${ASK_ITS_PEOPLE}`,
+    detail: `The application that sent you here is not registered. ${TELL_OPERATOR}`,
   },
   invalid_redirect_uri: {
     title: 'Unknown return address',
-    detail: `The application asked to send you to an address that it did not register. ${ASK_ITS_PEOPLE}`,
+    detail: `The application asked to send you to an address that it did not register. ${TELL_OPERATOR}`,
   },
   invalid_scope: {
     title: 'The application asks for too much',
-    detail: `It asks for access that it cannot get here. ${ASK_ITS_PEOPLE}`,
+    detail: `It asks for access that it cannot get here. ${TELL_OPERATOR}`,
   },
   unmet_authentication_requirements: {
     title: 'Your login is not enough',
@@ -32,29 +32,29 @@ const PAGES: Readonly<Record<string, RefusalPage>> = {
   },
 };
 
-const NEEDS_A_PERSON: RefusalPage = {
+const NEEDS_LOGIN: ClientErrorPage = {
   title: 'You are not signed in to the application',
   detail: 'It asked without showing you a page. Go back to it and sign in there.',
 };
 
-const OVER: RefusalPage = {
+const OVER: ClientErrorPage = {
   title: 'This sign-in is over',
   detail:
     'It took too long, or it was begun in another browser. Go back to the application and start again.',
 };
 
-const INVALID: RefusalPage = {
+const INVALID: ClientErrorPage = {
   title: 'The application made a mistake',
-  detail: `It sent you here with a request that cannot be answered. ${ASK_ITS_PEOPLE}`,
+  detail: `It sent you here with a request that cannot be answered. ${TELL_OPERATOR}`,
 };
 
-const LOGOUT: RefusalPage = {
+const LOGOUT: ClientErrorPage = {
   title: 'Logging out did not work',
   detail:
     'The application sent you here with a request that cannot be answered. You are still logged in.',
 };
 
-/** The errors of a request that may show no page, and cannot be answered without one. */
+/** The errors of a request with `prompt=none` that needs a page. */
 const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
   'login_required',
   'consent_required',
@@ -63,14 +63,13 @@ const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Puts an error of the library into words for the person at the browser. The words of the library are for developers and go to
- * the log alone.
+ * Returns the page of an error for the user of the browser. The library's own text is for developers, and is only logged.
  *
  * @param code the `error` of the response
  */
-export function refusalPage(code: string, error: Error, isLogout: boolean): RefusalPage {
+export function errorPage(code: string, error: Error, isLogout: boolean): ClientErrorPage {
   if (isLogout) return LOGOUT;
   if (error instanceof errors.SessionNotFound) return OVER;
-  if (WITHOUT_A_PAGE.has(code)) return NEEDS_A_PERSON;
+  if (WITHOUT_A_PAGE.has(code)) return NEEDS_LOGIN;
   return PAGES[code] ?? INVALID;
 }

@@ -1,18 +1,28 @@
-import { Injectable, Logger } from '@nestjs/common';
-import type { ErrorOut, KoaContextWithOIDC, Provider, errors } from 'oidc-provider';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { ConsentsRepository } from '#domain/grants/consents.repository.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { noteAnsweredError } from '#platform/http/errors/answered-error.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
-import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { logError } from '#platform/http/errors/error-log.js';
 import { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
 import { oauthJson } from '#platform/http/errors/oauth-json.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { Holders } from '../request/resource-owners.service.js';
-import { requestOf } from '../request/request-context.js';
-import { refusalPage } from './error-page.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import type {
+  Client,
+  ErrorOut,
+  KoaContextWithOIDC,
+  Provider,
+  errors,
+} from '../protocol/library.js';
+import { requestContextOf, requestOf } from '../request/request-context.js';
+import { ResourceOwners } from '../request/resource-owners.service.js';
+import { errorPage } from './error-page.js';
 
-/** The endpoints that people meet, in a browser; everything else is asked by programs. */
+/** The endpoints that a browser shows to its user. Programs call the others. */
 const PAGES: ReadonlySet<string> = new Set([
   'authorization',
   'resume',
@@ -21,98 +31,147 @@ const PAGES: ReadonlySet<string> = new Set([
   'end_session_success',
 ]);
 
-/** The library's errors in our voices: a page for people, RFC 6749 for programs, and a line in the log. */
+/** Renders the library's errors: a page for a user, RFC 6749 JSON for a program, and a line in the log. */
 @Injectable()
-export class ErrorAnswers {
+export class ErrorResponses {
   readonly #logger = new Logger('oidc');
+  readonly #isCertification: boolean;
 
   constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly manager: EntityManager,
+    private readonly consentsRepository: ConsentsRepository,
+    private readonly resourceOwners: ResourceOwners,
     private readonly views: Views,
-    private readonly holders: Holders,
-    private readonly voices: ErrorVoices,
-  ) {}
+    private readonly errorRenderer: ErrorVoices,
+  ) {
+    this.#isCertification = config.certification.token !== undefined;
+  }
 
-  /** What the library would render by itself, negotiated by `Accept`: here the endpoint decides, and nothing else. */
+  /** Renders an error. The endpoint decides the format; the library would negotiate it by `Accept`. */
   async render(ctx: KoaContextWithOIDC, out: ErrorOut, error: Error): Promise<void> {
-    if (PAGES.has(ctx.oidc.route)) await this.show(ctx, out.error, error);
+    if (PAGES.has(ctx.oidc.route)) await this.#showPage(ctx, out.error, error);
     else ctx.body = out;
   }
 
-  /**
-   * Answers with the page of an error, in our own words: those of the library are in the log, under the reference that the page
-   * shows.
-   *
-   * @param code the `error` of the response
-   */
-  async show(ctx: KoaContextWithOIDC, code: string, error: Error): Promise<void> {
-    const fault = code === 'server_error' ? asDomainError(error) : undefined;
-    const page = fault
-      ? { title: CATALOGUE[fault.code].title, detail: fault.detail }
-      : { ...refusalPage(code, error, ctx.oidc.route.startsWith('end_session')), code };
-    const person = fault ? undefined : await this.holders.ofBrowser(ctx).catch(() => undefined);
-    ctx.type = 'html';
-    ctx.body = this.views.render('error', {
-      ...page,
-      reference: interactionIdOf(requestOf(ctx)),
-      ...(person && {
-        person: {
-          email: person.email ?? '',
-          name: person.name,
-          verified: person.hardwareVerified,
-        },
-      }),
-    });
-    if (fault) ctx.status = fault.status;
-  }
-
-  /** Logs what goes wrong, and tells our own trouble as such: never as a client's error. */
+  /** Connects the log, the metrics and the JSON of our own faults to the events of a provider. */
   listen(provider: Provider): void {
     provider.use(async (ctx, next) => {
       try {
         await next();
       } catch (error) {
-        this.#answer(ctx as KoaContextWithOIDC, error);
+        this.#respond(ctx as KoaContextWithOIDC, error);
       }
     });
-    provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
-      const fault = asDomainError(error);
-      logError(fault);
-      if (fault.retryAfter !== undefined) ctx.set('Retry-After', String(fault.retryAfter));
-      if (ctx.response.is('html') || ctx.status < 400) return; // a page, or on its way to the client
-      const { type, content } = oauthJson(fault);
-      ctx.status = fault.status;
-      ctx.type = type;
-      ctx.body = content;
-    });
+    provider.on('authorization.error', noteAuthorizationError);
+    provider.on('server_error', noteAuthorizationError);
+    provider.on('server_error', respondToFault);
     for (const event of CLIENT_ERRORS) {
       provider.on(
         event as 'grant.error',
-        (ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) => {
-          const { error: code, error_description: description, error_detail: detail } = error;
-          noteAnsweredError(ctx.res, code);
-          this.#logger.warn(
-            `${event.replace('.error', '')}: ${code}: ${detail ?? description ?? ''}`,
-          );
-        },
+        (ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) =>
+          this.#logClientError(event.replace('.error', ''), ctx, error),
       );
     }
   }
 
   /**
-   * Answers what went wrong outside of the library's own handlers: it saves the browser's session after them, and what it throws
-   * there it would tell as plain text, past our log. Nothing of the answer that had been prepared is sent.
+   * Shows a page in place of an error redirect to a client that registered itself, until the user has consented to the client.
+   * Otherwise the redirect would send users from a trusted address to an unchecked one (RFC 9700 §4.11.2).
    */
-  #answer(ctx: KoaContextWithOIDC, error: unknown): void {
+  async withholdRedirect(ctx: KoaContextWithOIDC): Promise<void> {
+    // Certification test mode asks no user for consent, and its suite expects the errors.
+    if (this.#isCertification || ctx.status !== 303) return;
+    const { authorizationError: error } = requestContextOf(ctx);
+    if (error === undefined) return;
+    const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
+    if (client?.svc_kind !== 'dynamic' || (await this.#hasConsented(ctx, client))) return;
+    ctx.remove('location');
+    ctx.status = 400;
+    await this.#showPage(ctx, codeOf(error), error);
+  }
+
+  /** Shows the page of an error. The log has the library's own text, under the reference that the page shows. */
+  async #showPage(ctx: KoaContextWithOIDC, code: string, error: Error): Promise<void> {
+    const fault = code === 'server_error' ? asDomainError(error) : undefined;
+    const page = fault
+      ? { title: CATALOGUE[fault.code].title, detail: fault.detail }
+      : { ...errorPage(code, error, ctx.oidc.route.startsWith('end_session')), code };
+    const user = fault
+      ? undefined
+      : await this.resourceOwners.ofBrowser(ctx).catch(() => undefined);
+    ctx.type = 'html';
+    ctx.body = this.views.render('error', {
+      ...page,
+      reference: interactionIdOf(requestOf(ctx)),
+      ...(user && {
+        person: { email: user.email ?? '', name: user.name, verified: user.hardwareVerified },
+      }),
+    });
+    if (fault) ctx.status = fault.status;
+  }
+
+  /** Checks whether the user of the browser has consented to a client. A failed look-up counts as no. */
+  async #hasConsented(ctx: KoaContextWithOIDC, { clientId }: Client): Promise<boolean> {
+    try {
+      const user = await this.resourceOwners.ofBrowser(ctx);
+      return (
+        user !== undefined &&
+        (await this.consentsRepository.has(this.manager, user.userId, clientId))
+      );
+    } catch {
+      return false;
+    }
+  }
+
+  #logClientError(
+    endpoint: string,
+    ctx: KoaContextWithOIDC,
+    { error: code, error_description: description, error_detail: detail }: errors.OIDCProviderError,
+  ): void {
+    noteAnsweredError(ctx.res, code);
+    this.#logger.warn(`${endpoint}: ${code}: ${detail ?? description ?? ''}`);
+  }
+
+  /**
+   * Responds to an error outside the library's own handlers, for example when it saves the browser's session. The library would
+   * send plain text and log nothing. The prepared response is discarded.
+   */
+  #respond(ctx: KoaContextWithOIDC, error: unknown): void {
     const { req: request, res: response } = ctx;
     ctx.respond = false;
     if (!response.headersSent) {
       for (const name of ['location', 'set-cookie']) response.removeHeader(name);
     }
-    this.voices.answer(asDomainError(error), request, response);
+    this.errorRenderer.answer(asDomainError(error), request, response);
   }
 }
 
-/** What the library tells of clients' errors, by endpoint. */
+/** Notes the error that ends an authorization request. */
+function noteAuthorizationError(ctx: KoaContextWithOIDC, error: Error): void {
+  requestContextOf(ctx).authorizationError = error;
+}
+
+/** Responds to a fault of the server as JSON, unless the response is a page or a redirect to the client. */
+function respondToFault(ctx: KoaContextWithOIDC, error: Error): void {
+  const fault = asDomainError(error);
+  logError(fault);
+  if (fault.retryAfter !== undefined) ctx.set('Retry-After', String(fault.retryAfter));
+  if (ctx.response.is('html') || ctx.status < 400) return;
+  const { type, content } = oauthJson(fault);
+  ctx.status = fault.status;
+  ctx.type = type;
+  ctx.body = content;
+}
+
+/** Returns the `error` of a response: an error of the library has one, and any other error is a fault of the server. */
+function codeOf(error: Error): string {
+  return 'expose' in error && error.expose === true
+    ? (error as errors.OIDCProviderError).error
+    : 'server_error';
+}
+
+/** The library's events for errors of clients, by endpoint. */
 const CLIENT_ERRORS = [
   'authorization.error',
   'grant.error',

@@ -1,12 +1,12 @@
-import type { Client, KoaContextWithOIDC } from 'oidc-provider';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
-import { exchangeOf } from '../request/request-context.js';
+import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
 import { JWT_LIFETIME } from '../protocol/resource-servers.js';
 import { scopeWords } from '../protocol/scopes.js';
+import { requestContextOf } from '../request/request-context.js';
 
-/** In seconds. Codes live as FAPI 2.0 asks: no more than a minute (§5.3.2.1). */
+/** Lifetimes in seconds. A code lives for the minute that FAPI 2.0 allows (§5.3.2.1). */
 export const LIFETIMES = {
   authorizationCode: 60,
   clientCredentials: 300,
@@ -15,46 +15,46 @@ export const LIFETIMES = {
   registrationAccessToken: 365 * 86_400,
 } as const;
 
-/** The longest life of an opaque token of any client but ours, in seconds. */
+/** The longest lifetime in seconds of an opaque token of any client but svc-cli. */
 const LONGEST = 3600;
 
-/** The life of a token of any client that administers an organization, in seconds. */
+/** The longest lifetime in seconds of a token that administers an organization. */
 const LONGEST_OF_ADMIN = 900;
 
 /**
- * How long an ID token is good for, in seconds: as its client registered, no longer than the session. An offline verifier
- * learns of a de-provisioning only when it ends.
+ * Returns the lifetime of an ID token in seconds: what its client registered, but no longer than the session. An offline
+ * verifier notices the deactivation of a user only when the token expires.
  */
 export function idTokenLifetime(
   ctx: KoaContextWithOIDC,
-  _token: unknown,
   client: Client & OwnMetadata,
+  now: Date,
 ): number {
-  const { holder } = exchangeOf(ctx);
+  const { resourceOwner } = requestContextOf(ctx);
   const wanted = client.svc_id_token_lifetime ?? LIFETIMES.idToken;
-  return holder ? Math.min(secondsLeft(holder), wanted) : LIFETIMES.idToken;
+  return resourceOwner ? Math.min(secondsLeft(resourceOwner, now), wanted) : LIFETIMES.idToken;
 }
 
-/** How long the session of a person lasts from now, in whole seconds. */
-function secondsLeft({ expiresAt }: ResourceOwner): number {
-  return Math.max(1, Math.floor((expiresAt.getTime() - Date.now()) / 1000));
+/** Returns the rest of a user's session in whole seconds. */
+function secondsLeft({ expiresAt }: ResourceOwner, now: Date): number {
+  return Math.max(1, Math.floor((expiresAt.getTime() - now.getTime()) / 1000));
+}
+
+/** An access token that is about to be issued. */
+interface NewToken {
+  readonly clientId?: string | undefined;
+  readonly resourceServer?: unknown;
+  readonly scope?: string | undefined;
 }
 
 /**
- * How long an access token lives, in seconds: never longer than its session. Opaque ones of our own command-line client have
- * the whole rest of it, others an hour at most; JWTs are short, and so are tokens with `svc:admin`.
+ * Returns the lifetime of an access token in seconds, never longer than its session. An opaque token of svc-cli lives for the
+ * rest of the session, one of another client at most an hour. JWTs and tokens with `svc:admin` are short.
  */
-export function accessTokenLifetime(
-  ctx: KoaContextWithOIDC,
-  token: {
-    readonly clientId?: string | undefined;
-    readonly resourceServer?: unknown;
-    readonly scope?: string | undefined;
-  },
-): number {
-  const { holder } = exchangeOf(ctx);
-  if (!holder) throw new Error('a token is issued to nobody');
-  const rest = secondsLeft(holder);
+export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
+  const { resourceOwner } = requestContextOf(ctx);
+  if (!resourceOwner) throw new Error('a token is issued without a user');
+  const rest = secondsLeft(resourceOwner, now);
   if (token.resourceServer !== undefined) return Math.min(rest, JWT_LIFETIME);
   if (scopeWords(token.scope).includes(ADMIN_SCOPE)) return Math.min(rest, LONGEST_OF_ADMIN);
   return token.clientId === CLI_CLIENT_ID ? rest : Math.min(rest, LONGEST);

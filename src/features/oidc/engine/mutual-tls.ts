@@ -1,73 +1,71 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
 import { X509Certificate } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import type { Config } from '#platform/config/config.js';
+import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
+import { leadsToAuthority } from '../protocol/clients/client-certificate-path.js';
+import { compareSubjectDn } from '../protocol/clients/subject-dn.js';
 import {
   errors,
   type ClientAuthMethod,
   type Configuration,
   type KoaContextWithOIDC,
-} from 'oidc-provider';
-import { CONFIG, type Config } from '#platform/config/config.js';
-import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
-import { leadsToAuthority } from '../protocol/clients/client-certificate-path.js';
-import { compareSubjectDn } from '../protocol/clients/subject-dn.js';
+} from '../protocol/library.js';
 
 type Feature = NonNullable<NonNullable<Configuration['features']>['mTLS']>;
 
-/** Client certificates (RFC 8705), as the TLS layer saw them: no header ever supplies one. */
-@Injectable()
-export class MutualTls {
-  readonly #isListening: boolean;
-  readonly #authorities: readonly X509Certificate[];
-  readonly #logger = new Logger('oidc');
+/** The authentication methods that use a client certificate (RFC 8705 §2). */
+const METHODS: readonly ClientAuthMethod[] = ['tls_client_auth', 'self_signed_tls_client_auth'];
 
-  constructor(@Inject(CONFIG) config: Config) {
-    this.#isListening = config.http.tls !== undefined;
-    this.#authorities = config.http.mtls.clientCaCerts.map((pem) => new X509Certificate(pem));
-  }
+const logger = new Logger('oidc');
 
-  /** How clients may authenticate with a certificate: where nobody asks for one, not at all. */
-  authMethods(): ClientAuthMethod[] {
-    return this.#isListening ? ['tls_client_auth', 'self_signed_tls_client_auth'] : [];
-  }
+/** Returns the authentication methods by certificate: none where the server does not terminate TLS. */
+export function mutualTlsMethods({ tls }: Config['http']): ClientAuthMethod[] {
+  return tls ? [...METHODS] : [];
+}
 
-  feature(): Feature {
-    if (!this.#isListening) return { enabled: false };
-    return {
-      enabled: true,
-      certificateBoundAccessTokens: true,
-      selfSignedTlsClientAuth: true,
-      tlsClientAuth: true,
-      getCertificate: (ctx) => clientCertificateOf(ctx.req),
-      certificateAuthorized: (ctx) => this.#isAuthorized(ctx),
-      certificateSubjectMatches: (ctx, property, expected) =>
-        this.#matches(ctx, property, expected),
-    };
-  }
+/** Builds the library's mutual-TLS feature (RFC 8705). The TLS layer supplies certificates, and never a header. */
+export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemClock): Feature {
+  if (!tls) return { enabled: false };
+  const authorities = mtls.clientCaCerts.map((pem) => new X509Certificate(pem));
+  return {
+    enabled: true,
+    certificateBoundAccessTokens: true,
+    selfSignedTlsClientAuth: true,
+    tlsClientAuth: true,
+    getCertificate: (ctx) => clientCertificateOf(ctx.req),
+    certificateAuthorized: (ctx) => isAuthorized(ctx, authorities, clock.now()),
+    certificateSubjectMatches: matchesSubject,
+  };
+}
 
-  /** Asked for `tls_client_auth` alone: a self-signed certificate needs no authority (RFC 8705 §2.2). */
-  #isAuthorized(ctx: KoaContextWithOIDC): boolean {
-    const certificate = clientCertificateOf(ctx.req);
-    try {
-      return !!certificate && leadsToAuthority(certificate, this.#authorities, new Date());
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'a client certificate cannot be read');
-      return false;
-    }
+/** Checks the path of a certificate for `tls_client_auth`. A self-signed certificate needs no authority (RFC 8705 §2.2). */
+function isAuthorized(
+  ctx: KoaContextWithOIDC,
+  authorities: readonly X509Certificate[],
+  now: Date,
+): boolean {
+  const certificate = clientCertificateOf(ctx.req);
+  try {
+    return !!certificate && leadsToAuthority(certificate, authorities, now);
+  } catch (error) {
+    logger.warn({ err: error }, 'a client certificate cannot be read');
+    return false;
   }
+}
 
-  /** @throws InvalidClientAuth `subject mismatch` when the subject is another */
-  #matches(ctx: KoaContextWithOIDC, property: string, expected: string): boolean {
-    const certificate = clientCertificateOf(ctx.req);
-    if (!certificate || property !== 'tls_client_auth_subject_dn') return false;
-    const verdict = compareSubjectDn(expected, certificate.raw);
-    if (verdict === 'match') return true;
-    if (verdict === 'reversed') {
-      this.#logger.warn(
-        `RDN order reversed: register the subject of ${ctx.oidc.client?.clientId} in the order of RFC 4514`,
-      );
-    }
-    const mismatch = new errors.InvalidClientAuth('subject mismatch');
-    mismatch.error_description = 'subject mismatch';
-    throw mismatch;
+/** @throws InvalidClientAuth `subject mismatch` for another subject */
+function matchesSubject(ctx: KoaContextWithOIDC, property: string, expected: string): boolean {
+  const certificate = clientCertificateOf(ctx.req);
+  if (!certificate || property !== 'tls_client_auth_subject_dn') return false;
+  const comparison = compareSubjectDn(expected, certificate.raw);
+  if (comparison === 'match') return true;
+  if (comparison === 'reversed') {
+    logger.warn(
+      `RDN order reversed: register the subject of ${ctx.oidc.client?.clientId} in the order of RFC 4514`,
+    );
   }
+  const mismatch = new errors.InvalidClientAuth('subject mismatch');
+  mismatch.error_description = 'subject mismatch';
+  throw mismatch;
 }

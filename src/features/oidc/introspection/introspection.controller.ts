@@ -2,7 +2,7 @@ import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
-import { AccessTokenJwts } from '../engine/access-tokens.service.js';
+import { AccessTokens } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
 /** `POST /oauth/introspect`: tells a client about a token (RFC 7662). */
@@ -17,7 +17,7 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
 export class IntrospectionController {
   constructor(
     private readonly oidcProvider: OidcProvider,
-    private readonly accessTokens: AccessTokenJwts,
+    private readonly accessTokens: AccessTokens,
   ) {}
 
   @Post()

@@ -1,23 +1,47 @@
-import { Body, Controller, Get, Inject, Post, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, Inject, Post, Req, Res, type OnModuleInit } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { Sessions } from '#domain/sessions/sessions.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
-import { ROUTES } from '../engine/configuration.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { originOf } from '#platform/http/request/client-origin.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { ROUTES } from '../engine/fixed-options.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
-import { queryOf, type FormFields } from '../request/form-fields.js';
+import type { KoaContextWithOIDC } from '../protocol/library.js';
+import { queryOf, requestOf, responseOf, type FormFields } from '../request/request-context.js';
+import { logoutPage } from './logout-page.js';
 
 /** `/oauth/logout`: the logout that an application asks for (OpenID Connect RP-Initiated Logout 1.0). */
 @Controller('oauth/logout')
 @Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
-export class LogoutController {
+export class LogoutController implements OnModuleInit {
   readonly #endpoint: string;
 
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly oidcProvider: OidcProvider,
+    private readonly sessions: Sessions,
+    private readonly sessionCookies: SessionCookies,
+    private readonly views: Views,
   ) {
     this.#endpoint = `${config.http.baseUrl}${ROUTES.end_session}`;
+  }
+
+  /** Renders our pages in place of the library's, which contain a script that our Content-Security-Policy forbids. */
+  onModuleInit(): void {
+    this.oidcProvider.after('end_session', (ctx) => {
+      if (ctx.status !== 200) return;
+      const hasCookie = this.sessionCookies.token(requestOf(ctx)) !== undefined;
+      this.#render(ctx, 'end-session', logoutPage(ctx, hasCookie));
+    });
+    this.oidcProvider.after('end_session_success', (ctx) => {
+      if (ctx.body === undefined) this.#render(ctx, 'logged-out', {});
+    });
+    this.oidcProvider.after('end_session_confirm', async (ctx) => {
+      if (ctx.status === 303) await this.#endSession(ctx);
+    });
   }
 
   @Get()
@@ -51,5 +75,28 @@ export class LogoutController {
   #answerWithPage(request: Request, response: Response): Promise<void> {
     request.headers.accept = 'text/html';
     return this.oidcProvider.answer(request, response);
+  }
+
+  #render(ctx: KoaContextWithOIDC, view: 'end-session' | 'logged-out', page: object): void {
+    ctx.type = 'html';
+    ctx.body = this.views.render(view, page);
+  }
+
+  /** Ends the browser's own session: otherwise the library's session would be created from it again. */
+  async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
+    const request = requestOf(ctx);
+    if (ctx.oidc.params?.['logout']) {
+      for (const token of this.sessionCookies.everyToken(request)) {
+        await this.sessions.logOut(token, originOf(request));
+      }
+      this.sessionCookies.clear(responseOf(ctx));
+    }
+    // The page's script follows the location itself: the policy lets no form of ours submit to a client's address.
+    if (ctx.accepts('html', 'json') === 'json') {
+      const location = ctx.response.get('location');
+      ctx.remove('location');
+      ctx.status = 200;
+      ctx.body = { location };
+    }
   }
 }

@@ -1,41 +1,46 @@
-import type { AccountClaims } from 'oidc-provider';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { AccountClaims } from './library.js';
 
-/** Which claims each scope stands for (OpenID Connect Core §5.4). */
+/** The claims of each scope (OpenID Connect Core §5.4). */
 export const CLAIMS_OF_SCOPES = {
   openid: ['sub', 'hardware_verified', 'hardware_aaguid', 'acr', 'amr', 'auth_time'],
   email: ['email', 'email_verified'],
   profile: ['name'],
 };
 
-/** What a session proved, in tokens and introspection alike. Of whom no key asserted, nothing is said but that. */
-export function proofClaims(holder: ResourceOwner) {
+/** Returns the claims about a session's login. For a synthetic session `hardware_verified` is false. */
+export function proofClaims(resourceOwner: ResourceOwner) {
   return {
-    hardware_verified: holder.hardwareVerified,
-    ...(holder.hardwareAaguid === null ? {} : { hardware_aaguid: holder.hardwareAaguid }),
-    auth_time: epochSeconds(holder.authTime),
-    ...(holder.amr.length === 0 ? {} : { amr: [...holder.amr] }),
-    ...(holder.acr === null ? {} : { acr: holder.acr }),
+    hardware_verified: resourceOwner.hardwareVerified,
+    ...(resourceOwner.hardwareAaguid === null
+      ? {}
+      : { hardware_aaguid: resourceOwner.hardwareAaguid }),
+    auth_time: epochSeconds(resourceOwner.authTime),
+    ...(resourceOwner.amr.length === 0 ? {} : { amr: [...resourceOwner.amr] }),
+    ...(resourceOwner.acr === null ? {} : { acr: resourceOwner.acr }),
   };
 }
 
-/** What access tokens say beside what every one of them does. */
-export function accessTokenClaims(holder: ResourceOwner) {
-  return { ...(holder.email === null ? {} : { email: holder.email }), ...proofClaims(holder) };
+/** Returns the claims that access tokens and introspection have beside the standard ones. */
+export function accessTokenClaims(resourceOwner: ResourceOwner) {
+  return {
+    ...(resourceOwner.email === null ? {} : { email: resourceOwner.email }),
+    ...proofClaims(resourceOwner),
+  };
 }
 
-/** What ID tokens and userinfo may say; the library picks by scope and by what was asked for. */
-export function accountClaims(holder: ResourceOwner): AccountClaims {
-  const { email, name, userId } = holder;
+/** Returns all claims of ID tokens and userinfo. The library selects by scope and by the `claims` parameter. */
+export function accountClaims(resourceOwner: ResourceOwner): AccountClaims {
+  const { email, name, userId } = resourceOwner;
   return {
     sub: userId,
     ...(email === null ? {} : { email, email_verified: true }),
     ...(name === null ? {} : { name }),
-    ...proofClaims(holder),
+    ...proofClaims(resourceOwner),
   };
 }
 
-/** Seconds of the epoch, as JWTs count (RFC 7519 §2). */
+/** Converts a date to seconds since 1970 (RFC 7519 §2, NumericDate). */
 export function epochSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }

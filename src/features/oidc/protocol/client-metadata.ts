@@ -1,10 +1,24 @@
-import type { AdapterPayload, ClientMetadata } from 'oidc-provider';
-import { errors } from 'oidc-provider';
 import type { ClientKind, LiveClient } from '#domain/grants/clients.repository.js';
-import { isFapiAlgorithm } from './client-algorithms.js';
+import { errors, type AdapterPayload, type ClientMetadata } from './library.js';
 import { OIDC_SCOPES, OWN_SCOPES } from './scopes.js';
 
-/** What we know of a client beside RFC 7591: never settable by whoever registers one over HTTP. */
+/** The algorithms that a client of the FAPI profile may sign with (FAPI 2.0 Security Profile §5.4.1). */
+export const FAPI_ALGORITHMS = ['PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
+
+/** The algorithms that any other client may sign with; OpenID Connect makes RS256 the default (Core §15.1). */
+export const CLIENT_ALGORITHMS = [...FAPI_ALGORITHMS, 'RS256'] as const;
+
+/** The algorithms that this server signs with. */
+export const OUR_ALGORITHMS = ['ES256', 'RS256'] as const;
+
+const FAPI: ReadonlySet<unknown> = new Set(FAPI_ALGORITHMS);
+
+/** Checks whether the FAPI profile allows an algorithm. */
+export function isFapiAlgorithm(algorithm: unknown): boolean {
+  return FAPI.has(algorithm);
+}
+
+/** The metadata that RFC 7591 does not define. A client that registers itself cannot set them. */
 export const OWN_METADATA = [
   'svc_id_token_lifetime',
   'svc_kind',
@@ -15,14 +29,14 @@ export const OWN_METADATA = [
 ] as const;
 
 /**
- * Beside ours: `request_uris` is OpenID Connect Registration's, which the library dropped with its support for them, and
- * `require_pkce` is a client's own wish that PKCE be demanded of it (RFC 9700 §2.1.1).
+ * The metadata that the library does not know. `request_uris` is of OpenID Connect Registration, and `require_pkce` lets a client
+ * demand PKCE of itself (RFC 9700 §2.1.1).
  */
 export const EXTRA_METADATA = [...OWN_METADATA, 'request_uris', 'require_pkce'] as const;
 
-/** The names under which a client carries what is ours. */
+/** The metadata of a client that the library does not know. */
 export interface OwnMetadata {
-  /** Seconds for which an ID token of this client is good, where it is not the usual time. */
+  /** The lifetime of an ID token in seconds, if the client registered one. */
   readonly svc_id_token_lifetime?: number;
   readonly svc_kind?: ClientKind;
   readonly svc_org?: string;
@@ -33,17 +47,17 @@ export interface OwnMetadata {
   readonly require_pkce?: boolean;
 }
 
-/** Between the hashes of the secrets that are good, in place of a secret: a character that none of them has. */
+/** Separates the hashes of valid secrets, which stand in place of a secret. No hash contains it. */
 const SEPARATOR = '.';
 
-/** What FAPI clients have where they registered nothing else: RFC 7591 says RS256. */
+/** The default algorithms of FAPI clients, where RFC 7591 says RS256. */
 const FAPI_DEFAULTS = {
   id_token_signed_response_alg: 'ES256',
   authorization_signed_response_alg: 'ES256',
   introspection_signed_response_alg: 'ES256',
 } as const;
 
-/** The client as the library takes it. In place of its secret stand the hashes of all that are good at the moment. */
+/** Converts a client to the library's metadata. The hashes of all valid secrets stand in place of its secret. */
 export function libraryMetadata(client: LiveClient): AdapterPayload {
   const { secretHashes, kind } = client;
   const scopes = kind === 'first-party' ? [...OIDC_SCOPES, ...OWN_SCOPES] : OIDC_SCOPES;
@@ -62,12 +76,12 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
   };
 }
 
-/** An application whose secrets are all gone is refused as one that cannot authenticate, and not as a malformed one. */
+/** Gives an application without secrets an empty one: it then fails to authenticate, and is not rejected as malformed. */
 function withoutSecret(kind: ClientKind): { client_secret?: string } {
   return kind === 'application' ? { client_secret: SEPARATOR } : {};
 }
 
-/** The hashes that stand in place of a client's secret. */
+/** Returns the hashes that stand in place of a client's secret. */
 export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
   return (clientSecret ?? '')
     .split(SEPARATOR)
@@ -75,7 +89,7 @@ export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
     .map((text) => Buffer.from(text, 'base64url'));
 }
 
-/** What is kept of a client's metadata: neither its id nor its secret, and nothing of ours. */
+/** Returns the metadata that is stored of a client: without its id, its secret and our own names. */
 export function storedMetadata(
   metadata: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
@@ -96,24 +110,24 @@ const FAPI_AUTH_METHODS = new Set([
 ]);
 
 /**
- * What a client of the FAPI profile must be (FAPI 2.0 Security Profile §5.3.2): confidential by key or certificate, pushing
- * its requests, its tokens bound to a key.
+ * Checks a client of the FAPI profile (FAPI 2.0 Security Profile §5.3.2): it authenticates by key or certificate, pushes its
+ * requests, and binds its tokens to a key.
  *
  * @throws InvalidClientMetadata
  */
 export function checkFapiProfile(metadata: ClientMetadata & OwnMetadata): void {
   if (metadata.svc_profile !== 'fapi2') return;
   if (!FAPI_AUTH_METHODS.has(metadata.token_endpoint_auth_method ?? '')) {
-    refuse('private_key_jwt, tls_client_auth or self_signed_tls_client_auth');
+    reject('private_key_jwt, tls_client_auth or self_signed_tls_client_auth');
   }
   if (metadata.require_pushed_authorization_requests !== true) {
-    refuse('require_pushed_authorization_requests');
+    reject('require_pushed_authorization_requests');
   }
   if (
     metadata.dpop_bound_access_tokens !== true &&
     metadata.tls_client_certificate_bound_access_tokens !== true
   ) {
-    refuse('dpop_bound_access_tokens or tls_client_certificate_bound_access_tokens');
+    reject('dpop_bound_access_tokens or tls_client_certificate_bound_access_tokens');
   }
   for (const name of [
     'id_token_signed_response_alg',
@@ -125,11 +139,11 @@ export function checkFapiProfile(metadata: ClientMetadata & OwnMetadata): void {
   ] as const) {
     const value = metadata[name];
     if (value !== undefined && !isFapiAlgorithm(value)) {
-      refuse(`PS256, ES256 or EdDSA as ${name}`);
+      reject(`PS256, ES256 or EdDSA as ${name}`);
     }
   }
 }
 
-function refuse(reason: string): never {
+function reject(reason: string): never {
   throw new errors.InvalidClientMetadata(`the FAPI profile requires ${reason}`);
 }

@@ -1,20 +1,20 @@
-import { randomBytes } from 'node:crypto';
-import type { Grant, Provider } from 'oidc-provider';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { systemRandom } from '#platform/clock/random.js';
+import type { Grant, Provider } from './library.js';
 
 const SEPARATOR = '.';
 
-/** The id of a new grant: it names the session that the grant hangs on, since the library knows of none. */
-export function newGrantId(sessionId: string): string {
-  return `${sessionId}${SEPARATOR}${randomBytes(16).toString('base64url')}`;
+/** Creates the id of a grant. It contains the session's id, since the library has no field for the session. */
+export function newGrantId(sessionId: string, random = systemRandom): string {
+  return `${sessionId}${SEPARATOR}${random.token(16)}`;
 }
 
-/** The session a grant hangs on, by the grant's id. */
+/** Reads the session's id from the id of a grant. */
 export function sessionIdOfGrant(grantId: string): string {
   return grantId.slice(0, grantId.indexOf(SEPARATOR));
 }
 
-/** A grant of a person to a client, on their session, with nothing in it yet; it is there once it is saved. */
+/** Creates an empty grant of a user to a client, for the user's session. The caller saves it. */
 export function newGrant(
   provider: Provider,
   { userId, sessionId }: Pick<ResourceOwner, 'userId' | 'sessionId'>,

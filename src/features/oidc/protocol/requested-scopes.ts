@@ -1,8 +1,9 @@
-import { errors, type Client, type KoaContextWithOIDC } from 'oidc-provider';
 import type { OwnMetadata } from './client-metadata.js';
+import type { RequestedAccess } from './consent-rules.js';
+import { errors, type Client, type KoaContextWithOIDC } from './library.js';
 import { OIDC_SCOPES, isOwnScope, scopeWords } from './scopes.js';
 
-/** The scopes of OpenID Connect Core §5.4 and §11, of which some mean nothing here: a client may ask for them all the same. */
+/** The scopes of OpenID Connect Core §5.4 and §11. A client may request all of them, also those that give nothing here. */
 const STANDARD: ReadonlySet<string> = new Set([
   ...OIDC_SCOPES,
   'address',
@@ -10,17 +11,17 @@ const STANDARD: ReadonlySet<string> = new Set([
   'offline_access',
 ]);
 
-/** Where people are asked later for what is asked for here. */
+/** The endpoints whose requests a user decides about later. */
 const PUSHED = 'pushed_authorization_request';
 const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_authorization']);
 
 /**
- * Judges the scopes of an authorization request (RFC 6749 §3.3) before its person logs in. A pushed one names none that is unknown
- * or not available (RFC 9126 §2.3). At other endpoints these are left out (OpenID Connect Core §3.1.2.1), as long as any is left.
+ * Checks the scopes of an authorization request (RFC 6749 §3.3) before the user logs in. An unknown scope fails a pushed request
+ * (RFC 9126 §2.3). In other requests the library ignores it (OpenID Connect Core §3.1.2.1), unless no scope would be left.
  *
  * @throws InvalidScope
  */
-export function checkAskedScopes({ oidc }: KoaContextWithOIDC): void {
+export function checkRequestedScopes({ oidc }: KoaContextWithOIDC): void {
   const asked = [...oidc.requestParamScopes].filter((scope) => scope !== '');
   if (!ROUTES.has(oidc.route) || asked.length === 0) return;
   const servers = Object.values(oidc.resourceServers ?? {});
@@ -36,19 +37,19 @@ export function checkAskedScopes({ oidc }: KoaContextWithOIDC): void {
   }
 }
 
-/** The resource that a client is of its own tokens: no address, since only the client and its colleagues read them. */
+/** Returns the resource of a client's own tokens. It is not an address, since only the client and its colleagues read them. */
 export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;
 }
 
-/** Tells whether a request is for a token of the client's own (RFC 6749 §4.4). */
+/** Checks whether a request is for client credentials (RFC 6749 §4.4). */
 export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
   return oidc.route === 'token' && oidc.params?.['grant_type'] === 'client_credentials';
 }
 
 /**
- * Completes the scopes of a request for client credentials that names no resource (RFC 6749 §3.3, §4.4.2): without any it has the
- * application's own, and every one that it names must be one of these or of OpenID Connect.
+ * Completes the scopes of a request for client credentials without a resource (RFC 6749 §3.3, §4.4.2). The default are the
+ * application's own scopes. A named scope must be one of these or of OpenID Connect.
  *
  * @throws InvalidScope
  */
@@ -69,7 +70,21 @@ export function completeOwnScopes(
   if (asked.length === 0 && own.length > 0) params['scope'] = own.join(' ');
 }
 
-/** The scopes that a client registered for its own resource servers; none of ours. */
+/** Returns the scopes that a client registered for its own resource servers, without those of this service. */
 export function ownScopesOf({ svc_resource_scopes: own }: OwnMetadata): string[] {
   return scopeWords(own).filter((scope) => !isOwnScope(scope));
+}
+
+/** Returns the access that an authorization request asks for. */
+export function requestedAccess({ oidc }: KoaContextWithOIDC): RequestedAccess {
+  const { requestParamOIDCScopes, requestParamClaims, requestParamScopes } = oidc;
+  const resources = Object.entries(oidc.resourceServers ?? {}).map(([resource, server]) => {
+    const known = new Set(server.scope?.split(' '));
+    return [resource, [...requestParamScopes].filter((scope) => known.has(scope))] as const;
+  });
+  return {
+    scopes: [...requestParamOIDCScopes],
+    claims: [...requestParamClaims],
+    resources: new Map(resources.filter(([, scopes]) => scopes.length > 0)),
+  };
 }

@@ -1,14 +1,14 @@
-import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from 'oidc-provider';
 import type { OwnMetadata } from './client-metadata.js';
+import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from './library.js';
 import { isForClientItself, ownResourceOf, ownScopesOf } from './requested-scopes.js';
 import { OIDC_SCOPES } from './scopes.js';
 
-/** Seconds a JWT is good for: where nobody asks us about it, that is how late a de-provisioning arrives. */
+/** The lifetime of a JWT in seconds: a resource server that never introspects notices a deactivation this late. */
 export const JWT_LIFETIME = 300;
 
 /**
- * The resource server of a resource indicator (RFC 8707 §2): any address but our own, whose APIs take no token of another
- * client. What may be asked for there is what the client registered.
+ * Returns the resource server of a resource indicator (RFC 8707 §2): any address but the server's own, whose APIs accept only
+ * svc-cli. Its scopes are those that the client registered.
  *
  * @throws InvalidTarget
  */
@@ -31,14 +31,14 @@ export function resourceServerOf(
   };
 }
 
-/** Our own are refused above: a resource server under development has an address like this. */
+/** Allows the address of a resource server under development. */
 function isLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 }
 
 /**
- * Fits the `getResourceServerInfo` hook. A token of the client's own that is for no other service is for the client itself: opaque,
- * since the client asks us about it.
+ * Builds the library's `getResourceServerInfo` hook. A token of client credentials without a resource is for the client itself.
+ * It is opaque, since the client introspects it.
  */
 export function resourceServerInfo(baseUrl: string) {
   return (ctx: KoaContextWithOIDC, resource: string, client: Client & OwnMetadata) =>

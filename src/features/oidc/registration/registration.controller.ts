@@ -1,19 +1,38 @@
-import { Body, Controller, Delete, Get, Param, Post, Put, Req, Res } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Param,
+  Post,
+  Put,
+  Req,
+  Res,
+  type OnModuleInit,
+} from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
-import { ClientAdapter } from '../storage/client-adapter.service.js';
+import { OWN_METADATA } from '../protocol/client-metadata.js';
 import { dynamicMetadata } from '../protocol/clients/dynamic-metadata.js';
+import type { KoaContextWithOIDC } from '../protocol/library.js';
+import { ClientAdapter } from '../storage/client-adapter.service.js';
 
-/** Clients that register themselves (RFC 7591), and what they may change of it afterwards (RFC 7592). */
+/** `/oauth/register`: clients that register and manage themselves (RFC 7591, RFC 7592). */
 @Controller('oauth/register')
 @Route({ tier: 'authentication', audience: 'api', errors: 'oauth', auth: PUBLIC })
-export class RegistrationController {
+export class RegistrationController implements OnModuleInit {
   constructor(
-    private readonly oidc: OidcProvider,
-    private readonly clients: ClientAdapter,
+    private readonly oidcProvider: OidcProvider,
+    private readonly clientAdapter: ClientAdapter,
   ) {}
+
+  onModuleInit(): void {
+    for (const route of ['client', 'client_update']) {
+      this.oidcProvider.after(route, withholdSecrets);
+    }
+  }
 
   @Post()
   @Route({ failureStatus: 201, summary: 'Registers a client (RFC 7591)' })
@@ -23,13 +42,13 @@ export class RegistrationController {
     @Res() response: Response,
   ): Promise<void> {
     request.body = dynamicMetadata(body);
-    return this.oidc.answer(request, response);
+    return this.oidcProvider.answer(request, response);
   }
 
   @Get(':clientId')
   @Route({ summary: 'Shows the registration of a client (RFC 7592)' })
   read(@Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.oidc.answer(request, response);
+    return this.oidcProvider.answer(request, response);
   }
 
   @Put(':clientId')
@@ -40,13 +59,21 @@ export class RegistrationController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    request.body = await this.clients.withSecretHashes(clientId, dynamicMetadata(body));
-    await this.oidc.answer(request, response);
+    request.body = await this.clientAdapter.withSecretHashes(clientId, dynamicMetadata(body));
+    await this.oidcProvider.answer(request, response);
   }
 
   @Delete(':clientId')
   @Route({ summary: 'Removes the registration of a client (RFC 7592)' })
   remove(@Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.oidc.answer(request, response);
+    return this.oidcProvider.answer(request, response);
   }
+}
+
+/** Removes the hashes that stand in place of a secret from a response. A new secret stays: the client sees it once. */
+function withholdSecrets(ctx: KoaContextWithOIDC): void {
+  if (ctx.status !== 200) return;
+  const body = ctx.body as Record<string, unknown>;
+  if (body['client_secret'] === ctx.oidc.client?.clientSecret) delete body['client_secret'];
+  for (const name of OWN_METADATA) delete body[name];
 }

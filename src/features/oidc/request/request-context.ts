@@ -1,37 +1,55 @@
 import type { Request, Response } from 'express';
-import type { KoaContextWithOIDC } from 'oidc-provider';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { KoaContextWithOIDC } from '../protocol/library.js';
 
-/** What a request was found to be about, for the hooks of the library that cannot ask by themselves. */
-export interface Exchange {
-  /** Who is behind the grant or the browser's session; null once it was found that nobody is. */
-  holder?: ResourceOwner | null;
-  /** The grant that it found last; its end in the same request takes it from here. */
+/** Facts about one request that its hooks and adapters share. */
+export interface RequestContext {
+  /** The user behind the grant or the browser's session; null once the look-up found no user. */
+  resourceOwner?: ResourceOwner | null;
+  /** The grant that was found last. Ending it in the same request uses this entry. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
-  /** The token that this request exchanges (RFC 8693): what it gives ends with the grant of that token. */
+  /** The token that this request exchanges (RFC 8693). The new grant ends with the grant of that token. */
   subject?: { readonly grantId: string; readonly clientId: string };
-  /** That a code came again while whoever was first may still be waiting for their answer. */
+  /** A code was redeemed again while its first client may still wait for the response. */
   isReusedAtOnce?: boolean;
-  /** The error that ends an authorization request, whether the client is told or not. */
+  /** The error that ends an authorization request, whether or not the client receives it. */
   authorizationError?: Error;
 }
 
-/** Kept on the request itself: a WeakMap of every request in flight is work for the garbage collector. */
-const EXCHANGE = Symbol('OAuth exchange');
-type Known = KoaContextWithOIDC['req'] & { [EXCHANGE]?: Exchange };
+/** Stores the context on the request itself: a WeakMap of all requests in flight costs time in garbage collection. */
+const CONTEXT = Symbol('OAuth request context');
+type RequestWithContext = KoaContextWithOIDC['req'] & { [CONTEXT]?: RequestContext };
 
-/** The notes of a request: one object from its first hook to its last. */
-export function exchangeOf({ req }: { readonly req: Known }): Exchange {
-  return (req[EXCHANGE] ??= {});
+/** The context object of the library that holds the request. */
+export type HasRequest = Pick<KoaContextWithOIDC, 'req'>;
+
+/** Returns the context of a request: one object from the first hook to the last. */
+export function requestContextOf({ req }: { readonly req: RequestWithContext }): RequestContext {
+  return (req[CONTEXT] ??= {});
 }
 
-/** The request as Express knows it: the library was called with it. */
-export function requestOf(ctx: Pick<KoaContextWithOIDC, 'req'>): Request {
+/** Returns the library's context of the request that is being answered; undefined outside a request. */
+export type CurrentContext = () => KoaContextWithOIDC | undefined;
+
+/** Returns the Express request that the library was called with. */
+export function requestOf(ctx: HasRequest): Request {
   return ctx.req as Request;
 }
 
-/** The response as Express knows it. */
+/** Returns the Express response that the library was called with. */
 export function responseOf(ctx: Pick<KoaContextWithOIDC, 'res'>): Response {
   return ctx.res as Response;
+}
+
+/** The fields of a form; a field that came several times is a list. */
+export type FormFields = Readonly<Record<string, string | readonly string[]>> | undefined;
+
+/** Writes the fields of a form as a query. */
+export function queryOf(fields: FormFields): URLSearchParams {
+  return new URLSearchParams(
+    Object.entries(fields ?? {}).flatMap(([name, values]) =>
+      [values].flat().map((value): [string, string] => [name, value]),
+    ),
+  );
 }

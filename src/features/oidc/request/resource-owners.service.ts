@@ -1,69 +1,64 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import type { KoaContextWithOIDC } from 'oidc-provider';
 import { artifactId } from '#domain/grants/artifact.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
-import { exchangeOf, requestOf } from './request-context.js';
+import { requestContextOf, requestOf, type HasRequest } from './request-context.js';
 
-/** Who a request is about: looked up live, once a request. */
+/** Looks up the user that a request is about (RFC 6749 §1.1), in the database and once for each request. */
 @Injectable()
-export class Holders {
+export class ResourceOwners {
   constructor(
     private readonly manager: EntityManager,
-    private readonly statements: BatchedQueries,
-    private readonly grants: GrantsRepository,
-    private readonly cookies: SessionCookies,
+    private readonly batchedQueries: BatchedQueries,
+    private readonly grantsRepository: GrantsRepository,
+    private readonly sessionCookies: SessionCookies,
   ) {}
 
-  /** The person whose browser asks: logged in with a key, and not merely signed in upstream. */
-  async ofBrowser(ctx: Pick<KoaContextWithOIDC, 'req'>): Promise<ResourceOwner | undefined> {
-    const exchange = exchangeOf(ctx);
-    if (exchange.holder === undefined) {
-      const token = this.cookies.token(requestOf(ctx));
+  /** Finds the user of the browser's session, who must have logged in with a security key. */
+  async ofBrowser(ctx: HasRequest): Promise<ResourceOwner | undefined> {
+    const context = requestContextOf(ctx);
+    if (context.resourceOwner === undefined) {
+      const token = this.sessionCookies.token(requestOf(ctx));
       const found = token
-        ? await this.statements.findResourceOwnerOfBrowser(hashOpaqueToken(token))
+        ? await this.batchedQueries.findResourceOwnerOfBrowser(hashOpaqueToken(token))
         : undefined;
-      exchange.holder = found ?? null;
+      context.resourceOwner = found ?? null;
     }
-    return exchange.holder ?? undefined;
+    return context.resourceOwner ?? undefined;
   }
 
-  /** The person behind a grant, by the library's id of it. */
-  async ofGrant(
-    ctx: Pick<KoaContextWithOIDC, 'req'>,
-    grantId: string,
-  ): Promise<ResourceOwner | undefined> {
-    const grant = await this.grant(ctx, grantId);
-    const exchange = exchangeOf(ctx);
-    exchange.holder = grant === undefined || grant.isOver ? null : grant.resourceOwner;
-    return exchange.holder ?? undefined;
+  /** Finds the user who gave a grant, unless the grant is over. */
+  async ofGrant(ctx: HasRequest, grantId: string): Promise<ResourceOwner | undefined> {
+    const grant = await this.findGrant(ctx, grantId);
+    const resourceOwner = grant === undefined || grant.isOver ? null : grant.resourceOwner;
+    requestContextOf(ctx).resourceOwner = resourceOwner;
+    return resourceOwner ?? undefined;
   }
 
-  /** A grant and who is behind it, by the library's id of it: a request that asks for both asks once. */
-  async grant(
-    ctx: Pick<KoaContextWithOIDC, 'req'>,
-    grantId: string,
-  ): Promise<LiveGrant | undefined> {
-    const exchange = exchangeOf(ctx);
-    if (exchange.grant?.id !== grantId) {
-      const found = await this.statements.findGrant(artifactId(grantId));
-      exchange.grant = { id: grantId, found };
+  /** Finds a grant and its user by the library's id of the grant. A request that needs both runs one query. */
+  async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
+    const context = requestContextOf(ctx);
+    if (context.grant?.id !== grantId) {
+      const found = await this.batchedQueries.findGrant(artifactId(grantId));
+      context.grant = { id: grantId, found };
     }
-    return exchange.grant.found;
+    return context.grant.found;
   }
 
-  /** The person whose session this is. */
-  async ofSession(
-    ctx: Pick<KoaContextWithOIDC, 'req'>,
-    sessionId: string,
-  ): Promise<ResourceOwner | undefined> {
-    const exchange = exchangeOf(ctx);
-    exchange.holder = (await this.grants.resourceOwnerOfSession(this.manager, sessionId)) ?? null;
-    return exchange.holder ?? undefined;
+  /** Finds the user of a session. */
+  async ofSession(ctx: HasRequest, sessionId: string): Promise<ResourceOwner | undefined> {
+    const found = await this.grantsRepository.resourceOwnerOfSession(this.manager, sessionId);
+    requestContextOf(ctx).resourceOwner = found ?? null;
+    return found;
+  }
+
+  /** Lists the payloads of the grants that a user gave to a client in a session. */
+  listGrants(sessionId: string, clientId: string) {
+    return this.grantsRepository.listOfSession(this.manager, sessionId, clientId);
   }
 }

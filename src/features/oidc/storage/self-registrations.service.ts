@@ -2,101 +2,146 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { ClientSecretsRepository } from '#domain/grants/client-secrets.repository.js';
 import { ClientsRepository } from '#domain/grants/clients.repository.js';
 import { SelfRegistrationsRepository } from '#domain/grants/self-registrations.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** How many clients that no user has consented to one network may have, and all networks together. */
+/** The number of clients without any user's consent that one network may have, and all networks together. */
 const MOST_OF_NETWORK = 20;
 const MOST_IN_ALL = 100_000;
 
-/** How many registrations of a process wait for their turn; beyond, they would only outlast their requests. */
+/** The number of registrations of a process that may wait. A longer queue would outlast its requests. */
 const MOST_WAITING = 500;
 
+/** A client that registers or updates itself. */
+export interface SelfRegistration {
+  readonly id: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  /** A new secret; undefined where the client keeps the secrets that it has. */
+  readonly secret: string | undefined;
+  readonly origin: AuditOrigin;
+}
+
 /**
- * The registration of clients by themselves (RFC 7591), within limits that hold for clients that no user has consented to. They
- * are counted under one advisory lock. At the limit of all, the oldest such client is removed, so that no network can keep
- * another from registering.
+ * Stores clients that register themselves (RFC 7591), and limits the clients that no user has consented to. They are counted
+ * under one advisory lock. At the limit for all networks the oldest of them is removed, so that no network can keep another
+ * from registering.
  */
 @Injectable()
 export class SelfRegistrations {
   readonly #isCertification: boolean;
-  /** One registration of a process waits for the lock at a time, so that waiting takes one connection and no more. */
+  /** One registration of a process waits for the lock at a time, so that waiting takes only one connection. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly dataSource: DataSource,
-    private readonly clients: ClientsRepository,
-    private readonly limits: SelfRegistrationsRepository,
-    private readonly audit: AuditLog,
+    private readonly clientsRepository: ClientsRepository,
+    private readonly clientSecretsRepository: ClientSecretsRepository,
+    private readonly selfRegistrationsRepository: SelfRegistrationsRepository,
+    private readonly auditLog: AuditLog,
   ) {
     this.#isCertification = config.certification.token !== undefined;
   }
 
   /**
-   * Registers a client in a transaction of its own. A network that has as many as it may is refused before it waits for others:
-   * its flood makes none of them wait.
+   * Registers a client. A network at its limit is rejected before it waits, so that its flood delays no other network.
    *
-   * @param complete what else the transaction writes
-   * @throws DomainError limit_reached for a network that has as many as it may; unavailable where too many wait
+   * @throws DomainError limit_reached for a network at its limit; unavailable while too many registrations wait
    */
-  async register(
-    id: string,
-    metadata: Readonly<Record<string, unknown>>,
-    origin: AuditOrigin,
-    complete: (tx: EntityManager) => Promise<void>,
-  ): Promise<void> {
-    await this.#assertMayRegister(this.dataSource.manager, origin.ip);
+  async register(registration: SelfRegistration): Promise<void> {
+    await this.#assertMayRegister(this.dataSource.manager, registration.origin.ip);
     if (this.#waiting >= MOST_WAITING) {
       const detail = 'Too many clients are being registered. Try again in a moment.';
       throw new DomainError('unavailable', detail, { retryAfter: 1 });
     }
-    const run = () =>
-      this.dataSource.transaction(async (tx) => {
-        await this.limits.lock(tx);
-        await this.#assertMayRegister(tx, origin.ip);
-        await this.clients.insert(tx, {
-          id,
-          kind: 'dynamic',
-          metadata,
-          ownerId: null,
-          orgId: null,
-        });
-        if (origin.ip !== undefined) await this.limits.setOrigin(tx, id, origin.ip);
-        await complete(tx);
-        await this.#trim(tx, origin);
-      });
     this.#waiting += 1;
-    const registered = this.#last.then(run).finally(() => {
-      this.#waiting -= 1;
-    });
+    const registered = this.#last
+      .then(() => this.dataSource.transaction((tx) => this.#insert(tx, registration)))
+      .finally(() => {
+        this.#waiting -= 1;
+      });
     this.#last = registered.catch(() => undefined);
     await registered;
   }
 
-  /** In certification test mode a suite registers a client a module, from one address. */
+  /** Updates a client that manages itself (RFC 7592 §2.2). */
+  async update(registration: SelfRegistration): Promise<void> {
+    const { id, metadata, origin } = registration;
+    await this.dataSource.transaction(async (tx) => {
+      await this.clientsRepository.update(tx, id, metadata);
+      await this.#writeSecret(tx, registration);
+      await this.#record(tx, 'oauth_client_updated', id, origin);
+    });
+  }
+
+  /** Deletes a client that manages itself (RFC 7592 §2.3). */
+  async remove(id: string, origin: AuditOrigin): Promise<void> {
+    await this.dataSource.transaction(async (tx) => {
+      const isRemoved = await this.clientsRepository.remove(tx, id);
+      if (isRemoved) await this.#record(tx, 'oauth_client_deleted', id, origin);
+    });
+  }
+
+  async #insert(tx: EntityManager, registration: SelfRegistration): Promise<void> {
+    const { id, metadata, origin } = registration;
+    await this.selfRegistrationsRepository.lock(tx);
+    await this.#assertMayRegister(tx, origin.ip);
+    const client = { id, kind: 'dynamic', metadata, ownerId: null, orgId: null } as const;
+    await this.clientsRepository.insert(tx, client);
+    if (origin.ip !== undefined) {
+      await this.selfRegistrationsRepository.setOrigin(tx, id, origin.ip);
+    }
+    await this.#writeSecret(tx, registration);
+    await this.#record(tx, 'oauth_client_registered', id, origin);
+    for (const removed of await this.selfRegistrationsRepository.trim(tx, MOST_IN_ALL)) {
+      await this.#record(tx, 'oauth_client_deleted', removed, origin, { reason: 'limit' });
+    }
+  }
+
+  async #writeSecret(tx: EntityManager, { id, metadata, secret }: SelfRegistration): Promise<void> {
+    if (!needsSecret(metadata)) await this.clientSecretsRepository.removeAll(tx, id);
+    else if (secret !== undefined) {
+      await this.clientsRepository.addSecret(tx, id, hashOpaqueToken(secret));
+    }
+  }
+
+  /** In certification test mode the limit is off: a suite registers a client for each module, from one address. */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {
     if (this.#isCertification || address === undefined) return;
-    if ((await this.limits.count(tx, address)) < MOST_OF_NETWORK) return;
+    if ((await this.selfRegistrationsRepository.count(tx, address)) < MOST_OF_NETWORK) return;
     throw new DomainError(
       'limit_reached',
       `This address has registered ${MOST_OF_NETWORK} clients that no user has consented to. Use or delete one of them first.`,
     );
   }
 
-  async #trim(tx: EntityManager, origin: AuditOrigin): Promise<void> {
-    for (const removed of await this.limits.trim(tx, MOST_IN_ALL)) {
-      await this.audit.record(tx, {
-        type: 'oauth_client_deleted',
-        actorId: null,
-        subjectId: null,
-        orgId: null,
-        origin,
-        details: { client_id: removed, reason: 'limit' },
-      });
-    }
+  async #record(
+    tx: EntityManager,
+    type: 'oauth_client_registered' | 'oauth_client_updated' | 'oauth_client_deleted',
+    clientId: string,
+    origin: AuditOrigin,
+    more: Readonly<Record<string, unknown>> = {},
+  ): Promise<void> {
+    await this.auditLog.record(tx, {
+      type,
+      actorId: null,
+      subjectId: null,
+      orgId: null,
+      origin,
+      details: { client_id: clientId, ...more },
+    });
   }
+}
+
+/** Checks whether a client of this metadata authenticates with a secret, which is the default (RFC 7591 §2). */
+function needsSecret(metadata: object): boolean {
+  const { token_endpoint_auth_method: method = 'client_secret_basic' } = metadata as {
+    token_endpoint_auth_method?: string;
+  };
+  return method.startsWith('client_secret');
 }

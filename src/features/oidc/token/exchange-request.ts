@@ -1,7 +1,7 @@
-import { errors } from 'oidc-provider';
+import { errors } from '../protocol/library.js';
 import { scopeWords } from '../protocol/scopes.js';
 
-/** RFC 8693 §3. */
+/** The type of an access token (RFC 8693 §3). */
 export const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 const JWT = 'urn:ietf:params:oauth:token-type:jwt';
 
@@ -17,19 +17,19 @@ export const EXCHANGE_PARAMETERS = [
   'scope',
 ];
 
-/** What a client asks for, as far as we give it. */
+/** A token exchange request, as far as it is supported. */
 export interface ExchangeRequest {
   readonly subjectToken: string;
-  /** What the new token is to be for, by either parameter that says so. */
+  /** The targets of the new token: the values of `resource` and `audience`. */
   readonly targets: readonly string[];
-  /** None stands for all there are. */
+  /** An empty list stands for all available scopes. */
   readonly scopes: readonly string[];
 }
 
 /**
- * Reads a request: an access token for an access token, and nobody acting for anybody.
+ * Reads a request to exchange an access token for another one. Actor tokens are not supported.
  *
- * @throws InvalidRequest for what is missing, and for what is not supported
+ * @throws InvalidRequest for a missing parameter and for one that is not supported
  */
 export function exchangeRequest(params: Readonly<Record<string, unknown>>): ExchangeRequest {
   const { subject_token: token, subject_token_type: type, requested_token_type: wanted } = params;
@@ -45,7 +45,7 @@ export function exchangeRequest(params: Readonly<Record<string, unknown>>): Exch
     throw new errors.InvalidRequest('only access tokens are issued');
   }
   if (params['actor_token'] !== undefined || params['actor_token_type'] !== undefined) {
-    throw new errors.InvalidRequest('acting for somebody by a token of theirs is not supported');
+    throw new errors.InvalidRequest('actor tokens are not supported');
   }
   return {
     subjectToken: token,

@@ -1,87 +1,173 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { errors, type ResourceServerInstance, type TokenEndpointGrantContext } from 'oidc-provider';
-import {
-  buildTokenResponse,
-  resolveRequestedResources,
-  validateClientScope,
-} from 'oidc-provider/lib/helpers/grants.js';
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from 'typeorm';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
+import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
+import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
+import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
+import { originOf } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import { grantHelpers } from '../engine/library-patches.js';
 import { accountClaims } from '../protocol/claims.js';
-import { FIDO2_GRANT } from '../engine/configuration.js';
-import { OidcProvider } from '../engine/oidc-provider.service.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { needsConsent } from '../protocol/consent-rules.js';
+import {
+  errors,
+  type Client,
+  type ResourceServerInstance,
+  type TokenEndpointGrantContext,
+} from '../protocol/library.js';
 import { boundScopes, grantedScopes, scopeWords } from '../protocol/scopes.js';
-import { Fido2LogIn } from './fido2-log-in.service.js';
-import { TokenIssuer, type IssuedToken, type Possession } from './token-issuer.service.js';
+import { requestOf } from '../request/request-context.js';
+import { ResourceOwners } from '../request/resource-owners.service.js';
+import { asInvalidGrant, invalidGrant, readAssertion, rejected } from './fido2-assertion.js';
+import { issueToken, verifyPossession, type IssuedToken, type Possession } from './issue-token.js';
 
-/** The parameters of the token request, each once. */
-const PARAMETERS = ['assertion', 'state', 'scope', 'resource', 'nonce'];
+const PURPOSE = 'fido2-grant';
+
+/** A challenge of the FIDO2 grant, as its sealed state holds it. */
+interface ChallengeState {
+  readonly challenge: string;
+  /** The DPoP key that the token request must prove, if the client named one. */
+  readonly jkt?: string;
+}
+
+/** The assertion that a token request presents. */
+interface PresentedAssertion {
+  /** base64url of an AuthenticationResponseJSON. */
+  readonly assertion: string;
+  readonly state: string;
+  /** The DPoP key that the request proves. */
+  readonly jkt: string | undefined;
+}
 
 /**
- * The FIDO2 grant: an assertion of a security key for a token, without a browser. It makes a session of its own, which a
- * browser's logout leaves, and de-provisioning or the removal of the key ends.
+ * Issues a token for an assertion of a security key, without a browser. The login has a session of its own: a browser's logout
+ * leaves it, and the removal of the key or of the user ends it.
  */
 @Injectable()
-export class Fido2Grant implements OnModuleInit {
+export class Fido2Grant {
   constructor(
-    private readonly oidc: OidcProvider,
-    private readonly logins: Fido2LogIn,
-    private readonly issuer: TokenIssuer,
-    private readonly metrics: ServiceMetrics,
+    private readonly manager: EntityManager,
+    private readonly singleUseStates: SingleUseStates,
+    private readonly keyAuthentication: KeyAuthentication,
+    private readonly sessions: Sessions,
+    private readonly resourceOwners: ResourceOwners,
+    private readonly serviceMetrics: ServiceMetrics,
   ) {}
 
-  onModuleInit(): void {
-    const redeem = (ctx: TokenEndpointGrantContext) => this.redeem(ctx);
-    this.oidc.provider.registerGrantType(FIDO2_GRANT, redeem, PARAMETERS);
+  /** Creates a challenge for a client, for one use. It writes no row, and reveals no user: the assertion names the key. */
+  async createChallenge(
+    clientId: string,
+    jkt: string | undefined,
+  ): Promise<{ readonly state: string; readonly challenge: Buffer }> {
+    const challenge = newChallenge();
+    const sealed: ChallengeState = {
+      challenge: challenge.toString('base64url'),
+      ...(jkt === undefined ? {} : { jkt }),
+    };
+    const options = { binding: bindingOf(clientId), ttlSeconds: CEREMONY_SECONDS };
+    return { state: await this.singleUseStates.seal(PURPOSE, sealed, options), challenge };
   }
 
-  /** Answers a token request. @throws InvalidRequest, InvalidGrant, InvalidScope, InvalidTarget and what a proof lacks */
+  /** Responds to a token request. @throws InvalidRequest, InvalidGrant, InvalidScope, InvalidTarget, and those of DPoP */
   async redeem(ctx: TokenEndpointGrantContext): Promise<void> {
-    const { provider } = this.oidc;
+    const { provider } = ctx.oidc;
     const { assertion, state } = ctx.oidc.params;
     if (typeof assertion !== 'string' || typeof state !== 'string') {
       throw new errors.InvalidRequest('missing required parameter(s) (assertion, state)');
     }
-    const possession = await this.issuer.possession(ctx);
-    validateClientScope(provider, ctx);
-    const [server] = await resolveRequestedResources(provider, ctx);
+    const possession = await verifyPossession(ctx);
+    grantHelpers.validateClientScope(provider, ctx);
+    const [server] = await grantHelpers.resolveRequestedResources(provider, ctx);
     try {
-      const holder = await this.logins.logIn(ctx, { assertion, state, jkt: possession.jkt });
-      ctx.body = buildTokenResponse(provider, await this.#issue(ctx, holder, possession, server));
+      const resourceOwner = await this.#logIn(ctx, { assertion, state, jkt: possession.jkt });
+      const issued = await issueTokens(ctx, resourceOwner, possession, server);
+      ctx.body = grantHelpers.buildTokenResponse(provider, issued);
     } catch (error) {
-      if (error instanceof errors.InvalidGrant) this.metrics.countAuthEvent('fido2_login_failure');
+      if (error instanceof errors.InvalidGrant) {
+        this.serviceMetrics.countAuthEvent('fido2_login_failure');
+      }
       throw error;
     }
-    this.metrics.countAuthEvent('fido2_login_success');
+    this.serviceMetrics.countAuthEvent('fido2_login_success');
   }
 
-  async #issue(
+  /**
+   * Logs a user in. The user becomes the user of the request.
+   *
+   * @throws InvalidGrant for a wrong state or assertion, or where this client may be issued nothing for this user
+   */
+  async #logIn(
     ctx: TokenEndpointGrantContext,
-    holder: ResourceOwner,
-    possession: Possession,
-    server: ResourceServerInstance | undefined,
-  ): Promise<IssuedToken & { readonly idToken: string | undefined }> {
-    const { client, params } = ctx.oidc;
-    const asked = scopeWords(params['scope']);
-    const isDpopBound = possession.jkt !== undefined;
-    const granted = boundScopes(grantedScopes(asked, client, holder), isDpopBound);
-    const scopes = server ? asked.filter((scope) => server.scopes.has(scope)) : granted;
-    const grantType = 'fido2';
-    const issued = await this.issuer.issue(ctx, { grantType, holder, possession, scopes, server });
-    const idToken = granted.includes('openid')
-      ? await this.#idToken(ctx, holder, granted)
-      : undefined;
-    return { ...issued, idToken };
+    presented: PresentedAssertion,
+  ): Promise<ResourceOwner> {
+    const { client } = ctx.oidc;
+    const session = await asInvalidGrant(this.#openSession(ctx, client, presented));
+    const resourceOwner = await this.resourceOwners.ofSession(ctx, session.id);
+    if (resourceOwner && !needsConsent(client, resourceOwner)) return resourceOwner;
+    await this.sessions.end(this.manager, session.id);
+    throw invalidGrant(
+      resourceOwner
+        ? 'this client is of another organization, and the token endpoint cannot ask for consent'
+        : 'nothing may be issued to this account',
+    );
   }
 
-  /** @param scopes whose claims it holds (OpenID Connect Core §5.4) */
-  #idToken(
+  async #openSession(
     ctx: TokenEndpointGrantContext,
-    holder: ResourceOwner,
-    scopes: readonly string[],
-  ): Promise<string> {
-    const token = new this.oidc.provider.IdToken({ ...accountClaims(holder) }, { ctx });
-    token.set('nonce', ctx.oidc.params['nonce']);
-    return Object.assign(token, { scope: scopes.join(' ') }).issue({ use: 'idtoken' });
+    client: Client & OwnMetadata,
+    { assertion, state, jkt }: PresentedAssertion,
+  ): Promise<OpenedSession> {
+    const { clientId } = client;
+    const binding = bindingOf(clientId);
+    const redeemed = await this.singleUseStates.redeem<ChallengeState>(PURPOSE, state, { binding });
+    if (redeemed.jkt !== undefined && redeemed.jkt !== jkt) {
+      throw rejected('The challenge was made for another key than this request proves.');
+    }
+    const login = {
+      credential: readAssertion(assertion),
+      challenge: Buffer.from(redeemed.challenge, 'base64url'),
+      session: undefined,
+      clientId,
+      ...(client.applicationType === 'native' && { nativeOrigin: nativeOrigin(clientId) }),
+    };
+    const session = await this.keyAuthentication.logIn(login, originOf(requestOf(ctx)));
+    if (!session) throw new Error('a login outside a session opens one');
+    return session;
   }
+}
+
+function bindingOf(clientId: string): string {
+  return `client ${clientId}`;
+}
+
+async function issueTokens(
+  ctx: TokenEndpointGrantContext,
+  resourceOwner: ResourceOwner,
+  possession: Possession,
+  server: ResourceServerInstance | undefined,
+): Promise<IssuedToken & { readonly idToken: string | undefined }> {
+  const { client, params } = ctx.oidc;
+  const requested = scopeWords(params['scope']);
+  const isDpopBound = possession.jkt !== undefined;
+  const granted = boundScopes(grantedScopes(requested, client, resourceOwner), isDpopBound);
+  const scopes = server ? requested.filter((scope) => server.scopes.has(scope)) : granted;
+  const order = { grantType: 'fido2', resourceOwner, possession, scopes, server };
+  const issued = await issueToken(ctx, order);
+  const hasIdToken = granted.includes('openid');
+  const idToken = hasIdToken ? await issueIdToken(ctx, resourceOwner, granted) : undefined;
+  return { ...issued, idToken };
+}
+
+/** Signs an ID token with the claims of some scopes (OpenID Connect Core §5.4). */
+function issueIdToken(
+  ctx: TokenEndpointGrantContext,
+  resourceOwner: ResourceOwner,
+  scopes: readonly string[],
+): Promise<string> {
+  const token = new ctx.oidc.provider.IdToken({ ...accountClaims(resourceOwner) }, { ctx });
+  token.set('nonce', ctx.oidc.params['nonce']);
+  return Object.assign(token, { scope: scopes.join(' ') }).issue({ use: 'idtoken' });
 }

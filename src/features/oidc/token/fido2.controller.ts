@@ -1,10 +1,25 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
-import { Fido2Challenges } from './fido2-challenges.service.js';
-import { CHALLENGE, type Challenge } from './fido2.schemas.js';
+import { z } from 'zod';
+import type { RequestOptionsJSON } from '#domain/authenticators/ceremony/webauthn-json.js';
+import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { FIDO2_GRANT } from '../engine/fixed-options.js';
+import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { Fido2Grant } from './fido2-grant.service.js';
 
-/** `POST /oauth/fido2/challenge`: what a security key signs for the FIDO2 grant at the token endpoint. */
+/** The form of `POST /oauth/fido2/challenge`. */
+const CHALLENGE_FORM = z.object({
+  client_id: z.string().max(256),
+  /** The thumbprint of the DPoP key that the token will be bound to (as in RFC 9449 §10). */
+  dpop_jkt: z
+    .string()
+    .regex(/^[\w-]{43}$/, 'must be the SHA-256 thumbprint of a key')
+    .optional(),
+});
+
+/** `POST /oauth/fido2/challenge`: creates a challenge for the FIDO2 grant of the token endpoint. */
 @Controller('oauth/fido2/challenge')
 @Route({
   tier: 'authentication',
@@ -14,12 +29,27 @@ import { CHALLENGE, type Challenge } from './fido2.schemas.js';
   auth: PUBLIC,
 })
 export class Fido2Controller {
-  constructor(private readonly challenges: Fido2Challenges) {}
+  constructor(
+    private readonly oidcProvider: OidcProvider,
+    private readonly fido2Grant: Fido2Grant,
+    private readonly webAuthnCeremonies: WebAuthnCeremonies,
+  ) {}
 
+  /** Creates a challenge. The client authenticates later, when it redeems the assertion. */
   @Post()
   @Route({ summary: 'Issues a challenge for the FIDO2 grant' })
   @HttpCode(200)
-  issue(@Body({ schema: CHALLENGE }) body: Challenge) {
-    return this.challenges.issue(body);
+  async createChallenge(
+    @Body({ schema: CHALLENGE_FORM })
+    { client_id: clientId, dpop_jkt: jkt }: z.output<typeof CHALLENGE_FORM>,
+  ): Promise<{ readonly state: string; readonly publicKey: RequestOptionsJSON }> {
+    const client = await this.oidcProvider.provider.Client.find(clientId);
+    if (!client) throw new DomainError('invalid_client', 'There is no such client.');
+    if (!client.grantTypeAllowed(FIDO2_GRANT)) {
+      throw new DomainError('unauthorized_client', 'This client is not registered for this grant.');
+    }
+    const { state, challenge } = await this.fido2Grant.createChallenge(clientId, jkt);
+    const options = { challenge, userVerification: 'required' } as const;
+    return { state, publicKey: this.webAuthnCeremonies.requestOptions(options) };
   }
 }

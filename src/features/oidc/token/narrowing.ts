@@ -1,19 +1,19 @@
-import { errors } from 'oidc-provider';
+import { errors } from '../protocol/library.js';
 import { OIDC_SCOPES, scopeWords } from '../protocol/scopes.js';
-import type { Subject } from './subject-tokens.service.js';
+import type { SubjectToken } from './subject-token.js';
 
 const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
- * The resource server that a new token is for: that of the subject token. One that is for none may become one for a server that
- * its person agreed to.
+ * Returns the resource server of a new token: that of the subject token. An opaque token may also be exchanged for one to a
+ * server that its grant contains.
  *
- * @param targets what the client names
+ * @param targets the targets that the client names
  * @throws InvalidTarget
  */
 export function targetOf(
   targets: readonly string[],
-  { audience, grantedAt }: Pick<Subject, 'audience' | 'grantedAt'>,
+  { audience, grantedAt }: Pick<SubjectToken, 'audience' | 'grantedAt'>,
 ): string | undefined {
   const [target = audience, ...others] = new Set(targets);
   if (others.length > 0) throw new errors.InvalidTarget('name one resource at most');
@@ -23,23 +23,23 @@ export function targetOf(
   return target;
 }
 
-/** What bounds the scopes of a new token. */
+/** The limits of the scopes of a new token. */
 export interface Bounds {
-  readonly subject: Pick<Subject, 'audience' | 'scopes' | 'grantedAt'>;
-  /** The client that gets it. */
+  readonly subject: Pick<SubjectToken, 'audience' | 'scopes' | 'grantedAt'>;
+  /** The client that gets the token. */
   readonly client: { readonly scope?: string | undefined };
-  /** The server it is for, as that client knows it. */
+  /** The resource server of the token, with the scopes that the client registered. */
   readonly server: { readonly scopes: ReadonlySet<string>; identifier(): string } | undefined;
 }
 
 /**
- * The scopes of a new token: what the subject token has, and both the client and the server it is for may have too.
+ * Returns the scopes of a new token: those of the subject token that the client and the resource server allow.
  *
- * @param asked none stands for all there are
- * @throws InvalidScope for any that is beyond that
+ * @param requested an empty list stands for all of them
+ * @throws InvalidScope for a requested scope beyond these
  */
 export function narrowedScopes(
-  asked: readonly string[],
+  requested: readonly string[],
   { subject, client, server }: Bounds,
 ): string[] {
   const registered = new Set(scopeWords(client.scope));
@@ -47,15 +47,15 @@ export function narrowedScopes(
     server && subject.audience === undefined
       ? new Set(subject.grantedAt(server.identifier()))
       : undefined;
-  const within = subject.scopes.filter(
+  const allowed = subject.scopes.filter(
     (scope) =>
       (registered.has(scope) || (server !== undefined && !OPENID_CONNECT.has(scope))) &&
       (server?.scopes.has(scope) ?? true) &&
       (granted?.has(scope) ?? true),
   );
-  const beyond = asked.filter((scope) => !within.includes(scope));
+  const beyond = requested.filter((scope) => !allowed.includes(scope));
   if (beyond.length > 0) {
     throw new errors.InvalidScope('beyond the subject token or this client', beyond.join(' '));
   }
-  return asked.length > 0 ? [...asked] : within;
+  return requested.length > 0 ? [...requested] : allowed;
 }

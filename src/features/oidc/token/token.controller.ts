@@ -1,8 +1,22 @@
-import { Controller, HttpCode, Post, Req, Res } from '@nestjs/common';
+import { Controller, HttpCode, Post, Req, Res, type OnModuleInit } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
+import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import { AccessTokens } from '../engine/access-tokens.service.js';
+import { FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/fixed-options.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
+import type { KoaContextWithOIDC, TokenEndpointGrantContext } from '../protocol/library.js';
+import { ResourceOwners } from '../request/resource-owners.service.js';
+import { EXCHANGE_PARAMETERS } from './exchange-request.js';
+import { Fido2Grant } from './fido2-grant.service.js';
+import { exchangeToken } from './token-exchange.js';
+
+/** The parameters of the FIDO2 grant. */
+const FIDO2_PARAMETERS = ['assertion', 'state', 'scope', 'resource', 'nonce'];
+
+/** The parameters of a token exchange that may come several times. */
+const REPEATABLE = ['audience', 'resource'];
 
 /** `POST /oauth/token`: the token endpoint (RFC 6749 §3.2). */
 @Controller('oauth/token')
@@ -13,13 +27,39 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
   errors: 'oauth',
   auth: PUBLIC,
 })
-export class TokenController {
-  constructor(private readonly oidcProvider: OidcProvider) {}
+export class TokenController implements OnModuleInit {
+  constructor(
+    private readonly oidcProvider: OidcProvider,
+    private readonly fido2Grant: Fido2Grant,
+    private readonly resourceOwners: ResourceOwners,
+    private readonly accessTokens: AccessTokens,
+    private readonly serviceMetrics: ServiceMetrics,
+  ) {}
+
+  /** Registers the grant types that the library does not have, and counts what the endpoint issues. */
+  onModuleInit(): void {
+    const { oidcProvider, resourceOwners, accessTokens } = this;
+    const { provider } = oidcProvider;
+    const redeem = (ctx: TokenEndpointGrantContext) => this.fido2Grant.redeem(ctx);
+    provider.registerGrantType(FIDO2_GRANT, redeem, FIDO2_PARAMETERS);
+    const exchange = (ctx: TokenEndpointGrantContext) =>
+      exchangeToken(ctx, { resourceOwners, accessTokens });
+    provider.registerGrantType(TOKEN_EXCHANGE_GRANT, exchange, EXCHANGE_PARAMETERS, REPEATABLE);
+    provider.on('grant.success', (ctx: KoaContextWithOIDC) => this.#count(ctx));
+  }
 
   @Post()
   @Route({ summary: 'Issues tokens (RFC 6749 §3.2)' })
   @HttpCode(200)
   token(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
+  }
+
+  #count(ctx: KoaContextWithOIDC): void {
+    const body = ctx.body as { readonly id_token?: string };
+    if (body.id_token !== undefined) this.serviceMetrics.countIssued('oidc');
+    if (ctx.oidc.params?.['grant_type'] === 'authorization_code') {
+      this.serviceMetrics.countAuthEvent('authorization_code_success');
+    }
   }
 }

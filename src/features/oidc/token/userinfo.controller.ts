@@ -1,8 +1,19 @@
-import { Controller, Get, HttpCode, Post, Req, Res } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  HttpCode,
+  Inject,
+  Post,
+  Req,
+  Res,
+  type OnModuleInit,
+} from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { keepOneChallenge } from '../engine/provider-middleware.js';
 
 /** `/oauth/userinfo`: the claims of the user of an access token (OpenID Connect Core §5.3). */
 @Controller('oauth/userinfo')
@@ -13,8 +24,22 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
   errors: 'oauth',
   auth: PUBLIC,
 })
-export class UserinfoController {
-  constructor(private readonly oidcProvider: OidcProvider) {}
+export class UserinfoController implements OnModuleInit {
+  readonly #baseUrl: string;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly oidcProvider: OidcProvider,
+  ) {
+    this.#baseUrl = config.http.baseUrl;
+  }
+
+  onModuleInit(): void {
+    this.oidcProvider.after('userinfo', (ctx) => {
+      keepOneChallenge(ctx, this.#baseUrl);
+      if (typeof ctx.body === 'string') ctx.set('content-type', 'application/jwt');
+    });
+  }
 
   @Get()
   @Route({ summary: 'Claims about the user (OpenID Connect Core §5.3)' })

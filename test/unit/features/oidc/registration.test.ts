@@ -4,14 +4,17 @@ import {
   registrationOf,
 } from '../../../../src/features/oidc/applications/registration-metadata.js';
 import { problemOf } from '../../../../src/features/oidc/applications/registration-rules.js';
-import { completed, type Wanted } from '../../../../src/features/oidc/applications/registration.js';
+import {
+  completed,
+  type WantedRegistration,
+} from '../../../../src/features/oidc/applications/registration.js';
 
 const CALLBACK = 'https://client.example/callback';
-const WEB: Wanted = { name: 'Web', type: 'web', redirect_uris: [CALLBACK] };
+const WEB: WantedRegistration = { name: 'Web', type: 'web', redirect_uris: [CALLBACK] };
 const jwks = { keys: [{ kty: 'EC' }] };
 
 /** One example of every kind of registration. */
-const WANTED: readonly Wanted[] = [
+const WANTED: readonly WantedRegistration[] = [
   WEB,
   { ...WEB, type: 'spa' },
   { ...WEB, type: 'native' },
@@ -59,7 +62,7 @@ describe('a registration', () => {
   );
 
   it('of the FAPI profile binds tokens to the client certificate, or else to a DPoP key', () => {
-    const fapi = (auth_method: Wanted['auth_method']) =>
+    const fapi = (auth_method: WantedRegistration['auth_method']) =>
       completed({ ...WEB, profile: 'fapi2', auth_method }).sender_constraint;
     expect(fapi('tls_client_auth')).toBe('mtls');
     expect(fapi('self_signed_tls_client_auth')).toBe('mtls');

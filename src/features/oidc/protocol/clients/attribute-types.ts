@@ -1,4 +1,4 @@
-/** The names of attribute types, in lower case: those of RFC 4514 §3 and RFC 4519, short and long, and those that OpenSSL and Java print. */
+/** The names of attribute types in lower case: of RFC 4514 §3, of RFC 4519, and those that OpenSSL and Java print. */
 const TYPES: ReadonlyMap<string, string> = new Map([
   ['cn', '2.5.4.3'],
   ['commonname', '2.5.4.3'],
@@ -44,10 +44,10 @@ const TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The object identifier of an attribute type, whether it is written as its name or as dotted numbers, with or without `OID.`
- * before them. The case does not count.
+ * Returns the object identifier of an attribute type, written as a name or as dotted numbers, also after `OID.`. The case of
+ * letters does not matter.
  *
- * @returns undefined for a name that nobody knows
+ * @returns undefined for an unknown name
  */
 export function attributeType(written: string): string | undefined {
   const name = written.trim().toLowerCase();

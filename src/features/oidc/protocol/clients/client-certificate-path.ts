@@ -1,39 +1,39 @@
 import { X509Certificate } from 'node:crypto';
 import { BasicConstraints, Certificate } from 'pkijs';
 
-/** The most certificates a client may present: it bounds the signatures that one request has us verify. */
+/** The most certificates that a client may present, which limits the signatures verified for one request. */
 const LONGEST_CHAIN = 5;
 
 const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
-/** Not judged here, so that it fails whether it is critical or not, as it must be (RFC 5280 §4.2.1.10). */
+/** Fails in any certificate: it is not evaluated here, and must be critical (RFC 5280 §4.2.1.10). */
 const NAME_CONSTRAINTS = '2.5.29.30';
-/** What is taken into account here or by `checkIssued`; another critical extension fails (RFC 5280 §4.2). */
+/** The extensions that this file or `checkIssued` evaluates. Another critical extension fails (RFC 5280 §4.2). */
 const UNDERSTOOD = new Set([BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, '2.5.29.17']);
 
 /** id-kp-clientAuth and anyExtendedKeyUsage (RFC 5280 §4.2.1.12). */
 const FOR_CLIENTS = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'];
 
-/** Signatures over MD2, MD4, MD5 and SHA-1, of RSA, DSA and ECDSA: others can be made to fit them (RFC 9325 §4.5). */
+/** Signatures over MD2, MD4, MD5 and SHA-1, of RSA, DSA and ECDSA, which an attacker can forge (RFC 9325 §4.5). */
 const WEAK_SIGNATURES = new Set([
   ...['2', '3', '4', '5'].map((hash) => `1.2.840.113549.1.1.${hash}`),
   '1.2.840.10040.4.3',
   '1.2.840.10045.4.1',
 ]);
 
-/** Bits of an RSA key (RFC 9325 §4.5). */
+/** The size of the smallest RSA key in bits (RFC 9325 §4.5). */
 const SHORTEST_RSA = 2048;
 
 /** The most significant bit of the first octet of a KeyUsage: digitalSignature. */
 const DIGITAL_SIGNATURE = 0x80;
 
 /**
- * Decides whether a client certificate leads to one of the operator's authorities (RFC 5280 §6.1). OpenSSL does not
- * decide it in the handshake: with the authorities at hand it would send their names, and then clients on JSSE, SChannel and
- * NSS keep a self-signed certificate to themselves.
+ * Checks whether a client certificate leads to one of the operator's authorities (RFC 5280 §6.1). OpenSSL cannot check it in the
+ * handshake: it would send the authorities' names, and clients on JSSE, SChannel and NSS would then not send a self-signed
+ * certificate.
  *
- * @param leaf as the TLS layer has it, with what the client presented behind it in `issuerCertificate`
+ * @param leaf the certificate from the TLS layer, with the client's other certificates in `issuerCertificate`
  * @param authorities self-signed ones are trusted, others only help to build the path
  */
 export function leadsToAuthority(
@@ -59,7 +59,7 @@ export function leadsToAuthority(
   return false;
 }
 
-/** Lists the certificates a client presented behind its own; undefined where there are too many. */
+/** Lists the certificates that a client presented behind its own; undefined for too many. */
 function presentedBehind(leaf: X509Certificate): X509Certificate[] | undefined {
   const presented: X509Certificate[] = [];
   for (let next = leaf.issuerCertificate; next; next = next.issuerCertificate) {
@@ -77,7 +77,7 @@ function isSelfSigned(certificate: X509Certificate): boolean {
   return hasSigned(certificate, certificate);
 }
 
-/** Checks the dates and the size of the key, and that no critical extension says more than is understood here. */
+/** Checks the dates, the size of the key, and that every critical extension is known. */
 function isUsable(certificate: X509Certificate, now: Date): boolean {
   if (!(now >= certificate.validFromDate && now <= certificate.validToDate)) return false;
   const { modulusLength = SHORTEST_RSA } = certificate.publicKey.asymmetricKeyDetails ?? {};
@@ -87,7 +87,7 @@ function isUsable(certificate: X509Certificate, now: Date): boolean {
   );
 }
 
-/** An authority's own signature is not asked about: it is trusted as it is. */
+/** Checks the signature's algorithm. A trusted authority's own signature is not checked. */
 function hasWeakSignature({ raw }: X509Certificate): boolean {
   return WEAK_SIGNATURES.has(Certificate.fromBER(raw).signatureAlgorithm.algorithmId);
 }
@@ -103,7 +103,7 @@ function mayIssue(issuer: X509Certificate, below: number): boolean {
   return cA && (typeof pathLenConstraint === 'number' ? pathLenConstraint : Infinity) >= below;
 }
 
-/** A certificate for servers alone, or one whose key may not sign, authenticates no client (RFC 5280 §4.2.1.12). */
+/** Checks that a certificate is for clients and its key may sign (RFC 5280 §4.2.1.12). */
 function isForClients(leaf: X509Certificate): boolean {
   if (!isPurposeOfClients(leaf)) return false;
   const usage = extensionsOf(leaf).find(({ extnID }) => extnID === KEY_USAGE);
@@ -111,9 +111,9 @@ function isForClients(leaf: X509Certificate): boolean {
   return bits === undefined || (bits & DIGITAL_SIGNATURE) !== 0;
 }
 
-/** Whether the extended key usages allow clients. Those of an authority bound what it issues, as OpenSSL has it. */
+/** Checks that the extended key usages allow clients. As in OpenSSL, those of an authority limit what it issues. */
 function isPurposeOfClients(certificate: X509Certificate): boolean {
-  // Node calls them `keyUsage`.
+  // Node names the extended key usages `keyUsage`.
   const purposes = certificate.keyUsage as readonly string[] | undefined;
   return !purposes || purposes.some((purpose) => FOR_CLIENTS.includes(purpose));
 }

@@ -1,6 +1,6 @@
-import { FAPI_ALGORITHMS, CLIENT_ALGORITHMS } from '../client-algorithms.js';
+import { CLIENT_ALGORITHMS, FAPI_ALGORITHMS } from '../client-metadata.js';
 
-/** A public key of a client (RFC 7517 §4), as far as it decides what the key can verify. */
+/** The members of a client's public key (RFC 7517 §4) that decide which signatures it can verify. */
 interface Jwk {
   readonly kty?: unknown;
   readonly crv?: unknown;
@@ -11,7 +11,7 @@ interface Jwk {
   readonly x5c?: unknown;
 }
 
-/** What of a client's metadata (RFC 7591 §2) decides what its keys are for. */
+/** The metadata of a client (RFC 7591 §2) that decide what its keys are for. */
 interface KeyedMetadata {
   readonly jwks?: { readonly keys?: readonly Jwk[] };
   readonly svc_profile?: string;
@@ -21,7 +21,7 @@ interface KeyedMetadata {
   readonly require_signed_request_object?: boolean;
 }
 
-/** The type of key, and where it has one the curve, of each signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864). */
+/** The key type and the curve of each signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864). */
 const KEYS_OF_ALGORITHMS: Readonly<Record<string, readonly [kty: string, crv?: string]>> = {
   RS256: ['RSA'],
   PS256: ['RSA'],
@@ -31,10 +31,10 @@ const KEYS_OF_ALGORITHMS: Readonly<Record<string, readonly [kty: string, crv?: s
 };
 
 /**
- * Says which keys of a client could never be used here: none of its keys fits an algorithm that the client may sign with. Keys
- * behind `jwks_uri` are not looked at, since they change.
+ * Finds the fault of a client's keys: no key fits an algorithm that the client may sign with. Keys behind `jwks_uri` are not
+ * checked, since they change.
  *
- * @returns undefined where the keys will do
+ * @returns undefined for keys without a fault
  */
 export function keysProblem(metadata: object): string | undefined {
   const { jwks, ...client } = metadata as KeyedMetadata;
@@ -63,10 +63,10 @@ export function keysProblem(metadata: object): string | undefined {
   return isForSigning && !fits(allowed) ? `jwks has no key for ${listOf(allowed)}` : undefined;
 }
 
-/** The bits of an RSA key below which no signature of it is verified (RFC 7518 §3.3, §3.5). */
+/** The size of the smallest RSA key whose signatures are accepted (RFC 7518 §3.3, §3.5). */
 const FEWEST_RSA_BITS = 2048;
 
-/** Whether a key can verify a signature of an algorithm. */
+/** Checks whether a key can verify a signature of an algorithm. */
 function canVerify({ kty, crv, n, alg, use, key_ops: operations }: Jwk, algorithm: string) {
   const [type, curve] = KEYS_OF_ALGORITHMS[algorithm] ?? [];
   return (
@@ -79,7 +79,7 @@ function canVerify({ kty, crv, n, alg, use, key_ops: operations }: Jwk, algorith
   );
 }
 
-/** The bits of an integer as JOSE writes it (RFC 7518 §6.3.1.1). */
+/** Returns the number of bits of an integer in the encoding of JOSE (RFC 7518 §6.3.1.1). */
 function bitsOf(integer: unknown): number {
   const hex = typeof integer === 'string' ? Buffer.from(integer, 'base64url').toString('hex') : '';
   return hex === '' ? 0 : BigInt(`0x${hex}`).toString(2).length;

@@ -1,15 +1,14 @@
-import { errors, type Client, type ClientMetadata } from 'oidc-provider';
-import { isFapiAlgorithm } from '../client-algorithms.js';
-import type { OwnMetadata } from '../client-metadata.js';
+import { isFapiAlgorithm, type OwnMetadata } from '../client-metadata.js';
+import { errors, type Client, type ClientMetadata } from '../library.js';
 
-/** Seconds a client assertion may be good for, and a request object at most (FAPI 2.0 Message Signing §5.3.1). */
+/** The longest lifetime in seconds of a client assertion, and of a request object (FAPI 2.0 Message Signing §5.3.1). */
 const LONGEST_ASSERTION = 300;
 const LONGEST_REQUEST_OBJECT = 3600;
 
-/** Seconds that a client's clock may be ahead of ours (FAPI 2.0 Security Profile §5.3.2.1). */
+/** Seconds by which a client's clock may be ahead (FAPI 2.0 Security Profile §5.3.2.1). */
 const CLOCK_AHEAD = 60;
 
-/** What of a JWT's payload is judged. */
+/** The claims of a JWT that the rules below check. */
 interface Claims {
   readonly aud?: unknown;
   readonly iat?: unknown;
@@ -17,42 +16,47 @@ interface Claims {
   readonly nbf?: unknown;
 }
 
-/** Whether a client is held to the FAPI 2.0 Security Profile. */
+/** Checks whether a client follows the FAPI 2.0 Security Profile. */
 export function isFapi(client: OwnMetadata | undefined): boolean {
   return client?.svc_profile === 'fapi2';
 }
 
 /**
- * Which clients must use PKCE: those without a secret, FAPI clients, and those that registered `require_pkce`. Of the others it
- * is not demanded: a nonce is optional in the code flow (OpenID Connect Core §3.1.2.1), and so is PKCE.
+ * Checks whether a client must use PKCE: a public client, a FAPI client, and one that registered `require_pkce`. For others PKCE
+ * is optional, as the nonce is in the code flow (OpenID Connect Core §3.1.2.1).
  */
 export function requiresPkce(_ctx: unknown, client: Client & OwnMetadata): boolean {
   return client.clientAuthMethod === 'none' || isFapi(client) || client.require_pkce === true;
 }
 
-/** What of a JWT's header is judged. */
+/** The header of a JWT that the rules below check. */
 interface Header {
   readonly alg?: unknown;
 }
 
-/** A client assertion (RFC 7523 §3), and for which addresses it may have been made. */
+/** A client assertion (RFC 7523 §3), and the audiences that it may name. */
 export interface ClientAssertion {
   readonly claims: Claims;
   readonly header: Header;
   readonly issuer: string;
-  /** The token endpoint, by each of its addresses. */
+  /** Every address of the token endpoint. */
   readonly tokenEndpoints: readonly string[];
 }
 
 /**
- * A client assertion is for us alone, and short-lived. Its audience is the issuer, a string, at every address of ours (FAPI
- * 2.0 Security Profile §5.3.2.1). From clients without that profile the token endpoint will do as well (RFC 7523 §3).
+ * Checks a client assertion: it is short-lived, and its only audience is the issuer (FAPI 2.0 Security Profile §5.3.2.1). Without
+ * that profile the token endpoint is allowed as well (RFC 7523 §3).
  *
+ * @param milliseconds the time since 1970
  * @throws InvalidClientAuth
  */
-export function checkClientAssertion(assertion: ClientAssertion, client: OwnMetadata): void {
+export function checkClientAssertion(
+  assertion: ClientAssertion,
+  client: OwnMetadata,
+  milliseconds: number,
+): void {
   const { claims, header, issuer, tokenEndpoints } = assertion;
-  const now = Math.floor(Date.now() / 1000);
+  const now = Math.floor(milliseconds / 1000);
   if (isFapi(client) && claims.aud !== issuer) {
     throw new errors.InvalidClientAuth(
       'audience (aud) must be the issuer identifier, and it alone',
@@ -66,7 +70,7 @@ export function checkClientAssertion(assertion: ClientAssertion, client: OwnMeta
   if (isFapi(client) && !isFapiAlgorithm(header.alg)) {
     throw new errors.InvalidClientAuth('alg mismatch');
   }
-  if (isAhead(claims)) {
+  if (isAhead(claims, milliseconds)) {
     throw new errors.InvalidClientAuth('the client assertion is from the future');
   }
   const lifetime = Number(claims.exp) - now;
@@ -78,7 +82,7 @@ export function checkClientAssertion(assertion: ClientAssertion, client: OwnMeta
   }
 }
 
-/** A request object (RFC 9101 §2.1), and how it came. */
+/** A request object (RFC 9101 §2.1), and whether it was pushed. */
 interface RequestObject {
   readonly claims: Claims;
   readonly header: Header;
@@ -86,25 +90,26 @@ interface RequestObject {
 }
 
 /**
- * A signed request of a FAPI client says when it was made and when it is over, an hour later at most (FAPI 2.0 Message Signing
- * §5.3.1), under an algorithm of that profile.
+ * Checks a request object of a FAPI client: a FAPI algorithm, and a lifetime of an hour at most (FAPI 2.0 Message Signing
+ * §5.3.1). The signature of a pushed one was checked when it was pushed, and is not stored.
  *
- * @param isPushed that it was judged when it was pushed: what is kept of it since then carries no signature
+ * @param milliseconds the time since 1970
  * @throws InvalidRequestObject
  */
 export function checkRequestObject(
   { claims, header, isPushed }: RequestObject,
   client: OwnMetadata,
+  milliseconds: number,
 ): void {
   if (!isFapi(client)) return;
   if (!isPushed && !isFapiAlgorithm(header.alg)) {
     throw new errors.InvalidRequestObject('unsupported signed request alg');
   }
-  const now = Math.floor(Date.now() / 1000);
+  const now = Math.floor(milliseconds / 1000);
   if (typeof claims.nbf !== 'number' || now - claims.nbf > LONGEST_REQUEST_OBJECT) {
     throw new errors.InvalidRequestObject('nbf must be there, and no more than an hour ago');
   }
-  if (isAhead(claims)) {
+  if (isAhead(claims, milliseconds)) {
     throw new errors.InvalidRequestObject('the request object is from the future');
   }
   if (typeof claims.exp !== 'number' || claims.exp - claims.nbf > LONGEST_REQUEST_OBJECT) {
@@ -112,12 +117,12 @@ export function checkRequestObject(
   }
 }
 
-function isAhead({ iat, nbf }: Claims): boolean {
-  const latest = Date.now() / 1000 + CLOCK_AHEAD;
+function isAhead({ iat, nbf }: Claims, milliseconds: number): boolean {
+  const latest = milliseconds / 1000 + CLOCK_AHEAD;
   return [iat, nbf].some((time) => time !== undefined && !(Number(time) <= latest));
 }
 
-/** The checks of metadata that the library makes one property at a time. */
+/** Checks one property of a client's metadata; the library calls this for each. */
 export function checkMetadata(
   _ctx: unknown,
   key: string,

@@ -1,9 +1,9 @@
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** In characters, as many as a name may have where it is registered. */
+/** The longest name in characters; registration has the same limit. */
 const LONGEST_NAME = 64;
 
-/** The name of a client as pages show it: one line without any mark that turns the direction of text. */
+/** Returns a client's name for a page: one line, without characters that change the direction of text. */
 export function displayName(client: {
   readonly clientId: string;
   readonly clientName?: string | undefined;
@@ -12,8 +12,8 @@ export function displayName(client: {
 }
 
 /**
- * The host of an address that users are sent to, or its scheme where that is none of the web: what stands as a host behind another
- * scheme proves nothing (RFC 8252 §7.1), and `com.example.app://bank.example` leads to no bank.
+ * Returns the host of an address for a page, or the scheme if it is not http or https. The host of another scheme proves nothing:
+ * `com.example.app://bank.example` does not lead to the bank (RFC 8252 §7.1).
  */
 export function displayHost(uri: string): string {
   const url = URL.parse(uri);

@@ -1,21 +1,20 @@
-import { errors } from 'oidc-provider';
 import { isSingleLine } from '#platform/text/single-line.js';
 import { parseDn } from './subject-dn.js';
 import { keysProblem } from './client-keys.js';
 import { OWN_METADATA } from '../client-metadata.js';
+import { errors } from '../library.js';
 import { addressProblem, redirectUriProblem } from './redirect-uri-rule.js';
 import { OIDC_SCOPES } from '../scopes.js';
 
-/** What a client may never say of itself. */
+/** The metadata that a client cannot set for itself. */
 const OURS: ReadonlySet<string> = new Set(OWN_METADATA);
 const SCOPES: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
- * The metadata of a client that registers itself, as far as it may have it: authorization codes alone, and nothing of our own
- * APIs. The server may replace what a client asks for (RFC 7591 §2), and the answer says what it got; what it does not know
- * it ignores.
+ * Limits the metadata of a client that registers itself: only authorization codes, and no scope of our own APIs. The server may
+ * replace a client's values (RFC 7591 §2), and the response contains the result. Unknown metadata are ignored.
  *
- * @returns what is no object as it came: the library refuses it
+ * @returns a value that is not an object unchanged: the library rejects it
  */
 export function dynamicMetadata(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
@@ -32,12 +31,12 @@ export function dynamicMetadata(body: unknown): unknown {
   return metadata;
 }
 
-/** The most that is kept of a client that registers itself: bytes of its metadata, addresses of a list, characters of its name. */
+/** The limits of a client that registers itself: bytes of metadata, addresses in a list, characters of the name. */
 const MOST_BYTES = 16 * 1024;
 const MOST_ADDRESSES = 20;
 const LONGEST_NAME = 64;
 
-/** The metadata that are addresses beside those that users are sent back to (RFC 7591 §2, OpenID Connect Registration §2). */
+/** The metadata that are addresses other than redirect URIs (RFC 7591 §2, OpenID Connect Registration §2). */
 const ADDRESSES = [
   'backchannel_logout_uri',
   'client_uri',
@@ -50,7 +49,7 @@ const ADDRESSES = [
   'tos_uri',
 ] as const;
 
-/** The metadata that are judged here. The library has checked their types. */
+/** The metadata that are checked here, after the library checked their types. */
 interface DynamicMetadata extends Partial<
   Record<(typeof ADDRESSES)[number], string | readonly string[]>
 > {
@@ -62,7 +61,7 @@ interface DynamicMetadata extends Partial<
 }
 
 /**
- * Checks what the library leaves open of the metadata of a client that registers itself.
+ * Checks the metadata of a client that registers itself, beyond the library's own checks.
  *
  * @throws InvalidClientMetadata or InvalidRedirectUri (RFC 7591 §3.2.2)
  */
@@ -81,7 +80,7 @@ export function checkDynamicMetadata(metadata: object): void {
   if (problem !== undefined) throw new errors.InvalidClientMetadata(problem);
 }
 
-/** The name stands on pages of ours, where it must not pass for text of ours. */
+/** Checks the client's name, which our pages show: it must not look like the page's own text. */
 function nameProblem({ client_name: name }: DynamicMetadata): string | undefined {
   if (name === undefined || (isSingleLine(name) && Array.from(name).length <= LONGEST_NAME)) {
     return undefined;
@@ -89,7 +88,7 @@ function nameProblem({ client_name: name }: DynamicMetadata): string | undefined
   return `client_name must be one line of at most ${LONGEST_NAME} characters, without any that turn the direction of text`;
 }
 
-/** Users are sent to both lists, so one rule holds for both. */
+/** Checks the addresses that users are redirected to, after a login or a logout. */
 function returnAddressProblem(
   metadata: DynamicMetadata,
   name: 'redirect_uris' | 'post_logout_redirect_uris',

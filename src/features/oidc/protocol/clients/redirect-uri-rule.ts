@@ -1,17 +1,17 @@
-/** A host that only this very machine answers to (RFC 8252 §7.3). */
+/** The host names of the local machine (RFC 8252 §7.3). */
 const LOOPBACKS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** The kind of client that an address belongs to. */
 export interface ClientKindOfAddress {
   readonly isNative: boolean;
-  /** Whether the FAPI profile holds for it, which allows no http but to native clients (FAPI 2.0 Security Profile §5.3.2.2). */
+  /** The FAPI profile allows http to native clients only (FAPI 2.0 Security Profile §5.3.2.2). */
   readonly isFapi: boolean;
 }
 
 /**
- * Says what is wrong with an address of a client, of any purpose: it is shown to users and compared to the letter.
+ * Finds the fault of any address of a client. Users see such addresses, and they are compared exactly.
  *
- * @returns undefined where nothing is
+ * @returns undefined for an address without a fault
  */
 export function addressProblem(uri: string): string | undefined {
   const url = URL.parse(uri);
@@ -24,10 +24,10 @@ export function addressProblem(uri: string): string | undefined {
 }
 
 /**
- * Says what is wrong with an address that users are sent back to, after a login or a logout (RFC 8252 §7, RFC 9700 §2.1). Codes
- * are sent there, so http is for this very machine alone, and a scheme must be named after a domain (RFC 8252 §7.1).
+ * Finds the fault of an address that users are redirected to after a login or a logout (RFC 8252 §7, RFC 9700 §2.1). Codes are
+ * sent there, so http needs a loopback host, and another scheme must be named after a domain (RFC 8252 §7.1).
  *
- * @returns undefined where nothing is
+ * @returns undefined for an address without a fault
  */
 export function redirectUriProblem(uri: string, kind: ClientKindOfAddress): string | undefined {
   const problem = addressProblem(uri);
@@ -43,7 +43,7 @@ export function redirectUriProblem(uri: string, kind: ClientKindOfAddress): stri
     : 'must be https, http to a loopback host, or of a scheme named after a domain, as in com.example.app:/callback';
 }
 
-/** An empty user name leaves nothing in a parsed address (`https://@example.com`). */
+/** Detects an empty user name, which a parsed address does not show (`https://@example.com`). */
 function hasUserInformation(uri: string): boolean {
   return /^[a-z][a-z\d+.-]*:\/\/[^/?#]*@/i.test(uri);
 }

@@ -9,26 +9,25 @@ import {
 import { Certificate } from 'pkijs';
 import { attributeType } from './attribute-types.js';
 
-/** How a registered subject compares with that of a certificate. */
-export type SubjectVerdict = 'match' | 'reversed' | 'mismatch';
+/** The result of comparing a registered subject with that of a certificate. */
+export type SubjectComparison = 'match' | 'reversed' | 'mismatch';
 
-/** One attribute, in the one spelling that is compared: `oid=text`, or `oid#` and the DER of a value that is no text. */
+/** One attribute in canonical form: `oid=text`, or `oid#` and the DER of a value that is not text. */
 type Attribute = string;
-/** The attributes of one RDN, sorted: `+` joins them in no order. */
+/** The sorted attributes of one RDN; `+` joins them without an order. */
 type Rdn = readonly Attribute[];
 
-/** The tags of the types that hold text (X.680 §8.6): ASN.1.js takes dates for strings as well. */
+/** The tags of the text types (X.680 §8.6). ASN.1.js treats dates as strings too. */
 const TEXT_TAGS: ReadonlySet<number> = new Set([12, 18, 19, 20, 22, 26, 28, 30]);
 
 /**
- * Compares the registered `tls_client_auth_subject_dn`, an RFC 4514 string, with the subject of a certificate, whose RDNs it
- * names in the reverse of their DER order (RFC 4514 §2.1). Neither spacing nor the case of attribute names counts, nor the
- * order of the values that `+` joins.
+ * Compares the registered `tls_client_auth_subject_dn` with the subject of a certificate. An RFC 4514 string lists the RDNs in the
+ * reverse of their DER order (§2.1). Spaces, the case of attribute names and the order around `+` do not matter.
  *
  * @param der the certificate
- * @returns reversed where it would match with its RDNs the other way round: a mistake that is worth telling
+ * @returns `reversed` if it would match with its RDNs in the other order, which the log then explains
  */
-export function compareSubjectDn(registered: string, der: Uint8Array): SubjectVerdict {
+export function compareSubjectDn(registered: string, der: Uint8Array): SubjectComparison {
   const expected = parseDn(registered);
   const actual = subjectOf(der);
   if (!expected || !actual) return 'mismatch';
@@ -41,9 +40,9 @@ function isSame(one: readonly Rdn[], other: readonly Rdn[]): boolean {
 }
 
 /**
- * The RDNs of a certificate's subject, in DER order.
+ * Reads the RDNs of a certificate's subject, in DER order.
  *
- * @returns undefined for what OpenSSL may have read and ASN.1.js does not: whose it is nobody can tell
+ * @returns undefined for a certificate that ASN.1.js cannot read, even if OpenSSL could
  */
 function subjectOf(der: Uint8Array): Rdn[] | undefined {
   try {
@@ -75,7 +74,7 @@ function attribute(type: string, value: BaseBlock | string): Attribute {
     : `${type}=${text.trim().replaceAll(/\s+/g, ' ')}`;
 }
 
-/** @returns undefined for a value that is no text, or broken */
+/** @returns undefined for a value that is not text, or is malformed */
 function textOf(value: BaseBlock): string | undefined {
   const { tagClass, tagNumber, isConstructed } = value.idBlock;
   if (tagClass !== 1 || isConstructed || !TEXT_TAGS.has(tagNumber)) return undefined;
@@ -84,9 +83,9 @@ function textOf(value: BaseBlock): string | undefined {
 }
 
 /**
- * Reads an RFC 4514 string: `;` separates RDNs and quotation marks protect values too, as in RFC 2253 §4.
+ * Parses an RFC 4514 string. As in RFC 2253 §4, `;` separates RDNs too, and values may be quoted.
  *
- * @returns its RDNs in the order they are written, or undefined for what is no such string
+ * @returns the RDNs in written order, or undefined for any other string
  */
 export function parseDn(text: string): readonly Rdn[] | undefined {
   const rdns: Rdn[] = [];
@@ -106,7 +105,7 @@ function parseAttribute(text: string): Attribute | undefined {
   return type === undefined || value === undefined ? undefined : attribute(type, value);
 }
 
-/** Splits at separators that no backslash and no quotation mark protects. */
+/** Splits at separators that are neither escaped nor quoted. */
 function split(text: string, separator: RegExp): string[] {
   const parts = [''];
   let isQuoted = false;
@@ -118,7 +117,7 @@ function split(text: string, separator: RegExp): string[] {
   return parts;
 }
 
-/** The value that `#` and hexadecimal spell: the whole BER of one (RFC 4514 §2.4). */
+/** Parses a value of `#` and hexadecimal digits: the BER of one value (RFC 4514 §2.4). */
 function parseHex(hex: string): BaseBlock | undefined {
   if (!/^(?:[\da-f]{2})+$/i.test(hex)) return undefined;
   const ber = Uint8Array.from(Buffer.from(hex, 'hex'));
@@ -126,7 +125,7 @@ function parseHex(hex: string): BaseBlock | undefined {
   return offset === ber.length ? result : undefined;
 }
 
-/** @returns undefined for an escape that is none, a character that needs one, or bytes that are no UTF-8 */
+/** @returns undefined for an invalid escape, a missing escape, or bytes that are not UTF-8 */
 function unescapeValue(raw: string): string | undefined {
   const quoted = /^"((?:[^"\\]|\\.)*)"\s*$/su.exec(raw)?.[1];
   const bytes: Buffer[] = [];
@@ -138,7 +137,7 @@ function unescapeValue(raw: string): string | undefined {
   return decodeUtf8(Buffer.concat(bytes));
 }
 
-/** @returns undefined for what is no UTF-8: put in its place, U+FFFD would make all of it equal */
+/** @returns undefined for bytes that are not UTF-8: as U+FFFD they would all be equal */
 function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);

@@ -1,15 +1,14 @@
-import type { Configuration } from 'oidc-provider';
 import { AAL3 } from '#domain/sessions/session.js';
-import { LIFETIMES } from './lifetimes.js';
 import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
-import { EXTRA_METADATA } from '../protocol/client-metadata.js';
-import { OUR_ALGORITHMS, CLIENT_ALGORITHMS } from '../protocol/client-algorithms.js';
+import { CLIENT_ALGORITHMS, EXTRA_METADATA, OUR_ALGORITHMS } from '../protocol/client-metadata.js';
+import type { Configuration } from '../protocol/library.js';
 import { OIDC_SCOPES, OWN_SCOPES } from '../protocol/scopes.js';
+import { LIFETIMES } from './lifetimes.js';
 
-/** How an answer may travel to a client. */
+/** The response modes of authorization responses. */
 export const RESPONSE_MODES = ['query', 'fragment', 'jwt', 'query.jwt', 'fragment.jwt'];
 
-/** Where the endpoints are. */
+/** The paths of the endpoints, by the library's names of them. */
 export const ROUTES = {
   authorization: '/oauth/authorize',
   pushed_authorization_request: '/oauth/par',
@@ -24,12 +23,12 @@ export const ROUTES = {
   end_session: '/oauth/logout',
 } as const;
 
-/** The grant types, beside the two that are registered. */
+/** The grant types beside `authorization_code` and `client_credentials`. */
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 export const FIDO2_GRANT = 'urn:svc:params:oauth:grant-type:fido2';
 export const TOKEN_EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange';
 
-/** What of the library's configuration is the same in every deployment. */
+/** The options of the library that are the same in every deployment. */
 export const FIXED: Configuration = {
   routes: ROUTES,
   acrValues: [AAL3],
@@ -55,13 +54,13 @@ export const FIXED: Configuration = {
     authorizationSigningAlgValues: [...OUR_ALGORITHMS],
     introspectionSigningAlgValues: [...OUR_ALGORITHMS],
   },
-  // A touch, not an old secret, starts a new session.
+  // A new session needs a touch of the security key.
   issueRefreshToken: () => false,
-  // What is issued hangs on our own session, whose end is its end.
+  // Tokens end with the browser's session, in our own database.
   expiresWithSession: () => false,
-  // Revoking a token ends that token; what else its grant gave goes on.
+  // Revoking a token ends that token, and no other token of its grant.
   revokeGrantPolicy: ({ oidc }) => oidc.route !== 'revocation',
-  // What a scope stands for is in the ID token too, for clients that never ask userinfo.
+  // The ID token contains the claims of its scopes too, for clients that never call userinfo.
   conformIdTokenClaims: false,
   clientBasedCORS: () => true,
   allowOmittingSingleRegisteredRedirectUri: false,
@@ -76,3 +75,22 @@ export const FIXED: Configuration = {
     RegistrationAccessToken: LIFETIMES.registrationAccessToken,
   },
 };
+
+/** A user code of letters that are hard to confuse (RFC 8628 §6.1). */
+const USER_CODE = { charset: 'base-20', mask: '****-****' } as const;
+
+/** The features of the library that are the same in every deployment. */
+export const FIXED_FEATURES = {
+  devInteractions: { enabled: false },
+  clientCredentials: { enabled: true },
+  claimsParameter: { enabled: true },
+  jwtIntrospection: { enabled: true },
+  registration: { enabled: true },
+  registrationManagement: { enabled: true, rotateRegistrationAccessToken: true },
+  jwtUserinfo: { enabled: true },
+  jwtResponseModes: { enabled: true },
+  pushedAuthorizationRequests: { enabled: true },
+  deviceFlow: { enabled: true, ...USER_CODE },
+  // The controller of logout/ renders both pages.
+  rpInitiatedLogout: { enabled: true, logoutSource: () => {}, postLogoutSuccessSource: () => {} },
+} as const satisfies NonNullable<Configuration['features']>;

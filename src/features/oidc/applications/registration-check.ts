@@ -1,0 +1,71 @@
+import type { ClientRow } from '#domain/grants/clients.repository.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import type { OidcProvider } from '../engine/oidc-provider.service.js';
+import { libraryMetadata } from '../protocol/client-metadata.js';
+import { keysProblem } from '../protocol/clients/client-keys.js';
+import { errors, type ClientMetadata } from '../protocol/library.js';
+import { metadataOf } from './registration-metadata.js';
+import { problemOf } from './registration-rules.js';
+import type { Registration } from './registration.js';
+
+/** Checks the address of an application's keys. @throws DomainError invalid_request for one that may not be fetched */
+export async function checkKeysAddress(
+  jwksUri: string | null | undefined,
+  outboundHttp: OutboundHttp,
+): Promise<void> {
+  if (typeof jwksUri !== 'string') return;
+  try {
+    await outboundHttp.assertAllowed(jwksUri);
+  } catch (cause) {
+    const detail = 'jwks_uri: is not an address that may be fetched';
+    throw new DomainError('invalid_request', detail, { cause });
+  }
+}
+
+/**
+ * Checks a registration by our own rules and by those of the library, which reads it in every request.
+ *
+ * @returns the metadata to store
+ * @throws DomainError invalid_request, with the fault
+ */
+export async function checkedMetadata(
+  registration: Registration,
+  client: Pick<ClientRow, 'id' | 'ownerId' | 'orgId'>,
+  { provider, hasMutualTls }: OidcProvider,
+): Promise<Record<string, unknown>> {
+  const problem = problemOf(registration);
+  if (problem !== undefined) throw new DomainError('invalid_request', problem);
+  if (registration.sender_constraint === 'mtls' && !hasMutualTls) {
+    throw new DomainError(
+      'invalid_request',
+      'sender_constraint: mtls needs TLS, which is off here',
+    );
+  }
+  const metadata = metadataOf(registration);
+  const read = libraryMetadata({
+    ...client,
+    metadata,
+    kind: 'application',
+    secretHashes: [],
+    isUsedToday: true,
+  });
+  try {
+    await provider.Client.validate(read as unknown as ClientMetadata);
+  } catch (error) {
+    if (!(error instanceof errors.InvalidClientMetadata)) throw error;
+    throw new DomainError('invalid_request', detailOf(error));
+  }
+  const keys = keysProblem(metadata);
+  if (keys !== undefined) throw new DomainError('invalid_request', keys);
+  return metadata;
+}
+
+/** Returns the fault in the API's terms, without the cause as an object: it would contain a private key sent by mistake. */
+function detailOf({
+  error_description: description = '',
+  cause,
+}: errors.InvalidClientMetadata): string {
+  const reason = cause instanceof Error ? `: ${cause.message}` : '';
+  return (description + reason).replaceAll('token_endpoint_auth_method', 'auth_method');
+}

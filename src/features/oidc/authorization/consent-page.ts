@@ -1,0 +1,40 @@
+import type { WaitingApplication } from '#domain/grants/pending-logins.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
+import { scopeWords } from '../protocol/scopes.js';
+import type { Interaction } from './login-prompt.js';
+
+/** The data of the consent page. */
+export interface ConsentPage {
+  readonly uid: string;
+  readonly client: WaitingApplication;
+  readonly user: { readonly email: string; readonly name: string | null };
+  readonly scopes: readonly string[];
+  readonly resources: readonly string[];
+}
+
+/** Builds the consent page: the application, the user, and all access that the request asks for. */
+export function consentPage(
+  { uid, params }: Interaction,
+  { email, name }: ResourceOwner,
+  client: WaitingApplication,
+): ConsentPage {
+  const scopes = scopeWords(params['scope'] as string | undefined);
+  const claims = scopesOfClaims(params['claims'] as string | undefined);
+  return {
+    uid,
+    client,
+    user: { email: email ?? '', name },
+    scopes: [...new Set([...scopes, ...claims])],
+    resources: [params['resource'] ?? []].flat().map(String),
+  };
+}
+
+/** Returns the scopes that contain the single claims of a request (OpenID Connect Core §5.5). */
+function scopesOfClaims(claims: string | undefined): string[] {
+  const { id_token: idToken, userinfo } = JSON.parse(claims ?? '{}') as Record<string, object>;
+  const names = new Set(Object.keys({ ...idToken, ...userinfo }));
+  return Object.entries(CLAIMS_OF_SCOPES)
+    .filter(([, known]) => known.some((claim) => names.has(claim)))
+    .map(([scope]) => scope);
+}

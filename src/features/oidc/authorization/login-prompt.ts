@@ -1,0 +1,42 @@
+import { decodeJwt } from 'jose';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { epochSeconds } from '../protocol/claims.js';
+import type { Provider } from '../protocol/library.js';
+
+/** An interaction of the library: an authorization request that waits for its user. */
+export type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
+
+/** An essential `acr` of the `claims` parameter (OpenID Connect Core §5.5.1.1). */
+interface AcrRequest {
+  readonly value?: string;
+  readonly values?: readonly (string | undefined)[];
+}
+
+/** Checks whether a session satisfies the prompt: a forced login needs an assertion after the request began. */
+export function isLoggedInFor({ prompt, iat }: Interaction, resourceOwner: ResourceOwner): boolean {
+  if (prompt.name !== 'login') return true;
+  const isFirst = prompt.reasons.length === 1 && prompt.reasons[0] === 'no_session';
+  return isFirst || epochSeconds(resourceOwner.authTime) >= (iat ?? Infinity);
+}
+
+/**
+ * Returns the error of a request that this login cannot satisfy: it names another user (OpenID Connect Core §3.1.2.2, §5.5.1), or
+ * an `acr` that the key does not give (§5.5.1.1).
+ */
+export function loginErrorOf(
+  { prompt, params }: Interaction,
+  { userId, acr: current }: ResourceOwner,
+): Interaction['result'] {
+  const hint = params['id_token_hint'];
+  const { sub, acr } = prompt.details as { sub?: { value?: string }; acr?: AcrRequest };
+  const named = [typeof hint === 'string' ? decodeJwt(hint).sub : undefined, sub?.value];
+  if (named.some((subject) => subject !== undefined && subject !== userId)) {
+    return { error: 'login_required', error_description: 'another user is logged in' };
+  }
+  const wanted = acr && (acr.values ?? [acr.value]);
+  if (!wanted || wanted.includes(current ?? undefined)) return undefined;
+  return {
+    error: 'unmet_authentication_requirements',
+    error_description: 'none of the requested ACRs could be obtained',
+  };
+}

@@ -1,0 +1,67 @@
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import { systemRandom } from '#platform/clock/random.js';
+import type { Adapters } from '../storage/adapters.service.js';
+
+/** The model under which a posted request is stored, beside those of the library. */
+const MODEL = 'PostedRequest';
+/** The prefix of a reference: like that of a pushed request (RFC 9126 §2.2), but no client authenticated for it. */
+const PREFIX = 'urn:svc:params:oauth:posted-request:';
+/** Seconds that a request is stored: the browser follows the redirect at once. */
+const LIFETIME = 60;
+/** The most expired rows that storing a request removes. */
+const MOST_REMOVED = 20;
+/** The longest id of a client in characters. */
+const LONGEST_CLIENT_ID = 256;
+
+/**
+ * Stores an authorization request that came by POST and is too long for an address, for a minute. Each request removes some expired
+ * rows, so that a flood leaves no backlog until the next clean-up.
+ *
+ * @returns the query that refers to the request at the authorization endpoint
+ */
+export async function storePostedRequest(
+  request: URLSearchParams,
+  adapters: Adapters,
+  clock: Clock = systemClock,
+): Promise<URLSearchParams> {
+  await adapters.removeExpired(MOST_REMOVED);
+  const secret = systemRandom.token(32);
+  const payload = { query: request.toString(), exp: clock.seconds() + LIFETIME };
+  await adapterOf(adapters).upsert(secret, payload, LIFETIME);
+  const clientId = boundClient(request);
+  return new URLSearchParams({
+    ...(clientId !== undefined && { client_id: clientId }),
+    request_uri: PREFIX + secret,
+  });
+}
+
+/** Checks whether a query refers to a stored request. */
+export function isReference(query: URLSearchParams): boolean {
+  return query.get('request_uri')?.startsWith(PREFIX) === true;
+}
+
+/** Finds the request that a query refers to; undefined after its lifetime, or for another client. */
+export async function findPostedRequest(
+  query: URLSearchParams,
+  adapters: Adapters,
+  clock: Clock = systemClock,
+): Promise<URLSearchParams | undefined> {
+  const secret = (query.get('request_uri') ?? '').slice(PREFIX.length);
+  const found = await adapterOf(adapters).find(secret);
+  if (!found) return undefined;
+  const { query: stored, exp } = found as { readonly query: string; readonly exp: number };
+  const request = new URLSearchParams(stored);
+  const isOfClient = (boundClient(request) ?? null) === query.get('client_id');
+  return isOfClient && exp > clock.milliseconds() / 1000 ? request : undefined;
+}
+
+function adapterOf(adapters: Adapters) {
+  return adapters.of(MODEL, () => undefined);
+}
+
+/** Returns the client that a reference is bound to, if the request names one. */
+function boundClient(request: URLSearchParams): string | undefined {
+  const [clientId, ...others] = request.getAll('client_id');
+  const isOne = others.length === 0 && (clientId?.length ?? 0) <= LONGEST_CLIENT_ID;
+  return isOne ? clientId : undefined;
+}

@@ -1,0 +1,62 @@
+import { hash } from 'node:crypto';
+import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import { RESPONSE_MODES, ROUTES } from '../engine/fixed-options.js';
+import { UNREADABLE_REQUEST_OBJECT, UNSUPPORTED_RESPONSE_MODE } from '../engine/library-patches.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { isFapi } from '../protocol/clients/client-rules.js';
+import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
+
+/** The prefix of the `request_uri` of a pushed request, which is not an address (RFC 9126 §2.2). */
+const PUSHED = 'urn:ietf:params:oauth:request_uri:';
+
+/**
+ * Replaces the `request_uri` of an authorization request by the request object behind it (RFC 9101 §5.2), since the library does not
+ * fetch. The client must have registered the address. Its fragment is the hash of the object (OpenID Connect Core §6.2).
+ */
+export async function resolveRequestObject(
+  ctx: KoaContextWithOIDC,
+  provider: Provider,
+  outboundHttp: OutboundHttp,
+): Promise<void> {
+  if (ctx.method !== 'GET' || ctx.path.toLowerCase().replace(/\/$/, '') !== ROUTES.authorization) {
+    return;
+  }
+  const { request_uri: address, client_id: clientId, response_mode: mode } = ctx.query;
+  if (typeof mode === 'string' && !RESPONSE_MODES.includes(mode)) {
+    ctx.query = { ...ctx.query, response_mode: UNSUPPORTED_RESPONSE_MODE };
+  }
+  if (typeof address !== 'string' || address.startsWith(PUSHED)) return;
+  if (typeof clientId !== 'string' || ctx.query['request'] !== undefined) return; // the library rejects it
+  const client: (Client & OwnMetadata) | undefined = await provider.Client.find(clientId);
+  const isAllowed =
+    client && isRegisteredUri(address, client.request_uris ?? []) && !isFapi(client);
+  if (!isAllowed) return; // the library rejects it
+  const request = await fetchRequestObject(address, outboundHttp);
+  ctx.query = { client_id: clientId, request };
+}
+
+/** Fetches a request object; returns text that the library rejects where that fails. */
+async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): Promise<string> {
+  const [location = '', digest = ''] = address.split('#', 2);
+  try {
+    const response = await outboundHttp.fetch(location, {
+      method: 'GET',
+      headers: { accept: 'application/oauth-authz-req+jwt, application/jwt' },
+    });
+    if (response.status !== 200) return UNREADABLE_REQUEST_OBJECT;
+    const content = Buffer.from(await response.arrayBuffer());
+    const isExpected = digest === '' || hash('sha256', content, 'base64url') === digest;
+    return isExpected ? content.toString('utf8').trim() : UNREADABLE_REQUEST_OBJECT;
+  } catch {
+    return UNREADABLE_REQUEST_OBJECT;
+  }
+}
+
+/**
+ * Checks whether a client registered an address (OpenID Connect Registration §2), exactly or without the fragment. An address that
+ * was registered with a fragment is bound to that content.
+ */
+function isRegisteredUri(address: string, registered: readonly string[]): boolean {
+  const [location = ''] = address.split('#', 1);
+  return registered.includes(address) || registered.includes(location);
+}

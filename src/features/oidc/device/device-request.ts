@@ -1,0 +1,150 @@
+import { isIP } from 'node:net';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { SessionOrigin } from '#domain/sessions/session.js';
+import { epochSeconds } from '../protocol/claims.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { needsConsent } from '../protocol/consent-rules.js';
+import type { Client } from '../protocol/library.js';
+import { resourceServerOf } from '../protocol/resource-servers.js';
+import { grantedScopes, scopeWords } from '../protocol/scopes.js';
+
+/** The parameters of a device authorization request (RFC 8628 §3.1), as the library stores them. */
+export interface DeviceParameters {
+  readonly scope?: string;
+  readonly resource?: string | readonly string[];
+}
+
+/** The access that a device gets when it is approved. */
+export interface DeviceGrant {
+  readonly scopes: readonly string[];
+  /** The scopes at each resource server (RFC 8707); a server without scopes is left out. */
+  readonly resources: ReadonlyMap<string, readonly string[]>;
+}
+
+/** A device that waits for a user's approval. */
+export interface DeviceRequest {
+  readonly id: Buffer;
+  readonly client: Client & OwnMetadata;
+  readonly params: DeviceParameters;
+  /** The address and the program that asked for the code. */
+  readonly device: { readonly ip: string | null; readonly userAgent: string };
+  /** The access that this user may give. */
+  readonly grant: DeviceGrant;
+}
+
+/** The data of the approval page. */
+export interface ApprovalPage {
+  readonly userCode: string;
+  readonly client: {
+    readonly name: string;
+    readonly isOurs: boolean;
+    readonly isColleagues: boolean;
+  };
+  readonly device: DeviceRequest['device'];
+  readonly user: { readonly email: string };
+  readonly scopes: readonly string[];
+  readonly resources: readonly string[];
+}
+
+/** Builds the approval page of a request. */
+export function approvalPage(
+  { client, device, grant }: DeviceRequest,
+  resourceOwner: ResourceOwner,
+  userCode: string,
+): ApprovalPage {
+  return {
+    userCode: formatUserCode(userCode),
+    client: {
+      name: client.clientName ?? client.clientId,
+      isOurs: client.svc_kind === 'first-party',
+      isColleagues: !needsConsent(client, resourceOwner),
+    },
+    device,
+    user: { email: resourceOwner.email ?? '' },
+    scopes: grant.scopes,
+    resources: [...grant.resources.keys()],
+  };
+}
+
+/**
+ * Returns the access that a user may give a device: what it requested, but our own APIs only to svc-cli, and the administration of
+ * an organization only from its admins.
+ */
+export function deviceGrant(
+  params: DeviceParameters,
+  client: Client & OwnMetadata,
+  resourceOwner: Pick<ResourceOwner, 'isOrgAdmin' | 'orgId'>,
+  baseUrl: string,
+): DeviceGrant {
+  const requested = scopeWords(params.scope);
+  const resources = [params.resource ?? []].flat().map((resource) => {
+    const known = new Set(scopeWords(resourceServerOf(resource, client, baseUrl).scope));
+    return [resource, requested.filter((scope) => known.has(scope))] as const;
+  });
+  return {
+    scopes: grantedScopes(requested, client, resourceOwner),
+    resources: new Map(resources.filter(([, scopes]) => scopes.length > 0)),
+  };
+}
+
+/** Returns the scope of an approved code: all scopes that it may be redeemed for. */
+export function scopeOfCode({ scopes, resources }: DeviceGrant): string {
+  return [...new Set([...scopes, ...[...resources.values()].flat()])].join(' ');
+}
+
+/** Returns the payload of an approved code that the library's token endpoint expects. */
+export function approvedPayload(
+  grantId: string,
+  resourceOwner: ResourceOwner,
+  { params, grant }: DeviceRequest,
+): object {
+  const scope = scopeOfCode(grant);
+  return {
+    accountId: resourceOwner.userId,
+    grantId,
+    authTime: epochSeconds(resourceOwner.authTime),
+    ...(resourceOwner.acr !== null && { acr: resourceOwner.acr }),
+    ...(resourceOwner.amr.length > 0 && { amr: resourceOwner.amr }),
+    ...(scope !== '' && { scope }),
+    ...(params.resource !== undefined && { resource: params.resource }),
+  };
+}
+
+/** Returns the payload of the grant of an approved device, as the library reads it. */
+export function grantPayload(
+  { client: { clientId }, grant: { scopes, resources } }: DeviceRequest,
+  { userId: accountId }: ResourceOwner,
+  { iat, exp }: { readonly iat: number; readonly exp: number },
+): Record<string, unknown> {
+  const openid = { scope: scopes.join(' ') };
+  const scopesAt = [...resources].map(([resource, known]) => [resource, known.join(' ')] as const);
+  return {
+    kind: 'Grant',
+    accountId,
+    clientId,
+    iat,
+    exp,
+    ...(scopes.length > 0 && { openid }),
+    ...(resources.size > 0 && { resources: Object.fromEntries(scopesAt) }),
+  };
+}
+
+/** Returns the origin of a session for svc-cli: the device, and not the browser that approves it. */
+export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
+  const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');
+  return { ip: isAddress ? ip : undefined, userAgent: userAgent.slice(0, 512) || undefined };
+}
+
+/** The number of characters before the dash of a displayed user code. */
+const HALF = 4;
+
+/** Normalizes a user code that may be typed in small letters, with dashes or spaces. */
+export function normalizeUserCode(typed: string): string {
+  return typed.toUpperCase().replace(/[^A-Z0-9]/g, '');
+}
+
+/** Formats a user code for display, in two halves. */
+export function formatUserCode(userCode: string): string {
+  const normal = normalizeUserCode(userCode);
+  return normal.length > HALF ? `${normal.slice(0, HALF)}-${normal.slice(HALF)}` : normal;
+}

@@ -1,0 +1,216 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from 'typeorm';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { artifactId } from '#domain/grants/artifact.js';
+import { DeviceCodesRepository, MOST_WRONG_TRIES } from '#domain/grants/device-codes.repository.js';
+import { GrantsRepository } from '#domain/grants/grants.repository.js';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
+import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { DEVICE_GRANT } from '../engine/fixed-options.js';
+import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { epochSeconds } from '../protocol/claims.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { newGrantId } from '../protocol/grant-id.js';
+import type { Client } from '../protocol/library.js';
+import {
+  approvedPayload,
+  deviceGrant,
+  grantPayload,
+  normalizeUserCode,
+  originOfDevice,
+  scopeOfCode,
+  type DeviceParameters,
+  type DeviceRequest,
+} from './device-request.js';
+
+/** Lifts the limit of wrong codes; the column is an int4. */
+const NO_LIMIT = 2 ** 31 - 1;
+
+/** Devices that wait for approval (RFC 8628 §3.3), found by the code that a user types. */
+@Injectable()
+export class Devices {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly oidcProvider: OidcProvider,
+    private readonly deviceCodesRepository: DeviceCodesRepository,
+    private readonly grantsRepository: GrantsRepository,
+    private readonly sessions: Sessions,
+    private readonly auditLog: AuditLog,
+  ) {}
+
+  /**
+   * Finds the device of a user code.
+   *
+   * @returns undefined for a wrong code, which counts against the user
+   * @throws DomainError rate_limited after too many wrong codes; invalid_state for a decided one; issuance_refused for a
+   *   client that may not use devices
+   */
+  async find(resourceOwner: ResourceOwner, typed: string): Promise<DeviceRequest | undefined> {
+    const { manager } = this.dataSource;
+    const most = this.oidcProvider.isCertification ? NO_LIMIT : MOST_WRONG_TRIES;
+    const { userId } = resourceOwner;
+    const userCode = normalizeUserCode(typed);
+    const tried = await this.deviceCodesRepository.tryUserCode(manager, userId, userCode, most);
+    if (tried.kind === 'wrong') return undefined;
+    if (tried.kind === 'locked') throw tooManyWrongCodes(tried.retryAfter);
+    const { id, clientId, payload, isDecided } = tried.request;
+    if (isDecided) throw alreadyDecided();
+    const client = await this.#findClient(clientId);
+    const { params, deviceInfo } = payload as unknown as StoredDeviceCode;
+    const { ip = null, userAgent = '' } = deviceInfo ?? {};
+    const grant = deviceGrant(params, client, resourceOwner, this.oidcProvider.provider.issuer);
+    return { id, client, params, device: { ip, userAgent }, grant };
+  }
+
+  /**
+   * Approves a device, once. The client gets the proof of the assertion that the user made within the last minute.
+   *
+   * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
+   * @throws DomainError unauthenticated, insufficient_user_authentication, not_found, and the errors of {@link Devices.find}
+   */
+  async approve(token: string | undefined, typed: string, origin: AuditOrigin): Promise<void> {
+    const { userId, tokenHash, request } = await this.#findFor(token, typed);
+    await this.dataSource.transaction(async (tx) => {
+      const resourceOwner = await this.grantsRepository.lockResourceOwnerOfBrowser(
+        tx,
+        userId,
+        tokenHash,
+      );
+      if (!resourceOwner) throw loginNeeded();
+      const { hardwareVerified, authTime } = resourceOwner;
+      if (hardwareVerified) {
+        this.sessions.assertTouchedWithin(RECENT_TOUCH.own, authTime, { scheme: 'Bearer' });
+      }
+      const grantId = await this.#writeGrant(tx, resourceOwner, request);
+      const payload = approvedPayload(grantId, resourceOwner, request);
+      const approval = { grantId: artifactId(grantId), userId, payload };
+      if (!(await this.deviceCodesRepository.approve(tx, request.id, approval))) {
+        throw alreadyDecided();
+      }
+      await this.#record(tx, resourceOwner, request, origin);
+    });
+  }
+
+  /** Refuses a device; that needs no new assertion. The errors are those of {@link Devices.approve}. */
+  async refuse(token: string | undefined, typed: string): Promise<void> {
+    await this.#findFor(token, typed);
+    if (!(await this.refuseUnseen(typed))) throw alreadyDecided();
+  }
+
+  /** Refuses a device without a user, in certification test mode only. @returns false where no device waits */
+  refuseUnseen(typed: string): Promise<boolean> {
+    const userCode = normalizeUserCode(typed);
+    return this.deviceCodesRepository.refuse(this.dataSource.manager, userCode);
+  }
+
+  /** Finds the user of a browser's session, and the device that the user typed the code of. */
+  async #findFor(token: string | undefined, typed: string) {
+    const tokenHash = hashOpaqueToken(token ?? '');
+    const { manager } = this.dataSource;
+    const [user] = await this.grantsRepository.resourceOwnersOfBrowsers(manager, [tokenHash]);
+    if (!user) throw loginNeeded();
+    const request = await this.find(user, typed);
+    if (!request) throw new DomainError('not_found', 'No device waits with this code.');
+    return { userId: user.userId, tokenHash, request };
+  }
+
+  /** Finds the client of a device. A client that registered itself may only use authorization codes. */
+  async #findClient(clientId: string): Promise<Client & OwnMetadata> {
+    const client: (Client & OwnMetadata) | undefined =
+      await this.oidcProvider.provider.Client.find(clientId);
+    if (!client?.grantTypeAllowed(DEVICE_GRANT) || client.svc_kind === 'dynamic') {
+      throw new DomainError('issuance_refused', 'This application may not sign devices in.');
+    }
+    return client;
+  }
+
+  /** Writes the grant of the device's tokens. @returns the library's id of the grant */
+  async #writeGrant(
+    tx: EntityManager,
+    resourceOwner: ResourceOwner,
+    request: DeviceRequest,
+    clock = systemClock,
+  ): Promise<string> {
+    const session = await this.#sessionOf(tx, resourceOwner, request);
+    const id = newGrantId(session.id);
+    const [iat, exp] = [clock.seconds(), epochSeconds(session.expiresAt)];
+    const isWritten = await this.grantsRepository.write(tx, {
+      id: artifactId(id),
+      clientId: request.client.clientId,
+      userId: resourceOwner.userId,
+      sessionId: session.id,
+      expiresIn: exp - iat,
+      payload: grantPayload(request, resourceOwner, { iat, exp }),
+    });
+    if (!isWritten) throw loginNeeded();
+    return id;
+  }
+
+  /**
+   * Returns the session of the grant: the browser's. Only svc-cli gets a new one, which survives the browser's logout and ends with
+   * the removal of the key.
+   */
+  async #sessionOf(
+    tx: EntityManager,
+    resourceOwner: ResourceOwner,
+    { client: { clientId }, device }: DeviceRequest,
+  ): Promise<{ readonly id: string; readonly expiresAt: Date }> {
+    if (clientId !== CLI_CLIENT_ID) {
+      return { id: resourceOwner.sessionId, expiresAt: resourceOwner.expiresAt };
+    }
+    const { userId, authTime, amr, acr, authenticatorId } = resourceOwner;
+    const login = { userId, authTime, amr, acr, clientId };
+    return this.sessions.open(
+      tx,
+      authenticatorId === null
+        ? { level: 'synthetic', ...login }
+        : { level: 'verified', authenticatorId, ...login },
+      originOfDevice(device),
+    );
+  }
+
+  async #record(
+    tx: EntityManager,
+    { userId, orgId }: ResourceOwner,
+    { client: { clientId }, grant, device: { ip, userAgent } }: DeviceRequest,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const device = { ip, user_agent: userAgent };
+    await this.auditLog.record(tx, {
+      type: 'device_approved',
+      actorId: userId,
+      subjectId: userId,
+      orgId,
+      origin,
+      details: { client_id: clientId, scope: scopeOfCode(grant), device },
+    });
+  }
+}
+
+/** The payload of a device code, as the library stores it. */
+interface StoredDeviceCode {
+  readonly params: DeviceParameters;
+  readonly deviceInfo?: { readonly ip?: string | null; readonly userAgent?: string };
+}
+
+function tooManyWrongCodes(retryAfter: number): DomainError {
+  const detail = `Too many wrong codes. Try again in ${retryAfter} s.`;
+  return new DomainError('rate_limited', detail, { retryAfter });
+}
+
+function alreadyDecided(): DomainError {
+  return new DomainError(
+    'invalid_state',
+    'This code was approved or refused already, or has expired. Start again on the device.',
+  );
+}
+
+function loginNeeded(): DomainError {
+  return new DomainError('unauthenticated', 'Log in with your security key first.');
+}

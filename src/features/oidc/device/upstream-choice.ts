@@ -1,0 +1,61 @@
+import type { Request, Response } from 'express';
+import type { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { formatUserCode } from './device-request.js';
+import type { DeviceForm } from './device.schemas.js';
+
+/** An identity provider that the form of `/device` offers. */
+export interface ProviderChoice {
+  readonly slug: string;
+  readonly name: string;
+}
+
+/** The services and settings that lead a browser of the page /device to a login. */
+export interface LoginServices {
+  readonly baseUrl: string;
+  readonly isCertification: boolean;
+  readonly identityProviders: IdentityProviders;
+  readonly sessionCookies: SessionCookies;
+}
+
+/** Lists the identity providers to choose from; none in certification test mode, whose login page has forms of its own. */
+export function providerChoices(services: LoginServices): readonly ProviderChoice[] {
+  if (services.isCertification) return [];
+  return services.identityProviders.list().map(({ slug, name }) => ({ slug, name }));
+}
+
+/**
+ * Returns the address at which a browser without a session logs in: the chosen or only identity provider, or the login page for the
+ * security key. Both lead back to the form and its code.
+ *
+ * @throws DomainError unknown_provider
+ */
+export async function beginLogin(
+  form: DeviceForm,
+  request: Request,
+  response: Response,
+  services: LoginServices,
+): Promise<string> {
+  const [first, ...others] = providerChoices(services);
+  const only = others.length === 0 ? first?.slug : undefined;
+  const slug = form.sign_in === 'key' ? undefined : form.provider || only;
+  if (slug === undefined) return loginPage(form, services);
+  const upstream = await services.identityProviders.begin(slug, {
+    redirectTo: services.baseUrl + devicePage(form),
+    loginHint: undefined,
+    browser: services.sessionCookies.ensureBrowserSecret(request, response),
+    crossSite: false, // the form is ours: its Origin was checked
+  });
+  return upstream.href;
+}
+
+/** Returns the address of the login page, which leads back to the form. */
+export function loginPage(form: DeviceForm, { isCertification }: LoginServices): string {
+  const query = new URLSearchParams({ redirect_to: devicePage(form) });
+  if (isCertification) query.set('user_code', formatUserCode(form.user_code));
+  return `/login?${query.toString()}`;
+}
+
+function devicePage({ user_code: typed }: DeviceForm): string {
+  return `/device?${new URLSearchParams({ user_code: formatUserCode(typed) }).toString()}`;
+}

@@ -1,0 +1,58 @@
+import type { Config } from '#platform/config/config.js';
+import { OIDC_SCOPES } from '../protocol/scopes.js';
+
+/** The metadata of an authorization server (RFC 8414 §2). */
+export interface DiscoveryDocument {
+  request_uri_parameter_supported: boolean;
+  require_request_uri_registration?: boolean;
+  response_modes_supported: string[];
+  grant_types_supported: string[];
+  scopes_supported: string[];
+  claims_supported: string[];
+  [name: string]: unknown;
+}
+
+/** The endpoints that accept a client certificate (RFC 8705 §5). */
+const MUTUAL_TLS_ENDPOINTS: ReadonlySet<string> = new Set([
+  'token_endpoint',
+  'revocation_endpoint',
+  'introspection_endpoint',
+  'device_authorization_endpoint',
+  'registration_endpoint',
+  'userinfo_endpoint',
+  'pushed_authorization_request_endpoint',
+]);
+
+/** Corrects the library's document: it adds what this server does itself, and removes what no client gets. */
+export function correctDiscovery(document: DiscoveryDocument, http: Config['http']): void {
+  document.request_uri_parameter_supported = true;
+  document.require_request_uri_registration = true;
+  document.response_modes_supported = document.response_modes_supported.filter(
+    (mode) => !mode.startsWith('form_post'),
+  );
+  document.grant_types_supported = document.grant_types_supported.filter(
+    (grant) => grant !== 'refresh_token',
+  );
+  document.scopes_supported = [...OIDC_SCOPES]; // the scopes of our own APIs are for svc-cli only
+  document.claims_supported = document.claims_supported.filter((claim) => claim !== 'sid');
+  for (const endpoint of ['introspection', 'revocation']) {
+    for (const subject of ['methods', 'signing_alg_values']) {
+      document[`${endpoint}_endpoint_auth_${subject}_supported`] =
+        document[`token_endpoint_auth_${subject}_supported`];
+    }
+  }
+  if (http.tls) document['mtls_endpoint_aliases'] = mutualTlsAliases(document, http);
+}
+
+/** Returns the endpoints at the mutual-TLS listener (RFC 8705 §5). */
+function mutualTlsAliases(
+  document: DiscoveryDocument,
+  { baseUrl, mtls }: Config['http'],
+): Record<string, string> {
+  const { hostname, origin } = new URL(baseUrl);
+  const listener = `https://${hostname}:${mtls.port}`;
+  const endpoints = Object.entries(document).filter(([name]) => MUTUAL_TLS_ENDPOINTS.has(name));
+  return Object.fromEntries(
+    endpoints.map(([name, value]) => [name, String(value).replace(origin, listener)]),
+  );
+}

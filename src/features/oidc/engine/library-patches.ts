@@ -1,0 +1,177 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Logger } from '@nestjs/common';
+import { Provider, interactionPolicy } from 'oidc-provider';
+import {
+  buildTokenResponse,
+  checkDpopReplay,
+  checkDpopRequired,
+  checkMtlsCert,
+  resolveRequestedResources,
+  validateClientScope,
+  validateDpop,
+} from 'oidc-provider/lib/helpers/grants.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
+import { secretHashesOf } from '../protocol/client-metadata.js';
+import type { KoaContextWithOIDC } from '../protocol/library.js';
+
+/*
+ * Every use of the inside of oidc-provider 9.13.3, which its versioning does not cover. After an update of the library, run
+ * the tests that each entry names, and read the changed functions of the library.
+ */
+
+/**
+ * Grant helpers of `oidc-provider/lib/helpers/grants.js`. Reason: our own grant types need the same DPoP, mTLS, resource and
+ * response rules. Tests: test/api/oauth/token-exchange.test.ts, fido2-grant.test.ts.
+ */
+export const grantHelpers = {
+  buildTokenResponse,
+  checkDpopReplay,
+  checkDpopRequired,
+  checkMtlsCert,
+  resolveRequestedResources,
+  validateClientScope,
+  validateDpop,
+};
+
+/**
+ * Returns the library's context of the current request, from its AsyncLocalStorage. Reason: the library calls adapters without
+ * the context. Tests: test/api/oauth/once-only.test.ts, admin-scope.test.ts.
+ */
+export function currentContext(): KoaContextWithOIDC | undefined {
+  return Provider.ctx;
+}
+
+/** Stores a proof's id for once-only use. Returns false for an id that was used before. */
+export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<boolean>;
+
+/** Seconds an id is kept beyond the end of its proof: a proof may be dated ahead as far as it may lie back. */
+const REPLAY_MARGIN = 600;
+
+/** Applies all patches to a new provider. */
+export function patchProvider(
+  provider: Provider,
+  baseUrl: string,
+  tokenPath: string,
+  spend: SpendId,
+): void {
+  checkReplaysBy(provider, spend);
+  compareSecretsByHash(provider);
+  expectPublishedTokenEndpoint(provider, `${baseUrl}${tokenPath}`);
+}
+
+/**
+ * Replaces `ReplayDetection.unique`. Reason: the library reads and then writes, so that two requests at once could both pass;
+ * one statement cannot. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
+ */
+function checkReplaysBy(provider: Provider, spend: SpendId): void {
+  provider.ReplayDetection.unique = (issuer, jti, exp) =>
+    spend(issuer, jti, new Date((exp + REPLAY_MARGIN) * 1000));
+}
+
+/**
+ * Replaces `Client.prototype.compareClientSecret`. Reason: the database holds only hashes, and a client may have several
+ * secrets. Tests: test/api/oauth/applications.test.ts (rotation of secrets).
+ */
+function compareSecretsByHash({ Client }: Provider): void {
+  Client.prototype.compareClientSecret = compareClientSecret;
+}
+
+function compareClientSecret(this: { readonly clientSecret?: string }, actual: string): boolean {
+  const presented = hashOpaqueToken(actual);
+  return secretHashesOf(this.clientSecret).some(
+    (hash) => hash.length === presented.length && timingSafeEqual(hash, presented),
+  );
+}
+
+/** The audiences of client assertions that the library accepts in a request. */
+type Audiences = (this: object) => Set<string>;
+
+/**
+ * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener the library accepts only
+ * that listener's address, and not the published one (RFC 8705 §5). Tests: test/api/oauth/mutual-tls.test.ts.
+ */
+function expectPublishedTokenEndpoint({ OIDCContext }: Provider, tokenEndpoint: string): void {
+  const context = OIDCContext.prototype as { clientJwtAuthExpectedAudience: Audiences };
+  const { clientJwtAuthExpectedAudience: expected } = context;
+  context.clientJwtAuthExpectedAudience = function (this: object) {
+    return expected.call(this).add(tokenEndpoint);
+  };
+}
+
+/**
+ * Returns the library's list of prompts with another rule for native clients. Reason: the library asks for consent of every
+ * native client each time (RFC 8252 §8.6), registered applications of the organization included.
+ * Tests: test/api/oauth/consent.test.ts.
+ */
+export function promptPolicy(needsNativeConsent: (ctx: KoaContextWithOIDC) => Promise<boolean>) {
+  const policy = interactionPolicy.base();
+  const checks = policy.get('consent')?.checks;
+  if (!checks) throw new Error('the library has no prompt for consent');
+  const name = 'native_client_prompt';
+  const description = 'native clients require End-User interaction';
+  checks.remove(name);
+  checks.add(
+    new interactionPolicy.Check(name, description, 'interaction_required', needsNativeConsent),
+  );
+  return policy;
+}
+
+/** The library's session of a browser. */
+export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;
+
+/**
+ * Removes the account from the library's session, with all that clients got in it. Reason: the library rejects a session whose
+ * account changes; `touched` makes it write the session. Tests: test/api/oauth/login-requirements.test.ts.
+ */
+export function removeAccount(session: LibrarySession): void {
+  if (session.accountId === undefined) return;
+  for (const name of ['accountId', 'loginTs', 'acr', 'amr', 'authorizations'] as const) {
+    delete session[name];
+  }
+  Object.assign(session, { touched: true });
+}
+
+/**
+ * Replaces `invalid_request` by the error that RFC 6749 §5.2 names, for two of the library's English messages. Reason: the
+ * library has no other mark for them. Tests: test/api/oauth/client-requests.test.ts.
+ */
+export function correctErrorCode(ctx: KoaContextWithOIDC): void {
+  const body = ctx.body as { error?: string; error_description?: string };
+  const message = ctx.status === 400 ? (body.error_description ?? '') : '';
+  if (message.endsWith('is not allowed for this client')) body.error = 'unauthorized_client';
+  if (message === 'no client authentication mechanism provided') {
+    body.error = 'invalid_client';
+    ctx.status = 401;
+  }
+}
+
+/** A response mode, and a request object, that the library rejects with the right error and sends to the client. */
+export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
+export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
+
+const NOTICE = /^oidc-provider (?:NOTICE|WARNING): /;
+const CONSOLE_METHODS = ['info', 'warn'] as const;
+
+/** The logger of the newest application of the process. */
+let noticeLogger: Logger | undefined;
+
+/**
+ * Writes the library's console notices to the log instead. Reason: the library writes them once at start-up, in its own format,
+ * and offers no hook. Other console output is unchanged. Tests: test/api/log-lines.test.ts.
+ */
+export function logNotices(logger: Logger): void {
+  const isPatched = noticeLogger !== undefined;
+  noticeLogger = logger;
+  if (isPatched) return;
+  for (const method of CONSOLE_METHODS) {
+    // oxlint-disable-next-line no-console -- the library writes its notices here
+    const original = console[method].bind(console);
+    // oxlint-disable-next-line no-console -- the library writes its notices here
+    console[method] = (...words: unknown[]) => {
+      const [first] = words;
+      if (typeof first === 'string' && NOTICE.test(first)) {
+        noticeLogger?.debug(first.replace(NOTICE, ''));
+      } else original(...words);
+    };
+  }
+}

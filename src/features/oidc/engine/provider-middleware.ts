@@ -1,0 +1,78 @@
+import type { Config } from '#platform/config/config.js';
+import { noteCaller } from '#platform/http/access/access.js';
+import { RESOURCE_METADATA_PATH } from '#platform/http/errors/challenge.js';
+import type { KoaContextWithOIDC } from '../protocol/library.js';
+import { correctErrorCode } from './library-patches.js';
+
+/** The endpoints whose responses name addresses for users and for other clients. */
+const WITH_ADDRESSES: ReadonlySet<string> = new Set([
+  'discovery',
+  'device_authorization',
+  'registration',
+  'client',
+  'client_update',
+]);
+
+/** The endpoints at which a client authenticates with a form. */
+const WITH_CLIENT_AUTHENTICATION: ReadonlySet<string> = new Set([
+  'token',
+  'introspection',
+  'revocation',
+  'pushed_authorization_request',
+  'device_authorization',
+]);
+
+/** Corrects a response of the library, at whichever endpoint. Controllers correct the responses of their own endpoint. */
+export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): void {
+  noteOAuthCaller(ctx);
+  const route = routeOf(ctx) ?? '';
+  if (WITH_ADDRESSES.has(route)) publishAddresses(ctx.body as Record<string, unknown>, http);
+  if (WITH_CLIENT_AUTHENTICATION.has(route)) {
+    correctErrorCode(ctx);
+    addAuthenticationScheme(ctx);
+  }
+}
+
+/** Returns the library's name of the endpoint; undefined for a request that it does not route. */
+export function routeOf(ctx: KoaContextWithOIDC): string | undefined {
+  return (ctx.oidc as KoaContextWithOIDC['oidc'] | undefined)?.route;
+}
+
+/** Notes the client and the user of an OAuth request for its line in the log. */
+function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
+  const oidc = ctx.oidc as KoaContextWithOIDC['oidc'] | undefined;
+  const clientId = oidc?.client?.clientId;
+  const userId = oidc?.account?.accountId;
+  if (clientId !== undefined || userId !== undefined) noteCaller(ctx.req, { clientId, userId });
+}
+
+/** Replaces addresses of the mutual-TLS listener by the published ones, which users and other clients can reach. */
+function publishAddresses(body: Record<string, unknown>, { mtls, baseUrl }: Config['http']): void {
+  const listener = `https://${new URL(baseUrl).hostname}:${mtls.port}/`;
+  for (const [name, value] of Object.entries(body)) {
+    if (typeof value === 'string' && value.startsWith(listener)) {
+      body[name] = `${baseUrl}/${value.slice(listener.length)}`;
+    }
+  }
+}
+
+/** Names a scheme by which a rejected client may authenticate (RFC 6749 §5.2, RFC 9110 §15.5.2). */
+function addAuthenticationScheme(ctx: KoaContextWithOIDC): void {
+  if (ctx.status !== 401 || ctx.response.headers['www-authenticate'] !== undefined) return;
+  const { error = 'invalid_client' } = ctx.body as { error?: string };
+  ctx.set('WWW-Authenticate', `Basic realm="${ctx.oidc.issuer}", error="${error}"`);
+}
+
+/**
+ * Keeps the one `WWW-Authenticate` challenge that fits the request's scheme, where the library sends one for each scheme. It
+ * adds the address of the resource's metadata (RFC 9728 §5.1).
+ */
+export function keepOneChallenge(ctx: KoaContextWithOIDC, baseUrl: string): void {
+  const challenges = [ctx.response.headers['www-authenticate'] ?? []].flat().map(String);
+  if (challenges.length === 0) return;
+  const hasProof = /^DPoP /i.test(ctx.get('authorization')) || ctx.get('dpop') !== '';
+  const scheme = hasProof ? 'DPoP ' : 'Bearer ';
+  const challenge = challenges.find((one) => one.startsWith(scheme)) ?? challenges[0];
+  const metadata = `resource_metadata="${baseUrl}${RESOURCE_METADATA_PATH}"`;
+  ctx.set('WWW-Authenticate', `${challenge}, ${metadata}`);
+}

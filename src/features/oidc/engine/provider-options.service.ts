@@ -1,0 +1,223 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { Clock } from '#platform/clock/clock.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { deriveKey } from '#platform/crypto/sealed-secret.js';
+import { clientAddressOf } from '#platform/http/request/client-origin.js';
+import { accessTokenClaims } from '../protocol/claims.js';
+import { EXTRA_METADATA, checkFapiProfile, type OwnMetadata } from '../protocol/client-metadata.js';
+import {
+  checkClientAssertion,
+  checkMetadata,
+  checkRequestObject,
+  isFapi,
+  requiresPkce,
+} from '../protocol/clients/client-rules.js';
+import { errors, type Configuration, type KoaContextWithOIDC } from '../protocol/library.js';
+import {
+  checkRequestedScopes,
+  completeOwnScopes,
+  isForClientItself,
+  ownResourceOf,
+} from '../protocol/requested-scopes.js';
+import { resourceServerInfo } from '../protocol/resource-servers.js';
+import { requestContextOf, requestOf } from '../request/request-context.js';
+import { ResourceOwners } from '../request/resource-owners.service.js';
+import { Adapters } from '../storage/adapters.service.js';
+import { ClientAdapter } from '../storage/client-adapter.service.js';
+import { AccessTokens, type JwtClaims } from './access-tokens.service.js';
+import { FIXED, FIXED_FEATURES, ROUTES } from './fixed-options.js';
+import { currentContext, promptPolicy } from './library-patches.js';
+import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
+import { mutualTls, mutualTlsMethods } from './mutual-tls.js';
+import { createGrant, findAccount, needsNativeConsent, updateSession } from './session-sync.js';
+
+type Features = NonNullable<Configuration['features']>;
+
+/** Builds the options of the library, one method for each topic. */
+@Injectable()
+export class ProviderOptions {
+  readonly #sessionSeconds: number;
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly clock: Clock,
+    private readonly adapters: Adapters,
+    private readonly clientAdapter: ClientAdapter,
+    private readonly accessTokens: AccessTokens,
+    private readonly resourceOwners: ResourceOwners,
+  ) {
+    this.#sessionSeconds = config.session.hours * 3600;
+  }
+
+  /** Builds all options but the signing keys and the rendering of errors. */
+  build(): Configuration {
+    return {
+      ...FIXED,
+      ...this.#storage(),
+      ...this.#browserSessions(),
+      ...this.#clients(),
+      ...this.#tokenContents(),
+      ttl: this.#lifetimes(),
+      features: {
+        ...FIXED_FEATURES,
+        ...this.#tokenFeatures(),
+        ...this.#requestFeatures(),
+        mTLS: mutualTls(this.config.http, this.clock),
+        resourceIndicators: this.#resourceIndicators(),
+      },
+    };
+  }
+
+  #storage(): Configuration {
+    const clients = this.clientAdapter.of(currentContext);
+    return {
+      adapter: (model: string) => {
+        const adapter = this.adapters.of(model, currentContext);
+        return model === 'Client' ? { ...adapter, ...clients } : adapter;
+      },
+    };
+  }
+
+  #browserSessions(): Configuration {
+    const { root, previousRoot } = this.config.secrets;
+    const secrets = [root, previousRoot].filter((secret) => secret !== undefined);
+    const keys = secrets.map((secret) => deriveKey(secret, 'OAuth cookies', 32));
+    const cookie = { httpOnly: true, sameSite: 'lax', signed: true } as const;
+    return {
+      cookies: {
+        keys: keys.map((key) => key.toString('base64url')),
+        names: { session: 'svc_op', interaction: 'svc_ix', resume: 'svc_rs' },
+        long: cookie,
+        short: cookie,
+      },
+      interactions: {
+        policy: promptPolicy((ctx) => needsNativeConsent(ctx, this.resourceOwners)),
+        url: (_ctx, { uid }) => `/interaction/${uid}`,
+      },
+      findAccount: (ctx, subject, source) => findAccount(ctx, subject, source, this.resourceOwners),
+      loadExistingGrant: (ctx) => createGrant(ctx, this.resourceOwners),
+      extraParams: { svc_session: (ctx) => this.#beforePrompts(ctx) },
+    };
+  }
+
+  /** Runs in every authorization request before any prompt: the library awaits it, even without the parameter. */
+  #beforePrompts(ctx: KoaContextWithOIDC): Promise<void> {
+    checkRequestedScopes(ctx);
+    return updateSession(ctx, this.resourceOwners);
+  }
+
+  #clients(): Configuration {
+    const { baseUrl: issuer } = this.config.http;
+    return {
+      clientAuthMethods: [
+        ...(FIXED.clientAuthMethods ?? []),
+        ...mutualTlsMethods(this.config.http),
+      ],
+      pkce: { required: requiresPkce },
+      extraClientMetadata: {
+        properties: [...EXTRA_METADATA],
+        validator: (ctx, key, value, metadata) => {
+          checkMetadata(ctx, key, value, metadata);
+          if (key === 'svc_profile') checkFapiProfile(metadata);
+        },
+      },
+      assertJwtClientAuthClaimsAndHeader: (ctx, claims, header, client) => {
+        const tokenEndpoints = [`${issuer}${ROUTES.token}`, ctx.oidc.urlFor('token')];
+        const assertion = { claims, header, issuer, tokenEndpoints };
+        checkClientAssertion(assertion, client as OwnMetadata, this.clock.milliseconds());
+      },
+      fetch: (url, options) => this.clientAdapter.fetch(new Request(url).url, options ?? {}),
+    };
+  }
+
+  #tokenContents(): Configuration {
+    return {
+      extraTokenClaims: (ctx, token) => {
+        if (token.kind === 'ClientCredentials') return { hardware_verified: false };
+        const { resourceOwner } = requestContextOf(ctx);
+        if (!resourceOwner) throw new errors.InvalidGrant('no session stands behind this grant');
+        return accessTokenClaims(resourceOwner);
+      },
+      formats: {
+        ...FIXED.formats,
+        customizers: {
+          jwt: (ctx, token, jwt) =>
+            this.accessTokens.record(ctx, token, jwt.payload as unknown as JwtClaims),
+        },
+      },
+    };
+  }
+
+  #lifetimes(): Configuration['ttl'] {
+    return {
+      ...FIXED.ttl,
+      AccessToken: (ctx, token) => accessTokenLifetime(ctx, token, this.clock.now()),
+      IdToken: (ctx, _token, client) => idTokenLifetime(ctx, client, this.clock.now()),
+      DeviceCode: this.config.oidc.deviceCode.expiresSeconds,
+      Grant: this.#sessionSeconds,
+      // A session without an account only keeps what a page asked.
+      Session: (_ctx, { accountId }) => (accountId ? this.#sessionSeconds : LIFETIMES.interaction),
+      Interaction: LIFETIMES.interaction,
+    };
+  }
+
+  #tokenFeatures() {
+    return {
+      introspection: {
+        enabled: true,
+        allowedPolicy: (_ctx, client, token) => this.accessTokens.mayIntrospect(client, token),
+      },
+      revocation: {
+        enabled: true,
+        allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
+      },
+      dPoP: {
+        enabled: true,
+        nonceSecret: deriveKey(this.config.secrets.root, 'DPoP nonces', 32),
+        requireNonce: () => false,
+      },
+    } satisfies Features;
+  }
+
+  #requestFeatures() {
+    return {
+      requestObjects: {
+        enabled: true,
+        assertJwtClaimsAndHeader: (ctx, claims, header, client) => {
+          const isPushed = 'PushedAuthorizationRequest' in ctx.oidc.entities;
+          const requestObject = { claims, header, isPushed };
+          checkRequestObject(requestObject, client as OwnMetadata, this.clock.milliseconds());
+        },
+      },
+      fapi: {
+        enabled: true,
+        profile: (_ctx, client) => (isFapi(client as OwnMetadata | undefined) ? '2.0' : undefined),
+      },
+      deviceFlow: { ...FIXED_FEATURES.deviceFlow, enabled: true, deviceInfo },
+    } satisfies Features;
+  }
+
+  #resourceIndicators() {
+    return {
+      enabled: true,
+      getResourceServerInfo: resourceServerInfo(this.config.http.baseUrl),
+      defaultResource: (ctx, client, several) => {
+        if (several !== undefined) return undefined;
+        // The library still knows every requested scope here, and drops unknown ones afterwards.
+        checkRequestedScopes(ctx);
+        if (!isForClientItself(ctx)) return undefined;
+        completeOwnScopes(ctx, client);
+        return ownResourceOf(client);
+      },
+      useGrantedResource: () => false,
+    } satisfies Features['resourceIndicators'];
+  }
+}
+
+/** Returns what is stored about a device that asks for a code: the user who approves it sees it. */
+function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
+  return {
+    ip: clientAddressOf(requestOf(ctx)) ?? null,
+    userAgent: ctx.get('user-agent').slice(0, 512),
+  };
+}

@@ -1,0 +1,123 @@
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { accountClaims, epochSeconds } from '../protocol/claims.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { isCovered, needsConsent, needsConsentForResources } from '../protocol/consent-rules.js';
+import { newGrant } from '../protocol/grant-id.js';
+import {
+  errors,
+  type Account,
+  type Client,
+  type Grant,
+  type KoaContextWithOIDC,
+} from '../protocol/library.js';
+import { requestedAccess } from '../protocol/requested-scopes.js';
+import type { ResourceOwners } from '../request/resource-owners.service.js';
+import { removeAccount, type LibrarySession } from './library-patches.js';
+
+/**
+ * Updates the library's session from the browser's, which alone decides who the user is. A pushed request and a device have no
+ * session to update.
+ */
+export async function updateSession(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+): Promise<void> {
+  const { session } = ctx.oidc;
+  if (!session) return;
+  const resourceOwner = await resourceOwners.ofBrowser(ctx);
+  if (session.accountId !== resourceOwner?.userId) removeAccount(session);
+  if (!resourceOwner || isSameLogin(session, resourceOwner)) return;
+  session.loginAccount(loginOf(resourceOwner));
+}
+
+/**
+ * Finds the account of a subject: by the grant of a code or token, or by the browser's session.
+ *
+ * @returns undefined for a code or token whose user may not be issued anything any more
+ * @throws LoginRequired when the browser's session has ended, or belongs to another user
+ */
+export async function findAccount(
+  ctx: KoaContextWithOIDC,
+  subject: string,
+  source: object | undefined,
+  resourceOwners: ResourceOwners,
+): Promise<Account | undefined> {
+  const grantId = source && 'grantId' in source ? source.grantId : undefined;
+  if (typeof grantId === 'string') {
+    const resourceOwner = await resourceOwners.ofGrant(ctx, grantId);
+    return resourceOwner?.userId === subject ? account(resourceOwner) : undefined;
+  }
+  const resourceOwner = await resourceOwners.ofBrowser(ctx);
+  if (resourceOwner?.userId !== subject) throw new errors.LoginRequired('the session has ended');
+  return account(resourceOwner);
+}
+
+/**
+ * Creates the grant of an authorization with exactly the access that the request asks for, so that the end of a stolen code
+ * ends no other token.
+ *
+ * @returns undefined where the user must be asked for consent first
+ */
+export async function createGrant(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+): Promise<Grant | undefined> {
+  const { client, provider, result } = ctx.oidc;
+  const resourceOwner = await resourceOwners.ofBrowser(ctx);
+  if (!client || !resourceOwner) return undefined;
+  const requested = requestedAccess(ctx);
+  const isNeeded =
+    needsConsent(client, resourceOwner) ||
+    needsConsentForResources(client, resourceOwner, requested);
+  if (isNeeded && result?.consent === undefined) {
+    const earlier = await resourceOwners.listGrants(resourceOwner.sessionId, client.clientId);
+    if (!isCovered(requested, earlier)) return undefined;
+  }
+  const grant = newGrant(provider, resourceOwner, client.clientId);
+  if (requested.scopes.length > 0) grant.addOIDCScope(requested.scopes.join(' '));
+  if (requested.claims.length > 0) grant.addOIDCClaims([...requested.claims]);
+  for (const [resource, scopes] of requested.resources) {
+    grant.addResourceScope(resource, scopes.join(' '));
+  }
+  await grant.save();
+  return grant;
+}
+
+/**
+ * Checks whether a native client needs consent in this authorization, since another program may impersonate it (RFC 8252 §8.6).
+ * An application that the user or a colleague registered is known, and needs none.
+ */
+export async function needsNativeConsent(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+): Promise<boolean> {
+  const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
+  if (client?.applicationType !== 'native' || ctx.oidc.result?.consent !== undefined) return false;
+  const resourceOwner = await resourceOwners.ofBrowser(ctx);
+  const isKnown =
+    client.svc_kind === 'application' && resourceOwner && !needsConsent(client, resourceOwner);
+  return !isKnown;
+}
+
+/** Returns a login as the library records it, at the time of the key's assertion. */
+export function loginOf(resourceOwner: ResourceOwner) {
+  return {
+    accountId: resourceOwner.userId,
+    loginTs: epochSeconds(resourceOwner.authTime),
+    amr: [...resourceOwner.amr],
+    ...(resourceOwner.acr === null ? {} : { acr: resourceOwner.acr }),
+  };
+}
+
+function account(resourceOwner: ResourceOwner): Account {
+  return { accountId: resourceOwner.userId, claims: () => accountClaims(resourceOwner) };
+}
+
+function isSameLogin(session: LibrarySession, resourceOwner: ResourceOwner): boolean {
+  return (
+    session.accountId === resourceOwner.userId &&
+    session.loginTs === epochSeconds(resourceOwner.authTime) &&
+    session.acr === (resourceOwner.acr ?? undefined) &&
+    session.amr?.join() === resourceOwner.amr.join()
+  );
+}

@@ -1,0 +1,31 @@
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { displayHost, displayName } from '../protocol/clients/display-name.js';
+import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
+
+/** The data of the page that asks whether to log out (RP-Initiated Logout §2). */
+export interface LogoutPage {
+  readonly secret: string | undefined;
+  readonly client: { readonly name: string; readonly isDynamic: boolean } | undefined;
+  readonly nextHost: string | undefined;
+  readonly isLoggedIn: boolean;
+  /** The page continues by itself. */
+  readonly goesOn: boolean;
+}
+
+/**
+ * Builds the logout page. The library knows only sessions that an application got, so any session cookie counts. Without a session
+ * the page continues by itself, but not to a client that registered itself: that would be an open redirector (RFC 9700 §4.11.2).
+ */
+export function logoutPage({ oidc }: KoaContextWithOIDC, hasSessionCookie: boolean): LogoutPage {
+  const client: (Client & OwnMetadata) | undefined = oidc.client;
+  const next = oidc.params?.['post_logout_redirect_uri'];
+  const isLoggedIn = oidc.session?.accountId !== undefined || hasSessionCookie;
+  const isDynamic = client?.svc_kind === 'dynamic';
+  return {
+    secret: (oidc.session?.state as { readonly secret: string } | undefined)?.secret,
+    client: client && { name: displayName(client), isDynamic },
+    nextHost: typeof next === 'string' ? displayHost(next) : undefined,
+    isLoggedIn,
+    goesOn: !isLoggedIn && (!isDynamic || next === undefined),
+  };
+}

@@ -1,0 +1,81 @@
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { OwnMetadata } from './client-metadata.js';
+import type { Client } from './library.js';
+
+/** The part of a request that needs consent: scopes and claims of OpenID Connect, and scopes at each resource server. */
+export interface RequestedAccess {
+  readonly scopes: readonly string[];
+  readonly claims: readonly string[];
+  readonly resources: ReadonlyMap<string, readonly string[]>;
+}
+
+/**
+ * Checks whether a client needs the consent of a user: always if it registered itself, otherwise if it is of another
+ * organization. The synthetic user of certification test mode is never asked.
+ */
+export function needsConsent(client: Client & OwnMetadata, resourceOwner: ResourceOwner): boolean {
+  if (client.svc_kind === 'first-party' || !resourceOwner.hardwareVerified) return false;
+  if (client.svc_kind === 'dynamic') return true;
+  return client.svc_org === undefined
+    ? client.svc_owner !== resourceOwner.userId
+    : client.svc_org !== resourceOwner.orgId;
+}
+
+/**
+ * Checks whether an application of a colleague needs consent to act at a resource server. Nothing proves that the server
+ * belongs to the application, or that its operator knows the application.
+ */
+export function needsConsentForResources(
+  client: Client & OwnMetadata,
+  resourceOwner: ResourceOwner,
+  { resources }: RequestedAccess,
+): boolean {
+  const isTrusted = client.svc_kind === 'first-party' || client.svc_owner === resourceOwner.userId;
+  return resourceOwner.hardwareVerified && !isTrusted && resources.size > 0;
+}
+
+/** The payload of a stored grant, as far as it shows what a user consented to. */
+export interface ConsentedGrant {
+  readonly openid?: { readonly scope?: string; readonly claims?: readonly string[] };
+  readonly resources?: Readonly<Record<string, string>>;
+}
+
+/** Checks whether earlier grants of the same session cover all the access that a request asks for. */
+export function isCovered(requested: RequestedAccess, grants: readonly ConsentedGrant[]): boolean {
+  const scopes = new Set(grants.flatMap(({ openid }) => openid?.scope?.split(' ') ?? []));
+  const claims = new Set(grants.flatMap(({ openid }) => openid?.claims ?? []));
+  const coversResource = ([resource, wanted]: readonly [string, readonly string[]]) => {
+    const granted = new Set(
+      grants.flatMap(({ resources }) => resources?.[resource]?.split(' ') ?? []),
+    );
+    return wanted.every((scope) => granted.has(scope));
+  };
+  return (
+    grants.length > 0 &&
+    requested.scopes.every((scope) => scopes.has(scope)) &&
+    requested.claims.every((claim) => claims.has(claim)) &&
+    [...requested.resources].every(coversResource)
+  );
+}
+
+/** An application that a user or an organization registered, as far as it decides which tokens it may introspect. */
+export interface OwnedClient {
+  readonly ownerId: string | null;
+  readonly orgId: string | null;
+}
+
+/**
+ * Checks whether a client may introspect a token of another client (RFC 7662 §4): an application that authenticates may,
+ * if both belong to the same user or organization. A client that registered itself may not.
+ */
+export function mayIntrospectTokensOf(other: OwnedClient, client: Client & OwnMetadata): boolean {
+  if (!authenticatesAsApplication(client)) return false;
+  return client.svc_org === undefined
+    ? other.ownerId === (client.svc_owner ?? null)
+    : other.orgId === client.svc_org;
+}
+
+/** Checks whether a client is a registered application that authenticates. */
+export function authenticatesAsApplication(client: Client & OwnMetadata): boolean {
+  return client.svc_kind === 'application' && client.clientAuthMethod !== 'none';
+}

@@ -1,0 +1,44 @@
+import { artifactId, type Artifact } from '#domain/grants/artifact.js';
+import { sqlStateOf } from '#platform/database/statements/faults.js';
+import type { AdapterPayload } from '../protocol/library.js';
+
+/** The SQLSTATE of a foreign key violation. */
+const FOREIGN_KEY_VIOLATION = '23503';
+
+/** Converts a payload of the library to a row of the domain. */
+export function artifactOf(
+  model: string,
+  id: string,
+  payload: AdapterPayload,
+  expiresIn = 0,
+): Artifact {
+  const session = payload['session'] as { readonly accountId?: string } | undefined;
+  return {
+    model,
+    id: artifactId(id),
+    payload: withoutId(payload),
+    grantId: payload.grantId === undefined ? null : artifactId(payload.grantId),
+    clientId: payload.clientId ?? null,
+    userId: payload.accountId ?? session?.accountId ?? null,
+    userCode: payload.userCode ?? null,
+    expiresIn,
+  };
+}
+
+/** Removes the id from a payload: the id is the secret, and only its hash is stored. */
+export function withoutId({ jti: _secret, ...payload }: AdapterPayload): AdapterPayload {
+  return payload;
+}
+
+/**
+ * Returns false where a write fails because its parent row is gone: the account or client was just removed, or the grant
+ * revoked.
+ */
+export async function falseIfGone(written: Promise<boolean>): Promise<boolean> {
+  try {
+    return await written;
+  } catch (error) {
+    if (sqlStateOf(error) !== FOREIGN_KEY_VIOLATION) throw error;
+    return false;
+  }
+}

@@ -1,0 +1,36 @@
+import { DomainError } from '#platform/errors/domain-error.js';
+import { readable } from '#platform/http/errors/oauth-json.js';
+import { errors } from '../protocol/library.js';
+
+/** The longest assertion in characters. An AuthenticationResponseJSON has a few hundred bytes. */
+const LONGEST_ASSERTION = 16_384;
+
+/** Decodes an AuthenticationResponseJSON from base64url. @throws DomainError assertion_rejected for anything else */
+export function readAssertion(text: string): unknown {
+  try {
+    if (text.length > LONGEST_ASSERTION) throw new Error('too long');
+    return JSON.parse(Buffer.from(text, 'base64url').toString('utf8'));
+  } catch {
+    throw rejected('The assertion must be the base64url of an AuthenticationResponseJSON.');
+  }
+}
+
+/** Creates the error for an assertion that is wrong. */
+export function rejected(detail: string): DomainError {
+  return new DomainError('assertion_rejected', detail);
+}
+
+/** Creates an `invalid_grant` whose response contains the detail: the library would only log it. */
+export function invalidGrant(detail: string): errors.InvalidGrant {
+  return Object.assign(new errors.InvalidGrant(detail), { error_description: readable(detail) });
+}
+
+/** Converts a rejection to `invalid_grant` (RFC 6749 §5.2). A fault of the server stays a fault. */
+export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
+  try {
+    return await attempt;
+  } catch (error) {
+    if (!(error instanceof DomainError) || error.status >= 500) throw error;
+    throw invalidGrant(error.detail);
+  }
+}

@@ -1,0 +1,95 @@
+import { X509Certificate, hash } from 'node:crypto';
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import { grantHelpers } from '../engine/library-patches.js';
+import { accessTokenLifetime } from '../engine/lifetimes.js';
+import { newGrant } from '../protocol/grant-id.js';
+import type { ResourceServerInstance, TokenEndpointGrantContext } from '../protocol/library.js';
+
+/** The key (RFC 9449 §5) or certificate (RFC 8705 §3) that a request proves, and its token is bound to. */
+export interface Possession {
+  readonly jkt: string | undefined;
+  readonly x5t: string | undefined;
+}
+
+/** An access token that one of our own grant types issues to a user. */
+export interface TokenOrder {
+  /** The short name of the grant type, for the audit log. */
+  readonly grantType: string;
+  readonly resourceOwner: ResourceOwner;
+  readonly possession: Possession;
+  readonly scopes: readonly string[];
+  /** The resource server of the token; without one the token is opaque and valid at userinfo. */
+  readonly server: ResourceServerInstance | undefined;
+  /** A lifetime in seconds that the token must not exceed. */
+  readonly longest?: number;
+}
+
+/** The fields of a token response. */
+export interface IssuedToken {
+  readonly accessToken: string;
+  readonly expiresIn: number;
+  readonly tokenType: string;
+  readonly scope: string | undefined;
+}
+
+/**
+ * Verifies the DPoP proof or certificate of a token request. The proof is consumed.
+ *
+ * @throws InvalidDpopProof, UseDpopNonce; InvalidGrant for a replayed proof, or where the client's tokens must be bound and
+ *   the request proves nothing
+ */
+export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<Possession> {
+  const { provider, client } = ctx.oidc;
+  const dPoP = await grantHelpers.validateDpop(provider, ctx);
+  grantHelpers.checkDpopRequired(provider, ctx, dPoP);
+  const certificate = grantHelpers.checkMtlsCert(provider, ctx);
+  await grantHelpers.checkDpopReplay(provider, ctx, dPoP, client.clientId);
+  return {
+    jkt: dPoP?.thumbprint,
+    x5t: certificate === undefined ? undefined : thumbprintOf(certificate),
+  };
+}
+
+/** Issues a token under a new grant. @throws InvalidGrant, AccessDenied when the session is gone */
+export async function issueToken(
+  ctx: TokenEndpointGrantContext,
+  order: TokenOrder,
+  clock: Clock = systemClock,
+): Promise<IssuedToken> {
+  const { provider, client } = ctx.oidc;
+  const { clientId } = client;
+  const { resourceOwner, possession, server, longest = Infinity } = order;
+  const scope = order.scopes.join(' ');
+  const grant = newGrant(provider, resourceOwner, clientId);
+  if (server) grant.addResourceScope(server.identifier(), scope);
+  else grant.addOIDCScope(scope);
+  const lifetime = accessTokenLifetime(
+    ctx,
+    { clientId, scope, resourceServer: server },
+    clock.now(),
+  );
+  const token = new provider.AccessToken({
+    client,
+    accountId: resourceOwner.userId,
+    grantId: await grant.save(),
+    gty: order.grantType,
+    scope,
+    resourceServer: server,
+    jkt: possession.jkt,
+    'x5t#S256': possession.x5t,
+    expiresIn: Math.min(longest, lifetime),
+  });
+  ctx.oidc.entity('AccessToken', token);
+  return {
+    accessToken: await token.save(),
+    expiresIn: token.expiration,
+    tokenType: token.tokenType,
+    scope: scope === '' ? undefined : scope,
+  };
+}
+
+function thumbprintOf(certificate: string | X509Certificate): string {
+  const { raw } = typeof certificate === 'string' ? new X509Certificate(certificate) : certificate;
+  return hash('sha256', raw, 'base64url');
+}

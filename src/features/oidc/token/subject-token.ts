@@ -1,0 +1,84 @@
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { AccessTokens } from '../engine/access-tokens.service.js';
+import { needsConsent } from '../protocol/consent-rules.js';
+import { errors, type AccessToken, type TokenEndpointGrantContext } from '../protocol/library.js';
+import { isOwnScope, scopeWords } from '../protocol/scopes.js';
+import type { ResourceOwners } from '../request/resource-owners.service.js';
+import type { Possession } from './issue-token.js';
+
+/** An access token that a client may exchange. */
+export interface SubjectToken {
+  readonly resourceOwner: ResourceOwner;
+  /** The library's id of its grant: the new token ends with this grant. */
+  readonly grantId: string;
+  readonly clientId: string;
+  /** Seconds since 1970. */
+  readonly expiresAt: number;
+  /** The resource server of the token; undefined for an opaque one. */
+  readonly audience: string | undefined;
+  /** The scopes without those of our own APIs, which no other client gets. */
+  readonly scopes: readonly string[];
+  /** Returns the scopes that its grant contains for a resource server. */
+  readonly grantedAt: (resource: string) => readonly string[];
+}
+
+/** The services that a token exchange uses. */
+export interface ExchangeServices {
+  readonly resourceOwners: ResourceOwners;
+  readonly accessTokens: AccessTokens;
+}
+
+/**
+ * Finds the subject token of an exchange (RFC 8693 §2.1): a live access token of a user, issued to this client or to another
+ * application of the same user or organization. The token's user becomes the user of the request.
+ *
+ * @throws InvalidRequest, the same for every token that cannot be exchanged (RFC 8693 §2.2.2)
+ */
+export async function findSubjectToken(
+  ctx: TokenEndpointGrantContext,
+  value: string,
+  possession: Possession,
+  services: ExchangeServices,
+): Promise<SubjectToken> {
+  const { provider } = ctx.oidc;
+  const id = await services.accessTokens.storedIdOf(value);
+  const token = id === undefined ? undefined : await provider.AccessToken.find(id);
+  const grant = await provider.Grant.find(token?.grantId ?? '');
+  if (!token?.isValid || !grant || !isBoundTo(token, possession)) throw invalidSubjectToken();
+  const resourceOwner = await services.resourceOwners.ofGrant(ctx, token.grantId);
+  const isOwned = resourceOwner?.userId === token.accountId;
+  if (!isOwned || !(await mayExchange(ctx, token, resourceOwner, services))) {
+    throw invalidSubjectToken();
+  }
+  return {
+    resourceOwner,
+    grantId: token.grantId,
+    clientId: token.clientId ?? '',
+    expiresAt: token.exp ?? 0,
+    audience: token.aud === undefined ? undefined : String(token.aud),
+    scopes: scopeWords(token.scope).filter((scope) => !isOwnScope(scope)),
+    grantedAt: (resource) => scopeWords(grant.getResourceScope(resource)),
+  };
+}
+
+/** Checks whether a client may exchange a token. The token endpoint cannot ask the user for a missing consent. */
+async function mayExchange(
+  { oidc: { client } }: TokenEndpointGrantContext,
+  token: AccessToken,
+  resourceOwner: ResourceOwner,
+  { accessTokens }: ExchangeServices,
+): Promise<boolean> {
+  if (token.clientId === client.clientId) return true;
+  return !needsConsent(client, resourceOwner) && accessTokens.mayIntrospect(client, token);
+}
+
+/** Checks that a request proves the key and certificate of a bound token: the token alone is useless. */
+function isBoundTo(token: AccessToken, { jkt, x5t }: Possession): boolean {
+  const { jkt: key, 'x5t#S256': certificate } = token;
+  return (key === undefined || key === jkt) && (certificate === undefined || certificate === x5t);
+}
+
+/** Creates the one error for every token that cannot be exchanged. */
+export function invalidSubjectToken(): errors.InvalidRequest {
+  return new errors.InvalidRequest('the subject token is invalid, or not one for this client');
+}
