@@ -11,8 +11,11 @@ import { SessionCookies } from '#platform/http/access/session-cookies.service.js
 import { Views } from '#platform/http/views/views.service.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
-import { CERTIFICATION_TOKEN } from './certification-token.js';
-import { CERTIFICATION_FORM, type CertificationForm } from './certification.schemas.js';
+import {
+  CERTIFICATION_FORM,
+  CERTIFICATION_TOKEN,
+  type CertificationForm,
+} from './certification.schemas.js';
 
 /** `POST /certification/complete-login` and `/certification/deny-login`. The caller presents the test token. */
 @Controller('certification')
@@ -65,8 +68,10 @@ export class CertificationController {
   }
 
   /**
-   * @returns the log-in that the form names
-   * @throws DomainError unauthenticated unless the token came as Bearer or in the form, invalid_request without a login
+   * Checks the test token.
+   *
+   * @returns the login that the form names
+   * @throws DomainError unauthenticated unless the token is in the Authorization header or in the form, invalid_request without a login
    */
   #admit(request: Request, form: CertificationForm): PendingLogin {
     const presented = bearerSecret(request) ?? form?.token;

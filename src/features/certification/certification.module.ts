@@ -4,18 +4,18 @@ import type { Config } from '#platform/config/config.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { CertificationController } from './certification.controller.js';
-import { CERTIFICATION_TOKEN } from './certification-token.js';
+import { CERTIFICATION_TOKEN } from './certification.schemas.js';
 
 /**
- * /certification/*: what an OpenID conformance suite, which has no security key, uses in place of a login. It is there in
- * certification test mode alone, which also turns the rate limits off and is never for production: every start in that mode
- * says so.
+ * Serves /certification/*, which an OpenID conformance suite without a security key uses instead of a login. The paths exist only
+ * in certification test mode, which also turns the rate limits off. Every start in this mode logs a warning: it is not for
+ * production.
  */
 @Module({})
 export class CertificationModule implements OnModuleInit {
   /**
-   * @param pendingLogins the module that exports the PendingLogins: what waits for a login is not this one's to know
-   * @returns no module at all without a token: the paths do not exist then
+   * @param pendingLogins the module that exports PendingLogins: requests that wait for a login
+   * @returns an empty list without a token, so that the paths do not exist
    */
   static forRoot({ token }: Config['certification'], pendingLogins: Type): DynamicModule[] {
     if (token === undefined) return [];

@@ -1,15 +1,18 @@
 import { z } from 'zod';
 
-/** The form of both paths: the token, where it is not in the header, and which login is meant. */
+/** The injection token of SVC_CERTIFICATION_TEST_TOKEN. */
+export const CERTIFICATION_TOKEN = Symbol('certification test token');
+
+/** The form of both paths: the token, unless it is in the header, and the pending login. */
 export const CERTIFICATION_FORM = z
   .object({
     token: z.string().max(1024).optional(),
-    /** Of an authorization request: the login page shows it. */
+    /** The id of an authorization request, which the login page shows. */
     interaction: z.string().max(64).optional(),
-    /** Of a device that waits. */
+    /** The user code of a waiting device. */
     user_code: z.string().max(64).optional(),
   })
   .optional();
 
-/** What {@link CERTIFICATION_FORM} makes of a form. */
+/** A form that {@link CERTIFICATION_FORM} accepted. */
 export type CertificationForm = z.output<typeof CERTIFICATION_FORM>;

@@ -7,7 +7,7 @@ import { Route } from '#platform/http/routing/route.js';
 
 const DATABASE_TIMEOUT_MS = 2000;
 
-/** What an orchestrator asks: is the process alive, may it get traffic. */
+/** Serves the probes of an orchestrator: liveness and readiness. */
 @Controller('health')
 @Route({
   tier: 'unlimited',
@@ -26,7 +26,7 @@ export class HealthController {
     private readonly inFlight: RequestsInFlight,
   ) {}
 
-  /** Liveness alone: it checks nothing, so that a database that is away restarts nobody. */
+  /** Liveness: it checks nothing, so that no pod restarts because the database is away. */
   @Get()
   @Route({ summary: 'Says that the process is alive' })
   @Header('Content-Type', 'text/plain; charset=utf-8')
@@ -34,7 +34,7 @@ export class HealthController {
     return 'ok';
   }
 
-  /** Readiness: not while the database is away, and not once the process is on its way out. */
+  /** Readiness: 503 while the database is away or the process is stopping. */
   @Get('ready')
   @Route({ summary: 'Says whether the process takes traffic' })
   async ready(@Res({ passthrough: true }) response: Response): Promise<object> {

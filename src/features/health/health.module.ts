@@ -3,7 +3,7 @@ import { TerminusModule } from '@nestjs/terminus';
 import { HttpModule } from '#platform/http/http.module.js';
 import { HealthController } from './health.controller.js';
 
-/** /health and /health/ready, by @nestjs/terminus. */
+/** Serves /health and /health/ready, by @nestjs/terminus. */
 @Module({
   imports: [HttpModule, TerminusModule.forRoot({ logger: false })],
   controllers: [HealthController],

@@ -1,19 +1,33 @@
-import { Controller, Get, Header, UseGuards } from '@nestjs/common';
+import { Controller, Get, Header, Inject, Req } from '@nestjs/common';
+import type { Request } from 'express';
+import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { bearerSecret } from '#platform/http/access/bearer-secret.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
-import { MetricsGuard } from './metrics.guard.js';
 
+/** The injection token of SVC_METRICS_BEARER_TOKEN. */
+export const METRICS_TOKEN = Symbol('metrics token');
+
+/** Serves `GET /metrics` for a caller that presents SVC_METRICS_BEARER_TOKEN. */
 @Controller('metrics')
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', hosts: 'any', auth: PUBLIC })
-@UseGuards(MetricsGuard)
 export class MetricsController {
-  constructor(private readonly metrics: ServiceMetrics) {}
+  constructor(
+    private readonly metrics: ServiceMetrics,
+    @Inject(METRICS_TOKEN) private readonly token: string,
+  ) {}
 
+  /** @throws DomainError unauthenticated without the token */
   @Get()
   @Route({ summary: 'Counters of the process, for a bearer of SVC_METRICS_BEARER_TOKEN' })
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
-  scrape(): Promise<string> {
+  scrape(@Req() request: Request): Promise<string> {
+    const presented = bearerSecret(request);
+    if (presented === undefined || !equalInConstantTime(presented, this.token)) {
+      throw new DomainError('unauthenticated', 'Present the metrics token as a Bearer token.');
+    }
     return this.metrics.scrape();
   }
 }

@@ -1,10 +1,9 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { MetricsController } from './metrics.controller.js';
-import { METRICS_TOKEN, MetricsGuard } from './metrics.guard.js';
+import { METRICS_TOKEN, MetricsController } from './metrics.controller.js';
 
 /**
- * GET /metrics: the counters of this process, for whoever presents SVC_METRICS_BEARER_TOKEN. Without one there is no
- * such path. What is counted is counted elsewhere: requests at the edge, events by the features they happen in.
+ * Serves GET /metrics: the counters of this process. Without SVC_METRICS_BEARER_TOKEN the path does not exist. The edge counts
+ * requests, and features count their events.
  */
 @Module({})
 export class MetricsModule {
@@ -13,9 +12,7 @@ export class MetricsModule {
       module: MetricsModule,
       controllers: bearerToken === undefined ? [] : [MetricsController],
       providers:
-        bearerToken === undefined
-          ? []
-          : [MetricsGuard, { provide: METRICS_TOKEN, useValue: bearerToken }],
+        bearerToken === undefined ? [] : [{ provide: METRICS_TOKEN, useValue: bearerToken }],
     };
   }
 }

@@ -23,7 +23,7 @@ import { person } from './person.js';
 
 const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 
-/** The pages of a person: the start page, enrolling a key, one's keys, and logging out. */
+/** Serves the pages of a user: the start page, enrollment, the list of keys, and logout. */
 @Controller()
 @Route({
   tier: 'general',
@@ -52,7 +52,7 @@ export class AccountPagesController {
     this.#show(response, 'home', { person: person(session) });
   }
 
-  /** @throws DomainError already_enrolled (403) for whoever has a key */
+  /** @throws DomainError already_enrolled (403) for a user who has a key */
   @Get('enroll')
   @Route({ summary: 'Shows the page that enrolls a security key' })
   enroll(
@@ -104,7 +104,7 @@ export class AccountPagesController {
     });
   }
 
-  /** Ends the session of every cookie that came: one that another host planted beside ours must not keep it alive. */
+  /** Ends the session of every received cookie, so that a cookie set by another host cannot keep a session alive. */
   @Post('logout')
   @Route({ summary: 'Ends the session of the browser' })
   async logOut(

@@ -16,17 +16,17 @@ const QUERY = z.object({
   provider: z.string().max(32).optional(),
   login_hint: z.string().max(254).optional(),
   redirect_to: z.string().max(2048).optional(),
-  /** An application wants a new proof, however fresh the last one is. */
+  /** An application requires a new login with the key, also right after another one. */
   again: z.literal('true').optional(),
-  /** In certification test mode: what waits for the login. */
+  /** In certification test mode: the pending login. */
   interaction: z.string().max(64).optional(),
   user_code: z.string().max(64).optional(),
 });
 
-/** The page that an authorization request waits at, by its id. */
+/** Matches the page of a pending authorization request, with its id. */
 const INTERACTION = /^\/interaction\/([\w-]{1,64})$/;
 
-/** `GET /login`: a button for each identity provider and one for the key; `?provider=` goes upstream at once. */
+/** Serves `GET /login`: a button for each identity provider and one for the key. `?provider=` redirects upstream at once. */
 @Controller('login')
 @Route({
   tier: 'general',
@@ -85,20 +85,20 @@ export class LoginPageController {
     response.type('html').send(html);
   }
 
-  /** The application that the login is for, where it leads back to an authorization request. */
+  /** Returns the application of the login, if it leads back to an authorization request. */
   async #application(redirectTo: string) {
     const uid = INTERACTION.exec(new URL(redirectTo).pathname)?.[1];
     return uid === undefined ? undefined : this.pending.applicationOf(uid);
   }
 }
 
-/** Whether a page of another site sent the browser here (Fetch Metadata): `none` is the address bar or a bookmark. */
+/** Returns true if a page of another site opened this page (Fetch Metadata); `none` means the address bar or a bookmark. */
 function isCrossSite(request: Request): boolean {
   const site = request.headers['sec-fetch-site'];
   return site !== undefined && site !== 'same-origin' && site !== 'none';
 }
 
-/** What of certification's two forms names the login that waits, where one does. */
+/** Returns the field of the certification form that names the pending login, if there is one. */
 function pendingLogin({ interaction, user_code: userCode }: z.output<typeof QUERY>) {
   if (interaction !== undefined) return { name: 'interaction', value: interaction };
   return userCode === undefined ? undefined : { name: 'user_code', value: userCode };

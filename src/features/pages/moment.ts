@@ -1,7 +1,7 @@
-/** A point in time as a page shows it: for `<time datetime>`, and for people. */
+/** A point in time for a page: for `<time datetime>`, and as a text. */
 export interface Moment {
   readonly iso: string;
-  /** In UTC, since the server cannot know the reader's zone; the page's script can. */
+  /** In UTC, since the server does not know the reader's time zone. The page's script converts it. */
   readonly text: string;
 }
 
@@ -11,7 +11,7 @@ const FORMAT = new Intl.DateTimeFormat('en-GB', {
   timeZone: 'UTC',
 });
 
-/** Writes a point in time for a page: `21 Nov 2026, 10:28 UTC`. */
+/** Formats a point in time for a page: `21 Nov 2026, 10:28 UTC`. */
 export function moment(date: Date): Moment {
   return { iso: date.toISOString(), text: `${FORMAT.format(date)} UTC` };
 }

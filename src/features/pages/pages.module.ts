@@ -11,8 +11,8 @@ import { SessionsPageController } from './sessions-page.controller.js';
 import { StaticController } from './static.controller.js';
 
 /**
- * /, /login, /enroll, /keys, /sessions, /logout and /static: server-rendered pages, escaped by the template engine, no inline
- * script or style. The ceremonies they start are feature webauthn's; they share nothing but the paths.
+ * Serves /, /login, /enroll, /keys, /sessions, /logout and /static: pages rendered by the server, escaped by the template engine,
+ * without inline script or style. The ceremonies that they start are in the feature webauthn.
  */
 @UnmatchedPaths({
   '/login/*': { audience: 'ui' },
@@ -21,7 +21,7 @@ import { StaticController } from './static.controller.js';
 })
 @Module({})
 export class PagesModule implements OnModuleInit {
-  /** @param pendingLogins the module that exports the PendingLogins: what waits for a login is not this one's to know */
+  /** @param pendingLogins the module that exports PendingLogins: requests that wait for a login */
   static forRoot(pendingLogins: Type): DynamicModule {
     return {
       module: PagesModule,

@@ -1,18 +1,18 @@
 import type { LiveSession } from '#domain/sessions/session.js';
 import { moment, type Moment } from './moment.js';
 
-/** Who is looking at a page, as the templates know them. */
+/** The user of a page, for its template. */
 export interface Person {
   readonly email: string;
   readonly name: string | null;
-  /** Logged in with a security key, and not only signed in upstream. */
+  /** True after a login with a security key; false after an upstream login only. */
   readonly verified: boolean;
   readonly enrolled: boolean;
-  /** When the session ends. */
+  /** The end of the session. */
   readonly expires: Moment;
 }
 
-/** The person of a session; undefined when nobody is signed in. */
+/** Returns the user of a session for a page; undefined without a session. */
 export function person(session: LiveSession | undefined): Person | undefined {
   if (!session) return undefined;
   const { email, name } = session.user ?? session.pendingIdentity;

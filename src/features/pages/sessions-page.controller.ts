@@ -8,7 +8,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { moment } from './moment.js';
 import { person } from './person.js';
 
-/** `/sessions`: the page on which users see where they are logged in, and end a session with every token on it. */
+/** Serves `/sessions`, where users list their sessions and end one with all its tokens. */
 @Controller('sessions')
 @Route({
   tier: 'general',

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** A file that pages use, held in memory. */
+/** A file of the pages, kept in memory. */
 export interface StaticFile {
   readonly type: string;
   readonly content: Buffer;
@@ -16,14 +16,17 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Reads every file of a folder once; what is not in the map does not exist, whatever path is asked for. */
+/** Reads every file of a folder and its subfolders into a map by file name. A name that is not in the map does not exist. */
 export function readStaticFiles(folder: URL): ReadonlyMap<string, StaticFile> {
   const path = fileURLToPath(folder);
   return new Map(
-    readdirSync(path).map((name) => {
-      const content = readFileSync(join(path, name));
-      const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
-      return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', content, etag }];
-    }),
+    readdirSync(path, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => {
+        const name = basename(entry.name);
+        const content = readFileSync(join(entry.parentPath, name));
+        const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
+        return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', content, etag }];
+      }),
   );
 }

@@ -5,7 +5,7 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { readStaticFiles } from './static-files.js';
 
-/** `GET /static/{name}`: style sheet, scripts and icon of the pages. */
+/** Serves `GET /static/{name}`: style sheets, scripts and the icon of the pages. */
 @Controller('static')
 @Route({ tier: 'unlimited', audience: 'ui', errors: 'negotiated', auth: PUBLIC })
 export class StaticController {

@@ -1,21 +1,21 @@
 import type { OwnSession } from '#domain/sessions/session.js';
 
-/** A session as `/v1/sessions` shows it. */
+/** A session in the JSON of `/v1/sessions`. */
 export interface SessionJson {
   readonly id: string;
   /** The `User-Agent` of the request that opened it. */
   readonly device: string | null;
   readonly address: string | null;
-  /** The client that has this session for itself; null for one of a browser. */
+  /** The client that owns this session; null for a session of a browser. */
   readonly client: { readonly client_id: string; readonly name: string | null } | null;
   readonly hardware_verified: boolean;
   readonly created_at: string;
   readonly expires_at: string;
-  /** Whether it is the session that asks. */
+  /** True for the session of this request. */
   readonly current: boolean;
 }
 
-/** Renders a session; `currentId` is the session that asks. */
+/** Renders a session. @param currentId the id of the session of this request */
 export function sessionJson(session: OwnSession, currentId: string): SessionJson {
   const { client } = session;
   return {

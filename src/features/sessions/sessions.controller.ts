@@ -10,10 +10,10 @@ import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
 import { sessionJson, type SessionJson } from './session-json.js';
 
-/** An id that is no UUID names nothing: 404, not 400. */
+/** An id that is not a UUID matches no session: 404, not 400. */
 const SESSION_ID = z.object({ id: z.string() });
 
-/** `/v1/sessions`: the sessions of the user who asks. One of another user is not there: 404. */
+/** Serves `/v1/sessions`: the sessions of the current user. A session of another user is 404. */
 @Controller('v1/sessions')
 @Route({
   tier: 'general',

@@ -4,7 +4,7 @@ import { HttpModule } from '#platform/http/http.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { SessionsController } from './sessions.controller.js';
 
-/** `/v1/sessions`: a user sees where they are logged in, and ends what they do not know. */
+/** Serves `/v1/sessions`, where users list and end their sessions. */
 @UnmatchedPaths({ '/v1/sessions/*': { tier: 'general' } })
 @Module({ imports: [HttpModule, DomainSessionsModule], controllers: [SessionsController] })
 export class OwnSessionsModule {}

@@ -11,7 +11,7 @@ import { SessionCookies } from '#platform/http/access/session-cookies.service.js
 import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
 
-/** `GET /oauth/callback`: where an OpenID provider sends the browser back to. */
+/** Serves `GET /oauth/callback`, to which an upstream OpenID provider redirects the browser. */
 @Controller('oauth/callback')
 @Route({
   tier: 'unlimited',
@@ -40,14 +40,14 @@ export class CallbackController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    // Nest answers HEAD by the handler of GET; a link preview must not spend the state.
+    // Nest calls the handler of GET for HEAD too. A link preview must not consume the state.
     if (request.method !== 'GET') {
       response.setHeader('Allow', 'GET');
       throw new DomainError('method_not_allowed', 'Only GET works here.');
     }
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
-      // Without the cookie nothing fits: a state is bound to the browser that asked for it.
+      // Without the cookie no state matches: a state is bound to the browser that started the login.
       browser: this.cookies.browserSecret(request) ?? '',
     });
     const { session, next } = await this.upstreamLogin.signIn(returned, origin, previous);

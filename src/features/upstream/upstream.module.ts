@@ -5,7 +5,7 @@ import { HttpModule } from '#platform/http/http.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { CallbackController } from './callback.controller.js';
 
-/** /oauth/callback: people coming back from the identity provider they signed in with. */
+/** Serves /oauth/callback, to which an upstream identity provider redirects the browser. */
 @UnmatchedPaths({ '/oauth/callback/*': { errors: 'html' } })
 @Module({
   imports: [HttpModule, IdentityProvidersModule, UpstreamLoginModule],

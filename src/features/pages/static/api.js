@@ -1,6 +1,6 @@
-// Calls to our own JSON API, and what the reader is told of their outcome.
+// Calls the service's JSON API and shows the outcome.
 
-/** An answer that is an error: its message is for the reader, its code for the page, its reference for the help desk. */
+/** An error response: a message for the user, a code for the page, and a reference for the help desk. */
 export class Refusal extends Error {
   constructor(message, { code, reference } = {}) {
     super(message);
@@ -10,10 +10,10 @@ export class Refusal extends Error {
 }
 
 /**
- * Sends JSON to a path of ours, with the session cookie.
+ * Sends JSON to a path of the service, with the session cookie.
  *
- * @returns the JSON of the answer
- * @throws Refusal with the detail of the problem document (RFC 9457), or because nothing answered
+ * @returns the JSON of the response
+ * @throws Refusal with the detail of the problem document (RFC 9457), or when there is no response
  */
 export async function sendJson(method, path, body) {
   let response;
@@ -34,12 +34,12 @@ export async function sendJson(method, path, body) {
 }
 
 /**
- * Runs an action whenever a form is sent: its buttons are off until the script is here and while the action runs, and
- * what becomes of it is said in the live region.
+ * Runs an action when a form is submitted. Its buttons are disabled until the script has loaded and while the action runs. The
+ * live region shows the outcome.
  *
  * @param options.status the live region
- * @param options.waiting what it says until `run` is done
- * @param options.run does the work, given the fields and the button; what it returns is said as done
+ * @param options.waiting the text until `run` is done
+ * @param options.run does the work with the fields and the button, and returns the text of success
  * @param options.explain turns what `run` threw into a message
  */
 export function onSubmit(form, { status, waiting, run, explain }) {
@@ -59,17 +59,17 @@ export function onSubmit(form, { status, waiting, run, explain }) {
     } finally {
       turnOff(false);
     }
-    if (status.dataset.kind === 'error') button.focus(); // it lost the focus when it was turned off
+    if (status.dataset.kind === 'error') button.focus(); // disabling it removed the focus
   });
 }
 
-/** What the reader is told of an error: the reference on a line of its own. */
+/** Returns the text of an error, with the reference on a line of its own. */
 function messageOf(error, explain) {
   if (!(error instanceof Refusal)) return explain(error);
   return error.reference ? `${error.message}\nReference: ${error.reference}` : error.message;
 }
 
-/** Adds a link to the login page, which leads back here: the session of this page has ended, maybe in another tab. */
+/** Adds a link to the login page, which leads back to this page. The session has ended, perhaps in another tab. */
 function offerLogin(status) {
   const link = document.createElement('a');
   const back = location.pathname + location.search;
@@ -78,7 +78,7 @@ function offerLogin(status) {
   status.append(' ', link);
 }
 
-/** Says something in a live region; assistive technology reads it aloud. */
+/** Writes a text into a live region, which assistive technology reads aloud. */
 export function say(status, kind, message) {
   status.dataset.kind = kind;
   status.textContent = message;

@@ -1,15 +1,15 @@
-// The ceremonies of a security key, from our options to our answer.
+// Runs the ceremonies of a security key, from the service's options to its response.
 
 import { Refusal, say, sendJson } from './api.js';
 import { creationOptions, credentialJson, requestOptions } from './webauthn-json.js';
 
-/** Asks the security key: `navigator.credentials` is looked up at the last moment, since a script may replace it. */
+/** Calls the security key. `navigator.credentials` is read at each call, since a script may replace it. */
 const ASK = {
   enroll: async (json) => navigator.credentials.create({ publicKey: creationOptions(json) }),
   login: async (json) => navigator.credentials.get({ publicKey: requestOptions(json) }),
 };
 
-/** What the browser's own refusals mean to a person (WebAuthn §5.1.3 and §5.1.4). */
+/** Texts for the browser's own errors (WebAuthn §5.1.3 and §5.1.4). */
 const EXPLANATIONS = {
   NotAllowedError:
     'The key was not used: it was cancelled, or took too long. Use a separate security key, not a passkey of this device: plug it in, enter its PIN, touch it when it blinks, and try again.',
@@ -21,14 +21,14 @@ const EXPLANATIONS = {
   SecurityError: 'Security keys do not work at this address. Open the page at its usual address.',
 };
 
-/** What a code means to a person whose key was refused, where the server's detail is for experts. */
+/** Texts for error codes of a refused key whose detail is written for experts. */
 const PLAIN = {
   attestation_rejected:
     'This key could not prove that it is a genuine YubiKey. Use a YubiKey of Yubico’s own make.',
   credential_exists: 'Use another security key, or log in to the account that has this one.',
 };
 
-/** After these answers the key holds a credential that the service does not know, and never will. */
+/** Error codes after which the key holds a credential that the service does not have. */
 const ORPHANS = new Set([
   'attestation_rejected',
   'attestation_missing',
@@ -40,18 +40,18 @@ const ORPHANS = new Set([
   'account_inactive',
 ]);
 
-/** What the reader is told of an error that the browser threw. */
+/** Returns the text of an error of the browser. */
 export function explain(error) {
   return EXPLANATIONS[error.name] ?? 'The security key could not be used.';
 }
 
 /**
- * Runs a ceremony to its end.
+ * Runs a whole ceremony.
  *
  * @param kind `enroll` or `login`
- * @param options.redirectTo where the person wants to go afterwards
- * @param options.name of a new key
- * @returns the answer of its last step
+ * @param options.redirectTo the page after the ceremony
+ * @param options.name the name of a new key
+ * @returns the response of the last step
  */
 export async function ceremony(kind, { redirectTo, name } = {}) {
   const path = `/${kind}/webauthn`;
@@ -61,7 +61,7 @@ export async function ceremony(kind, { redirectTo, name } = {}) {
   return sendJson('POST', `${path}/complete`, { state, credential });
 }
 
-/** Has a new key made and taken: what goes wrong is told to the service, and to the key. */
+/** Creates and enrolls a credential. A failure is reported to the service and to the key. */
 async function enroll({ path, state, publicKey, name }) {
   const made = await ASK.enroll(publicKey).catch((error) => giveUp(path, state, error));
   const credential = credentialJson(made);
@@ -74,29 +74,29 @@ async function enroll({ path, state, publicKey, name }) {
   }
 }
 
-/** Reports that the browser made no credential. @throws Refusal with the reference of the report, where there is one */
+/** Reports that the browser made no credential. @throws Refusal with the reference of the report, if there is one */
 async function giveUp(path, state, error) {
   const report = sendJson('POST', `${path}/failed`, { state, error: error.name });
   const { reference } = await report.catch(() => ({}));
   throw new Refusal(error instanceof Refusal ? error.message : explain(error), { reference });
 }
 
-/** Lets the browser drop a credential that leads nowhere (WebAuthn Level 3 §5.1.10.2), where it can. */
+/** Signals to the browser that a credential is unknown, so that it can remove it (WebAuthn Level 3 §5.1.10.2). */
 async function forget(rpId, credentialId) {
   try {
     await globalThis.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId });
   } catch {
-    // The refusal is told all the same.
+    // The refusal is shown all the same.
   }
 }
 
 /**
- * Sends what needs a recent touch of the security key. Where the last one is too long ago, the key is asked for once, and it is
- * sent again.
+ * Sends a request that needs a recent touch of the security key. If the last touch is too old, it asks for one touch and repeats
+ * the request.
  *
  * @param status the live region of the page
- * @param send a request of ours, as `sendJson` makes it
- * @returns the answer to the request
+ * @param send sends the request by `sendJson`
+ * @returns the response to the request
  */
 export async function withTouch(status, send) {
   try {

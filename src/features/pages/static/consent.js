@@ -1,5 +1,4 @@
-// The page that asks whether a client may know who somebody is: the answer is told, and the browser goes on by itself, since
-// no form of ours may end up at a client's address.
+// The consent page: it sends the decision and then navigates by script, since the CSP forbids a form to redirect to a client.
 
 import { onSubmit, sendJson } from './api.js';
 

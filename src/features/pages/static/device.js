@@ -1,4 +1,4 @@
-// The page that shows which device wants to act for somebody: approved with a touch of the key, or refused.
+// The device page: the user approves a device with a touch of the key, or denies it.
 
 import { onSubmit, sendJson } from './api.js';
 import { explain, withTouch } from './ceremony.js';
@@ -16,7 +16,7 @@ for (const form of document.querySelectorAll('form[data-user-code]')) {
     run: async (_fields, { value: decision }) => {
       const body = { user_code: form.dataset.userCode };
       await withTouch(status, () => sendJson('POST', `/device/${decision}`, body));
-      form.querySelector('[data-actions]').remove(); // a code is decided once
+      form.querySelector('[data-actions]').remove(); // a code has one decision
       return DONE[decision];
     },
     explain,

@@ -1,5 +1,4 @@
-// The page that asks whether to log out: the browser goes on by itself, since no form of ours may end up at a client's
-// address.
+// The logout page: it navigates by script, since the CSP forbids a form to redirect to a client.
 
 import { say } from './api.js';
 

@@ -1,4 +1,4 @@
-// Renaming a security key where it is listed: every `<form data-rename>` of the page.
+// Renames a security key of the list: every `<form data-rename>` of the page.
 
 import { onSubmit, sendJson } from './api.js';
 

@@ -1,4 +1,4 @@
-// What every page does beyond its HTML: times in the reader's own zone, and no stale page after "Back".
+// Runs on every page: shows times in the user's time zone, and reloads a stale page after "Back".
 
 const LOCAL_TIME = new Intl.DateTimeFormat(document.documentElement.lang, {
   day: 'numeric',
@@ -9,7 +9,7 @@ const LOCAL_TIME = new Intl.DateTimeFormat(document.documentElement.lang, {
   timeZoneName: 'short',
 });
 
-/** Writes a time, given as RFC 3339, as the reader's clock shows it. */
+/** Formats a time (RFC 3339) in the user's time zone. */
 export function localTime(timestamp) {
   return LOCAL_TIME.format(new Date(timestamp));
 }
@@ -19,7 +19,7 @@ for (const time of document.querySelectorAll('time[datetime]')) {
   time.textContent = localTime(time.dateTime);
 }
 
-// A page kept in the browser's memory may show who has logged out since: ask for it anew.
+// A page from the back/forward cache may show a user who has logged out: reload it.
 addEventListener('pageshow', (event) => {
   if (event.persisted) location.reload();
 });

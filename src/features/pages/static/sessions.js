@@ -1,4 +1,4 @@
-// Ending a session where it is listed: every `<form data-end>` of the page.
+// Ends a session of the list: every `<form data-end>` of the page.
 
 import { onSubmit, sendJson } from './api.js';
 

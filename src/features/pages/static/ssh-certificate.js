@@ -1,4 +1,4 @@
-// Getting an SSH certificate in the browser: the `<form data-ssh-certificate>` of the start page.
+// Issues an SSH certificate in the browser: the `<form data-ssh-certificate>` of the start page.
 
 import { onSubmit, Refusal, sendJson } from './api.js';
 import { localTime } from './page.js';
@@ -12,7 +12,7 @@ onSubmit(form, {
   run: async (fields) => {
     result.hidden = true;
     const publicKey = fields.get('public_key').trim();
-    // The server would refuse it too, but then it would have travelled.
+    // The server would refuse a private key too, but it must not leave this machine.
     if (publicKey.includes('PRIVATE KEY')) {
       throw new Refusal('This is a private key: keep it to yourself. Nothing was sent.');
     }

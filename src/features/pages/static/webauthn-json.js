@@ -1,6 +1,6 @@
-// WebAuthn's JSON forms (Level 3 §5.1.8 to §5.1.10): by the browser where it knows them, else by hand.
+// WebAuthn's JSON forms (Level 3 §5.1.8 to §5.1.10): by the browser if it supports them, otherwise in this file.
 
-/** The options of `navigator.credentials.create()`, from their JSON. */
+/** Converts the JSON options for `navigator.credentials.create()`. */
 export function creationOptions(json) {
   if (globalThis.PublicKeyCredential?.parseCreationOptionsFromJSON) {
     return PublicKeyCredential.parseCreationOptionsFromJSON(json);
@@ -13,7 +13,7 @@ export function creationOptions(json) {
   };
 }
 
-/** The options of `navigator.credentials.get()`, from their JSON. */
+/** Converts the JSON options for `navigator.credentials.get()`. */
 export function requestOptions(json) {
   if (globalThis.PublicKeyCredential?.parseRequestOptionsFromJSON) {
     return PublicKeyCredential.parseRequestOptionsFromJSON(json);
@@ -25,7 +25,7 @@ export function requestOptions(json) {
   };
 }
 
-/** A credential as JSON: a `RegistrationResponseJSON` or `AuthenticationResponseJSON`. */
+/** Converts a credential to a `RegistrationResponseJSON` or `AuthenticationResponseJSON`. */
 export function credentialJson(credential) {
   if (typeof credential.toJSON === 'function') return credential.toJSON();
   const { id, rawId, type, response, authenticatorAttachment } = credential;

@@ -1,4 +1,4 @@
-// Enrolling a security key and logging in with one: every `<form data-ceremony>` of the page.
+// Enrolls a security key or logs in with one: every `<form data-ceremony>` of the page.
 
 import { onSubmit, say } from './api.js';
 import { ceremony, explain } from './ceremony.js';
@@ -21,7 +21,7 @@ for (const form of document.querySelectorAll('form[data-ceremony]')) {
   }
 }
 
-/** Runs the ceremony of a form, and leaves the page. */
+/** Runs the ceremony of a form, then opens the next page. */
 async function leave({ ceremony: kind, redirectTo }, name) {
   const { redirect_to } = await ceremony(kind, { redirectTo, name });
   location.assign(redirect_to);
