@@ -12,7 +12,7 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer } from '../support/client.js';
 import { DpopKey, type ProofTampering } from '../support/dpop-key.js';
 import { freePort } from '../support/free-port.js';
-import { OauthRows, type PersonRow, type TokenOptions } from '../support/oauth-rows.js';
+import { OauthRows, type UserRow, type TokenOptions } from '../support/oauth-rows.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
@@ -58,7 +58,7 @@ const EVERY_SCOPE = { scope: 'svc:credentials svc:applications svc:admin' };
 describe("'access to the APIs of the service'", () => {
   let app: TestApp;
   let rows: OauthRows;
-  let person: PersonRow;
+  let person: UserRow;
   let metadata: string;
 
   beforeAll(async () => {
@@ -68,7 +68,7 @@ describe("'access to the APIs of the service'", () => {
   });
   afterAll(() => app.close());
   beforeEach(async () => {
-    person = await rows.person({ admin: true });
+    person = await rows.user({ admin: true });
   });
 
   const ask = (path: string, headers: Record<string, string>): Promise<Answer> =>
@@ -130,8 +130,8 @@ describe("'access to the APIs of the service'", () => {
       const path = '/api/v1/org/probe';
       expect((await inCookie((await rows.session(person)).token, path)).status).toBe(200);
       for (const other of [
-        await rows.person(),
-        await rows.person({ admin: true, organization: false }),
+        await rows.user(),
+        await rows.user({ admin: true, organization: false }),
       ]) {
         const { token } = await rows.session(other);
         for (const answer of [await inCookie(token, path), await bearer(token, path)]) {
@@ -209,7 +209,7 @@ describe("'access to the APIs of the service'", () => {
     });
 
     it('does not make a user an admin through its scope', async () => {
-      const member = await rows.person();
+      const member = await rows.user();
       const key = await DpopKey.generate();
       const payload = { ...EVERY_SCOPE, jkt: key.jkt };
       const token = await rows.token(member, { payload });
@@ -284,7 +284,7 @@ describe("'access to the APIs of the service'", () => {
         'DELETE FROM authenticators WHERE user_id = $1',
       ];
       for (const end of ends) {
-        const owner = await rows.person();
+        const owner = await rows.user();
         const token = await rows.token(owner);
         expect((await bearer(token)).status).toBe(200);
         await app.dataSource.query(end, [owner.id]);
@@ -521,7 +521,7 @@ describe('a token that is bound to a client certificate', () => {
   let ports: { https: number; http: number };
   let mtlsPort: number;
   let rows: OauthRows;
-  let person: PersonRow;
+  let person: UserRow;
 
   beforeAll(async () => {
     ports = { https: await freePort(), http: await freePort() };
@@ -536,7 +536,7 @@ describe('a token that is bound to a client certificate', () => {
       },
     });
     rows = new OauthRows(app.dataSource);
-    person = await rows.person();
+    person = await rows.user();
   });
   afterAll(() => app.close());
 

@@ -56,7 +56,7 @@ describe('the clean-up', () => {
   const cleanUp = () => app.nest.get(CleanUp, { strict: false }).run();
 
   it('deletes expired sessions with all that depends on them, and keeps live ones', async () => {
-    const person = await oauth.person();
+    const person = await oauth.user();
     const dead = await oauth.session(person, { expiresIn: -1 });
     const alive = await oauth.session(person);
     await oauth.token(person, { session: dead });
@@ -68,7 +68,7 @@ describe('the clean-up', () => {
   });
 
   it('deletes expired grants, codes, tokens and replays, consumed or not, and no others', async () => {
-    const person = await oauth.person();
+    const person = await oauth.user();
     const session = await oauth.session(person);
     await oauth.token(person, { session, expiresIn: { grant: -1 } });
     await oauth.token(person, { session, expiresIn: { token: -1 } });
@@ -87,7 +87,7 @@ describe('the clean-up', () => {
 
   it('deletes clients that registered themselves and were not used for 30 days, and no application', async () => {
     const [unused, used] = [await oauth.client(), await oauth.client()];
-    const application = await oauth.application(await oauth.person());
+    const application = await oauth.application(await oauth.user());
     await rows(
       app.dataSource,
       `UPDATE oauth_clients SET last_used_at = now() - CASE WHEN id = $1 THEN interval '29 days' ELSE interval '31 days' END`,
@@ -101,7 +101,7 @@ describe('the clean-up', () => {
   });
 
   it('deletes obsolete secrets, spent tokens, counts of wrong codes and rate limits', async () => {
-    const client = await oauth.application(await oauth.person());
+    const client = await oauth.application(await oauth.user());
     await rows(
       app.dataSource,
       `INSERT INTO oauth_client_secrets (id, client_id, hash, expires_at)
@@ -112,7 +112,7 @@ describe('the clean-up', () => {
       await rows(
         app.dataSource,
         'INSERT INTO oauth_user_code_tries VALUES ($1, 5, now() - make_interval(mins => $2))',
-        [(await oauth.person()).id, minutes],
+        [(await oauth.user()).id, minutes],
       );
     }
     await writeSpent(app.dataSource, 2);

@@ -14,7 +14,7 @@ import {
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
 import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
-import { startBrowser, visit } from '../support/browser.js';
+import { startBrowser, openProfile } from '../support/browser.js';
 import { addChromiumKey } from '../support/chromium-key.js';
 import { Client, newAddress } from '../support/client.js';
 import { createTestDatabase } from '../support/database.js';
@@ -57,7 +57,7 @@ async function makeDirectory(): Promise<void> {
 /** Starts the demo in the current directory, and waits until it prints its URL. */
 async function serve(...args: string[]): Promise<{ demo: EntryPoint; baseUrl: string }> {
   const demo = start('demo/main.js', ['--port', String(await freePort()), ...args], { cwd });
-  const [, baseUrl = ''] = await demo.said(URL_TO_OPEN);
+  const [, baseUrl = ''] = await demo.printed(URL_TO_OPEN);
   return { demo, baseUrl };
 }
 
@@ -235,7 +235,7 @@ describe('the command line of the demo', () => {
     }
   });
 
-  it('listens only on loopback, whatever the environment contains', async () => {
+  it('listens only on loopback, with any environment', async () => {
     const environment = { SVC_LISTEN_ADDR: '0.0.0.0:3000' };
     const ended = await run('demo/main.js', ['--exit', '--port', '0'], { cwd, environment });
     expect(ended.stderr).toMatch(/^SVC_LISTEN_ADDR: must be a loopback address/);
@@ -461,8 +461,8 @@ requires('chromium').describe('the demo in Chromium', () => {
   });
 
   it('completes the same scenario at the printed URL with the demo’s software key', async () => {
-    const visitor = await visit(browser, baseUrl);
-    const { page, complaints } = visitor;
+    const visitor = await openProfile(browser, baseUrl);
+    const { page, pageErrors: complaints } = visitor;
     const button = (name: string) => page.getByRole('button', { name });
     const heading = (name: string) => page.getByRole('heading', { name });
     await page.goto('/');
@@ -482,8 +482,8 @@ requires('chromium').describe('the demo in Chromium', () => {
   });
 
   it('does not replace the browser’s own key once the choice is off, and remembers the choice', async () => {
-    const visitor = await visit(browser, baseUrl);
-    const { page, complaints } = visitor;
+    const visitor = await openProfile(browser, baseUrl);
+    const { page, pageErrors: complaints } = visitor;
     await addChromiumKey(page);
     await page.goto('/');
     await page.getByLabel('Use the demo’s software key').uncheck();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { deprovision } from '../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../support/app.js';
-import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
+import { OauthRows, type UserRow } from '../support/oauth-rows.js';
 import { count, rows } from '../support/rows.js';
 import { addTenant } from '../support/scim.js';
 
@@ -16,14 +16,14 @@ const ENDS = {
 
 describe('the certificates of a user whose access ends', () => {
   let app: TestApp;
-  let person: PersonRow;
+  let person: UserRow;
   let serial = 1;
   beforeAll(async () => {
     app = await startTestApp();
   });
   afterAll(() => app.close());
   beforeEach(async () => {
-    person = await new OauthRows(app.dataSource).person();
+    person = await new OauthRows(app.dataSource).user();
   });
 
   /** Inserts certificates of a user with consecutive serials, and returns the first serial. */
@@ -63,7 +63,7 @@ describe('the certificates of a user whose access ends', () => {
         `UPDATE ssh_certificates SET revoked_at = now(), revoke_reason = 'before', revoked_by = 'x' WHERE serial = $1`,
         [await record(person.id, '1 hour')],
       );
-      const other = await new OauthRows(app.dataSource).person();
+      const other = await new OauthRows(app.dataSource).user();
       await record(other.id, '-1 hour');
       expect(await end(act)).toMatchObject({ certificates: 3 });
       const now = { revoke_reason: 'a test', revoked_by: 'scim' };

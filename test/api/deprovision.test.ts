@@ -14,7 +14,7 @@ import { Applications } from '../../src/features/oidc/applications/applications.
 import { withTransactionRetry } from '../../src/platform/database/statements/transaction-retry.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
-import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
+import { OauthRows, type UserRow } from '../support/oauth-rows.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { count, rows } from '../support/rows.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
@@ -26,7 +26,7 @@ describe('de-provisioning', () => {
   let app: TestApp;
   let service: Deprovision;
   let oauth: OauthRows;
-  let person: PersonRow;
+  let person: UserRow;
 
   beforeAll(async () => {
     app = await startTestApp();
@@ -35,7 +35,7 @@ describe('de-provisioning', () => {
   });
   afterAll(() => app.close());
   beforeEach(async () => {
-    person = await oauth.person();
+    person = await oauth.user();
   });
 
   const audit = (type: AccountAudit['type']): AccountAudit => ({
@@ -111,7 +111,7 @@ describe('de-provisioning', () => {
     ['deactivate', deactivate],
   ])('%s and the revocation of every token of an application do not deadlock', async (_, end) => {
     const clientId = await oauth.client();
-    const bystander = await oauth.person();
+    const bystander = await oauth.user();
     for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
     // The revocation of the tokens has locked both grants by then, and waits for the first token.
     const holder = await holding('oauth_artifacts WHERE user_id = $1', bystander.id);
@@ -153,7 +153,7 @@ describe('de-provisioning', () => {
     'a %s on a session of a client and the removal of the client do not deadlock',
     async (what) => {
       const clientId = await oauth.client();
-      const other = await oauth.session(await oauth.person(), { clientId });
+      const other = await oauth.session(await oauth.user(), { clientId });
       const session = await oauth.session(person, { clientId });
       await oauth.token(person, { clientId, session });
       const [grant] = await rows<{ id: Buffer }>(
@@ -190,7 +190,7 @@ describe('de-provisioning', () => {
 
   it('the removal of an owner and the revocation of tokens of an application both get a response, in either order', async () => {
     const clientId = await oauth.application(person);
-    const bystander = await oauth.person();
+    const bystander = await oauth.user();
     for (const whose of [bystander, person]) await oauth.token(whose, { clientId });
     const holder = await holding('oauth_grants WHERE user_id = $1', bystander.id);
     const manager = {
@@ -254,7 +254,7 @@ describe('de-provisioning', () => {
   /**
    * Inserts sessions of every level, grants, codes, tokens, and rows of the library; returns the token of svc-cli.
    */
-  async function fill(of: PersonRow): Promise<string> {
+  async function fill(of: UserRow): Promise<string> {
     const browser = await oauth.session(of);
     await oauth.session(of, { level: 'bootstrap' });
     const client = await oauth.client();
@@ -273,7 +273,7 @@ describe('de-provisioning', () => {
 
   it('a removal ends every session, grant, code and token, revokes the certificates, and deletes the keys', async () => {
     const token = await fill(person);
-    const bystander = await oauth.person();
+    const bystander = await oauth.user();
     const other = await fill(bystander);
     expect(await left(person.id)).toEqual({
       sessions: 4,
@@ -302,7 +302,7 @@ describe('de-provisioning', () => {
   it('a removal deletes the applications that the user registered, and their tokens', async () => {
     const client = await oauth.application(person);
     await oauth.artifact('ClientCredentials', randomUUID(), { clientId: client });
-    await oauth.token(await oauth.person(), { clientId: client });
+    await oauth.token(await oauth.user(), { clientId: client });
     await remove();
     for (const table of ['oauth_clients WHERE id', 'oauth_artifacts WHERE client_id']) {
       expect(await count(app.dataSource, `${table} = $1`, [client])).toBe(0);

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
-import { startBrowser, visit, type Visitor } from '../support/browser.js';
+import { startBrowser, openProfile, type BrowserProfile } from '../support/browser.js';
 import {
   addChromiumKey,
   ChromiumKeyVendor,
@@ -76,7 +76,7 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
   const vendor = new ChromiumKeyVendor();
   let app: TestApp;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserProfile;
   let page: Page;
 
   beforeAll(async () => {
@@ -91,7 +91,7 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
     await app.close();
   });
   beforeEach(async () => {
-    visitor = await visit(browser, app.baseUrl);
+    visitor = await openProfile(browser, app.baseUrl);
     page = visitor.page;
   });
   afterEach(() => visitor.leave());
@@ -157,7 +157,7 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
   it('10.24 the page lists the allowed models before the key is touched', async () => {
     await page.goto('/login?provider=demo&login_hint=reader@matrix.example');
     await page.getByText('YubiKey 5 Series with NFC').first().waitFor();
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('10.24 a genuine key of an allowed model enrolls at the first try', async () => {
@@ -168,6 +168,6 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
     await page.getByText('Verified with your security key').waitFor();
     await page.goto('/keys');
     await page.locator('[data-event=enrollment]').waitFor();
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 });

@@ -1,17 +1,17 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startBrowser, visit, type Visitor } from '../support/browser.js';
+import { startBrowser, openProfile, type BrowserProfile } from '../support/browser.js';
 import { requires } from '../support/programs.js';
 import { startSecureApp, type SecureApp } from '../support/secure-app.js';
 
 requires('chromium').describe('the session cookies in Chromium, over https', () => {
   let secure: SecureApp;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserProfile;
   beforeAll(async () => {
     secure = await startSecureApp();
     browser = await startBrowser();
-    visitor = await visit(browser, secure.baseUrl);
+    visitor = await openProfile(browser, secure.baseUrl);
   });
   afterAll(async () => {
     await visitor.leave();

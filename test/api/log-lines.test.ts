@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/start-up-line.js';
-import { startTestApp, type EnrolledPerson, type TestApp } from '../support/app.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { startProductionServer, type ProductionServer } from '../support/production-server.js';
 
 describe('the log line of a request', () => {
   let app: TestApp;
-  let ada: EnrolledPerson;
+  let ada: EnrolledUser;
   beforeAll(async () => {
     app = await startTestApp();
     ada = await app.enrolled('ada@log-lines.example');

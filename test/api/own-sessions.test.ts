@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SessionJson } from '../../src/features/sessions/session-json.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
-import { OauthRows, type PersonRow } from '../support/oauth-rows.js';
+import { OauthRows, type UserRow } from '../support/oauth-rows.js';
 import { postForm } from '../support/oauth-flow.js';
 import { idOf } from '../support/org-api.js';
 import { count, rows } from '../support/rows.js';
@@ -63,7 +63,7 @@ async function onTwoDevices() {
     'SELECT id FROM authenticators WHERE user_id = $1',
     [id],
   );
-  const person: PersonRow = { id, email, orgId: null, keyId: row?.id ?? '' };
+  const person: UserRow = { id, email, orgId: null, keyId: row?.id ?? '' };
   return { laptop, phone, person };
 }
 

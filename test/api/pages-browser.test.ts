@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addChromiumKey, giveCredentialTo } from '../support/chromium-key.js';
-import { startBrowser, visit, type Visitor } from '../support/browser.js';
+import { startBrowser, openProfile, type BrowserProfile } from '../support/browser.js';
 import { requires } from '../support/programs.js';
 
 const HOSTILE = '"><img src=x onerror="document.title=\'pwned\'"><script>document.title=1</script>';
@@ -17,7 +17,7 @@ const SSH_PUBLIC_KEY = publicKeyLine(
 requires('chromium').describe('the pages in Chromium', () => {
   let app: TestApp;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserProfile;
   let page: Page;
 
   beforeAll(async () => {
@@ -33,7 +33,7 @@ requires('chromium').describe('the pages in Chromium', () => {
   });
 
   beforeEach(async () => {
-    visitor = await visit(browser, app.baseUrl);
+    visitor = await openProfile(browser, app.baseUrl);
     page = visitor.page;
   });
 
@@ -92,7 +92,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await heading('Touch your security key').waitFor();
     await button('Use your security key').click();
     await heading('Hello, Grace Hopper').waitFor();
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('needs no mouse: Tab and Enter complete the same scenario', async () => {
@@ -129,7 +129,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await page.waitForURL('/login');
     await choose('Use your security key');
     await heading('Hello, Keyboard').waitFor();
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('10.10 lists the sessions of a user, and ends another one with its button', async () => {
@@ -157,7 +157,7 @@ requires('chromium').describe('the pages in Chromium', () => {
       .click();
     await page.waitForURL('/');
     expect(await page.getByRole('link', { name: 'Sign in' }).count()).toBe(1);
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('shows a hostile name of a user or of a key as text', async () => {
@@ -172,7 +172,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await page.getByRole('banner').textContent()).toContain(HOSTILE);
     expect(await page.locator('img[src=x]').count()).toBe(0);
     expect(await page.title()).toMatch(/^Your keys · /);
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('tells a user who cancelled what happened, and offers another try', async () => {
@@ -186,7 +186,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await said('it was cancelled, or took too long').waitFor();
     expect(await focused()).toMatchObject({ text: 'Enroll this key' });
     expect(await button('Enroll this key').isEnabled()).toBe(true);
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('does not send a private key that was pasted by mistake', async () => {
@@ -316,7 +316,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await button('Use your security key').click();
     await page.waitForURL('/');
     await page.getByText('Verified with your security key').waitFor();
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it.each(WAYS)(

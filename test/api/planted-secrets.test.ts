@@ -2,7 +2,7 @@ import { Client as Database } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Answer, Client, RequestOptions } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { walkToCallback } from '../support/fake-idp.js';
+import { followToCallback } from '../support/fake-idp.js';
 import { startProductionServer, type ProductionServer } from '../support/production-server.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
 import { startSpanCollector, type SpanCollector } from '../support/span-collector.js';
@@ -158,7 +158,7 @@ describe('a secret that a client sends', () => {
     const browser = server.client();
     const departure = await browser.get('/login?provider=demo&login_hint=ada@acme.example');
     const away = new URL(departure.headers.get('location') ?? '');
-    const back = await walkToCallback(away, callback);
+    const back = await followToCallback(away, callback);
     expect((await browser.get(back.href)).status).toBe(303);
     for (const name of ['code', 'state']) real.push(back.searchParams.get(name) ?? '');
     for (const name of ['nonce', 'code_challenge']) real.push(away.searchParams.get(name) ?? '');

@@ -9,7 +9,7 @@ const templates = readdirSync(new URL('templates/', folder)).map((name) =>
 );
 const chart = [read('values.yaml'), ...templates].join('\n');
 
-/** What belongs in the Secret, and never in values: these must be there, those may. */
+/** The variables of the Secret, which values never contain: the first list is required, the second is optional. */
 const REQUIRED_SECRETS = ['SVC_DATABASE_URL', 'SVC_JWT_SECRET', 'SVC_SSH_CA_KEY'];
 const OPTIONAL_SECRETS = [
   'SVC_JWT_SECRET_PREVIOUS',
@@ -18,7 +18,7 @@ const OPTIONAL_SECRETS = [
   'SVC_METRICS_BEARER_TOKEN',
 ];
 
-/** What nobody sets by its name. */
+/** Variables that an operator does not set by name. */
 const NOT_TO_BE_SET = new Set([
   'SVC_TLS_CERT', // the files of tls.secretName
   'SVC_TLS_KEY',
@@ -26,7 +26,7 @@ const NOT_TO_BE_SET = new Set([
   'SVC_SSH_CA_KEY_PATH',
   'SVC_CERTIFICATION_TEST_TOKEN', // never for production
   'SVC_CERTIFICATION_HOST',
-  'OTEL_EXPORTER_OTLP_PROTOCOL', // has one value
+  'OTEL_EXPORTER_OTLP_PROTOCOL', // has only one valid value
 ]);
 
 function isKnown(name: string): boolean {
@@ -37,7 +37,9 @@ function isKnown(name: string): boolean {
   return Object.hasOwn(ENVIRONMENT.shape, name);
 }
 
-/** What a template has only where a value is set: the bodies of its `if` and `with`, none of which holds another. */
+/**
+ * Returns the parts of a template that depend on a value: the bodies of its `if` and `with`, which are not nested.
+ */
 function blocksOf(template: string, value: string): string {
   const name = value.replaceAll('.', '\\.');
   const block = new RegExp(`\\{\\{- (?:if|with) \\$?${name} \\}\\}([^]*?)\\{\\{- end \\}\\}`, 'g');
@@ -49,7 +51,7 @@ describe('the Helm chart', () => {
     const named = [...new Set(chart.match(/\bSVC_[A-Z_]+(?:<SLUG>_[A-Z_]+)?/g))];
     expect(named).toContain('SVC_BASE_URL');
     expect(named).toContain('SVC_IDP_<SLUG>_CLIENT_SECRET');
-    // Service links: what the chart keeps out of the environment, not what it puts there.
+    // Service links: a variable that the chart removes from the environment.
     expect(named.filter((name) => name !== 'SVC_PORT' && !isKnown(name))).toEqual([]);
   });
 
@@ -71,7 +73,7 @@ describe('the Helm chart', () => {
     expect('SVC_IDP_CORP_CLIENT_ID').toMatch(new RegExp(pattern ?? ''));
     expect('SVC_CERTIFICATION_TEST_TOKEN').not.toMatch(new RegExp(pattern ?? ''));
     expect(others).toEqual([]);
-    // Nothing brings in a whole Secret, or a container's environment that nobody looked at.
+    // No template imports a whole Secret, or an unchecked environment of a container.
     expect(chart).not.toMatch(/envFrom|extraEnv/);
   });
 
@@ -100,7 +102,7 @@ describe('the Helm chart', () => {
     ]) {
       expect(withTls, line).toContain(line);
     }
-    // The port called http is the redirecting one then, which answers probes in plain HTTP.
+    // The port called http is then the redirecting one, which answers probes in plain HTTP.
     const port = /define "svc\.port" -\}\}\n([^]*?)\n\{\{- define/.exec(
       read('templates/_helpers.tpl'),
     );

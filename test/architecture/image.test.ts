@@ -7,7 +7,7 @@ import { reachableFrom, readSource, sourceFiles } from './import-graph.js';
 const ROOT = resolve(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(resolve(ROOT, path), 'utf8');
 
-/** One instruction of a Dockerfile, its lines joined. */
+/** One instruction of a Dockerfile, with its lines joined. */
 interface Instruction {
   readonly keyword: string;
   readonly rest: string;
@@ -29,12 +29,12 @@ function stagesOf(dockerfile: string): Instruction[][] {
   return stages;
 }
 
-/** What the instructions of one keyword say, in their order. */
+/** Returns the arguments of every instruction with a keyword, in order. */
 function said(stage: readonly Instruction[], keyword: string): string[] {
   return stage.filter((one) => one.keyword === keyword).map(({ rest }) => rest);
 }
 
-/** What a stage copies, without where to; `build:` before what comes out of that stage. */
+/** Returns the sources that a stage copies; `build:` marks those from the build stage. */
 function copiedBy(stage: readonly Instruction[]): string[] {
   return said(stage, 'COPY').flatMap((rest) => {
     const [, from, paths] = /^(?:--from=(\S+)\s+)?(.*)$/.exec(rest) ?? [];
@@ -43,7 +43,7 @@ function copiedBy(stage: readonly Instruction[]): string[] {
   });
 }
 
-/** The URL that the health check asks in an environment, and how it exits when the answer is as good as told. */
+/** Returns the URL of the health check in an environment, and its exit status after the given response. */
 async function healthCheck(env: Record<string, string>, ok: boolean) {
   const command = said(image, 'HEALTHCHECK').join().split(' CMD ')[1] ?? '';
   const [node, flag, script = ''] = JSON.parse(command) as string[];
@@ -72,7 +72,7 @@ describe('the production image', () => {
   });
 
   it('never contains the demo: its build is removed in the layer that makes it', () => {
-    expect(sourceFiles('src/demo').length).toBeGreaterThan(5); // which the build puts into dist/demo
+    expect(sourceFiles('src/demo').length).toBeGreaterThan(5); // the build puts these into dist/demo
     const builds = said(build, 'RUN').filter((command) => command.includes('npm run build'));
     expect(builds).toEqual(['npm run build && rm -r dist/demo']);
   });

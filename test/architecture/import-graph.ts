@@ -3,27 +3,27 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** A source file and what it imports, paths from the project's root; packages by their names. */
+/** A source file and its imports: paths from the project's root, and packages by name. */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
   readonly imports: readonly string[];
 }
 
-/** Every TypeScript file below a folder of the project. */
+/** Returns every TypeScript file below a folder of the project. */
 export function sourceFiles(folder: string): SourceFile[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && /(?<!\.d)\.ts$/.test(entry.name))
     .map((entry) => readSource(relative(ROOT, join(entry.parentPath, entry.name))));
 }
 
-/** One file of the project. */
+/** Reads one file of the project. */
 export function readSource(path: string): SourceFile {
   const text = readFileSync(join(ROOT, path), 'utf8');
   return { path, text, imports: importsOf(text).map((target) => resolveImport(path, target)) };
 }
 
-/** Static, type-only, re-exported and dynamic imports alike. */
+/** Finds static, type-only, re-exported and dynamic imports. */
 export function importsOf(text: string): string[] {
   const pattern = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*)(['"`])([^'"`\n]+)\1/g;
   return [...text.matchAll(pattern)].map((match) => match[2] ?? '');
@@ -36,7 +36,7 @@ function resolveImport(from: string, target: string): string {
   return target.startsWith('.') ? join(dirname(from), source) : target;
 }
 
-/** Every file of ours that can be reached from an entry point, itself included. */
+/** Returns every source file that an entry point reaches, including itself. */
 export function reachableFrom(entry: string): Set<string> {
   const seen = new Set<string>();
   const visit = (path: string): void => {

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
-import { walkToCallback } from '../support/fake-idp.js';
+import { followToCallback } from '../support/fake-idp.js';
 import { upstreamSuite, BROWSER, complete, REDIRECT_URI, settingsOf } from '../support/upstream.js';
 
 const { connect } = upstreamSuite();
@@ -18,7 +18,7 @@ describe("the demo's identity provider", () => {
     const { idp, providers } = await demo();
     for (const email of ['ada.lovelace@engine.test', 'grace@navy.test']) {
       const begun = { redirectTo: '/', loginHint: email, browser: BROWSER };
-      const url = await walkToCallback(await providers.begin('corp', begun), REDIRECT_URI);
+      const url = await followToCallback(await providers.begin('corp', begun), REDIRECT_URI);
       const { identity } = await complete(providers, { url, browser: BROWSER });
       expect(identity).toMatchObject({ email, issuer: idp.issuer });
       expect(identity.subject).not.toContain('@');
@@ -56,7 +56,7 @@ describe("the demo's identity provider", () => {
     const start = await providers.begin('corp', { redirectTo: '/', browser: BROWSER });
     start.searchParams.delete('code_challenge');
     start.searchParams.delete('code_challenge_method');
-    const url = await walkToCallback(start, REDIRECT_URI);
+    const url = await followToCallback(start, REDIRECT_URI);
     expect(url.searchParams.get('error')).toBe('invalid_request');
   });
 });

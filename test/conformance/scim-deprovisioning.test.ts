@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
-import { startTestApp, type EnrolledPerson, type TestApp } from '../support/app.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { addApplication, type Application } from '../support/applications.js';
 import { newAddress, type Answer } from '../support/client.js';
 import { CALLBACK, newCodeFields, postForm } from '../support/oauth-flow.js';
@@ -68,10 +68,10 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
   const bearer = (path: string, token: string) =>
     app.client().get(path, { headers: { authorization: `Bearer ${token}` } });
 
-  async function code({ client }: EnrolledPerson) {
+  async function code({ client }: EnrolledUser) {
     return { ...(await newCodeFields(client, application.clientId)), ...secret() };
   }
-  async function touch({ key }: EnrolledPerson): Promise<Answer> {
+  async function touch({ key }: EnrolledUser): Promise<Answer> {
     const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
     const { state, publicKey } = asked.json as { state: string; publicKey: Options };
     const credential = JSON.stringify(key.get(publicKey, 'svc-native:svc-cli'));
@@ -83,7 +83,7 @@ requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
       assertion: Buffer.from(credential).toString('base64url'),
     });
   }
-  async function certify({ client }: EnrolledPerson, name: string) {
+  async function certify({ client }: EnrolledUser, name: string) {
     const file = join(folder, name);
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
     const public_key = readFileSync(`${file}.pub`, 'utf8').trim();

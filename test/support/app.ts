@@ -40,7 +40,7 @@ export interface TestAppOptions {
 }
 
 /** A user with an enrolled key, and a client with the user's session. */
-export interface EnrolledPerson {
+export interface EnrolledUser {
   readonly client: Client;
   readonly key: SoftwareKey;
 }
@@ -57,7 +57,7 @@ export interface TestApp {
   /** Creates a security key whose attestation the application trusts. */
   newKey(options?: SoftwareKeyOptions): SoftwareKey;
   /** Signs a user in, enrolls a key and logs in with it. */
-  enrolled(email: string): Promise<EnrolledPerson>;
+  enrolled(email: string): Promise<EnrolledUser>;
   close(): Promise<void>;
 }
 

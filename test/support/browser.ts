@@ -25,10 +25,10 @@ export function startBrowser(): Promise<Browser> {
 }
 
 /** A page in an own browser profile, and every error that its pages reported. */
-export interface Visitor {
+export interface BrowserProfile {
   readonly page: Page;
   /** Console errors, uncaught exceptions and violations of the Content-Security-Policy, in order. */
-  readonly complaints: string[];
+  readonly pageErrors: string[];
   /** Makes `navigator.credentials` call a software key on every page that is opened later. */
   plugIn(key: SoftwareKey): Promise<void>;
   /** Closes the profile and deletes its cookies. */
@@ -36,7 +36,7 @@ export interface Visitor {
 }
 
 /** Opens a new browser profile on an origin, with its own client address. */
-export async function visit(browser: Browser, baseUrl: string): Promise<Visitor> {
+export async function openProfile(browser: Browser, baseUrl: string): Promise<BrowserProfile> {
   const extraHTTPHeaders = { 'x-forwarded-for': newAddress() };
   const ignoreHTTPSErrors = baseUrl.startsWith('https:'); // issued by an authority of the test
   const context = await browser.newContext({
@@ -46,13 +46,13 @@ export async function visit(browser: Browser, baseUrl: string): Promise<Visitor>
   });
   context.setDefaultTimeout(60_000); // less than the limit of a test, so that a step that hangs is named
   const page = await context.newPage();
-  const complaints: string[] = [];
+  const pageErrors: string[] = [];
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(`console: ${message.text()}`);
+    if (message.type() === 'error') pageErrors.push(`console: ${message.text()}`);
   });
-  page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));
+  page.on('pageerror', (error) => pageErrors.push(`uncaught: ${error.message}`));
   await context.exposeFunction('reportViolation', (violation: string) =>
-    complaints.push(`policy: ${violation}`),
+    pageErrors.push(`policy: ${violation}`),
   );
   await context.addInitScript(`
     addEventListener('securitypolicyviolation', (event) => {
@@ -61,7 +61,7 @@ export async function visit(browser: Browser, baseUrl: string): Promise<Visitor>
   `);
   return {
     page,
-    complaints,
+    pageErrors,
     plugIn: (key) => plugIn(context, key, baseUrl),
     leave: () => context.close(),
   };

@@ -60,11 +60,11 @@ function file(path: string): string {
 
 function firstLine<Answer>(child: ChildProcess): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    let complaints = '';
-    child.stderr?.on('data', (chunk) => (complaints += String(chunk)));
+    let errorOutput = '';
+    child.stderr?.on('data', (chunk) => (errorOutput += String(chunk)));
     if (child.stdout)
       createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
     child.once('error', reject);
-    child.once('close', (code) => reject(new Error(`exit status ${code}: ${complaints}`)));
+    child.once('close', (code) => reject(new Error(`exit status ${code}: ${errorOutput}`)));
   });
 }

@@ -14,7 +14,7 @@ export interface Ended {
 export interface EntryPoint {
   readonly ended: Promise<Ended>;
   /** Resolves with the standard output once it matches; rejects when the process ends before. */
-  said(pattern: RegExp): Promise<RegExpMatchArray>;
+  printed(pattern: RegExp): Promise<RegExpMatchArray>;
   /** Resolves once an address responds; rejects when the process ends before. */
   answers(url: string): Promise<void>;
   /** Sends SIGTERM, and waits for the end of the process. */
@@ -22,7 +22,7 @@ export interface EntryPoint {
 }
 
 /** The working directory and the whole environment of a process, which inherits no variables. */
-export interface Surroundings {
+export interface ProcessSettings {
   readonly cwd: string;
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -31,7 +31,7 @@ export interface Surroundings {
 export function start(
   entry: string,
   args: readonly string[],
-  { cwd, environment = {} }: Surroundings,
+  { cwd, environment = {} }: ProcessSettings,
 ): EntryPoint {
   const file = fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url));
   const child = spawn(process.execPath, [file, ...args], {
@@ -54,7 +54,7 @@ export function start(
   };
   return {
     ended,
-    said: (pattern) => until(() => pattern.exec(written.stdout)),
+    printed: (pattern) => until(() => pattern.exec(written.stdout)),
     answers: async (url) => {
       await until(() => fetch(url).catch(() => null));
     },
@@ -69,7 +69,7 @@ export function start(
 export function run(
   entry: string,
   args: readonly string[],
-  surroundings: Surroundings,
+  surroundings: ProcessSettings,
 ): Promise<Ended> {
   return start(entry, args, surroundings).ended;
 }

@@ -201,7 +201,7 @@ export function changed(patch: Json): (original: Json) => Json {
 }
 
 /** Follows redirects like a browser, with cookies, until one leads back to the service. */
-export async function walkToCallback(start: URL, redirectUri: string): Promise<URL> {
+export async function followToCallback(start: URL, redirectUri: string): Promise<URL> {
   const cookies = new Map<string, string>();
   let url = start;
   for (let hops = 0; hops < 10; hops += 1) {

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 
 /** A user with a key, inserted by SQL. */
-export interface PersonRow {
+export interface UserRow {
   readonly id: string;
   readonly email: string;
   readonly orgId: string | null;
@@ -37,9 +37,9 @@ export interface TokenOptions {
 export class OauthRows {
   constructor(private readonly dataSource: DataSource) {}
 
-  async person(
+  async user(
     options: { readonly organization?: boolean; readonly admin?: boolean } = {},
-  ): Promise<PersonRow> {
+  ): Promise<UserRow> {
     const { organization = true, admin = false } = options;
     const [id, keyId] = [randomUUID(), randomUUID()];
     const orgId = organization ? randomUUID() : null;
@@ -67,7 +67,7 @@ export class OauthRows {
   }
 
   async session(
-    person: PersonRow,
+    user: UserRow,
     options: {
       readonly level?: 'bootstrap' | 'verified' | 'synthetic';
       readonly clientId?: string;
@@ -76,11 +76,11 @@ export class OauthRows {
   ): Promise<SessionRow> {
     const { level = 'verified', clientId = null, expiresIn = 28_800 } = options;
     const [id, token] = [randomUUID(), randomBytes(32).toString('base64url')];
-    const key = level === 'verified' ? person.keyId : null;
+    const key = level === 'verified' ? user.keyId : null;
     await this.#run(
       `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, client_id, auth_time, expires_at)
        VALUES ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7))`,
-      [id, sha256(token), level, person.id, key, clientId, expiresIn],
+      [id, sha256(token), level, user.id, key, clientId, expiresIn],
     );
     return { id, token };
   }
@@ -95,7 +95,7 @@ export class OauthRows {
   }
 
   /** Inserts a client that a user registered. */
-  async application(owner: PersonRow): Promise<string> {
+  async application(owner: UserRow): Promise<string> {
     const id = randomUUID();
     await this.#run(
       `INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id) VALUES ($1, 'application', '{}', $2, $3)`,
@@ -105,7 +105,7 @@ export class OauthRows {
   }
 
   /** Inserts a token with an own grant and session by default; it is svc-cli's, with `svc:credentials`. */
-  async token(person: PersonRow, options: TokenOptions = {}): Promise<string> {
+  async token(user: UserRow, options: TokenOptions = {}): Promise<string> {
     const {
       clientId = 'svc-cli',
       level = 'verified',
@@ -114,17 +114,17 @@ export class OauthRows {
     } = options;
     const session =
       options.session ??
-      (await this.session(person, { level, clientId, expiresIn: expiresIn.session ?? 28_800 }));
+      (await this.session(user, { level, clientId, expiresIn: expiresIn.session ?? 28_800 }));
     const [token, grantId] = [randomBytes(32).toString('base64url'), randomBytes(32)];
     await this.#run(
       `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
        VALUES ($1, $2, $3, $4, '{}', now() + make_interval(secs => $5))`,
-      [grantId, clientId, person.id, session.id, expiresIn.grant ?? 3600],
+      [grantId, clientId, user.id, session.id, expiresIn.grant ?? 3600],
     );
     const payload = {
       kind: model,
       clientId,
-      accountId: person.id,
+      accountId: user.id,
       scope: 'openid svc:credentials',
       ...options.payload,
     };
@@ -132,7 +132,7 @@ export class OauthRows {
       payload,
       grantId,
       clientId,
-      userId: person.id,
+      userId: user.id,
       expiresIn: expiresIn.token ?? 3600,
       consumed: options.consumed ?? false,
     });

@@ -1,9 +1,9 @@
-import type { EnrolledPerson, TestApp } from './app.js';
+import type { EnrolledUser, TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
 /** An organization with sign-in, its admin, and its identity provider's token. */
 export interface ScimOrganization {
-  readonly admin: EnrolledPerson;
+  readonly admin: EnrolledUser;
   readonly token: string;
   /** Sends a request to `/scim/v2` as its identity provider, from an unused address. */
   readonly scim: (method: string, path: string, body?: unknown) => Promise<Answer>;

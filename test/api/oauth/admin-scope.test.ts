@@ -76,7 +76,7 @@ describe('svc:admin of a client', () => {
 
   it('10.1 is removed by the upgrade from tokens without a key, and from no others', async () => {
     const oauth = new OauthRows(app.dataSource);
-    const person = await oauth.person({ admin: true });
+    const person = await oauth.user({ admin: true });
     const tokens = {
       unbound: await oauth.token(person, { payload: { scope: 'openid svc:admin' } }),
       bound: await oauth.token(person, { payload: { scope: 'openid svc:admin', jkt: 'x' } }),

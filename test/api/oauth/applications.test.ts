@@ -600,8 +600,8 @@ describe('ownership of applications', () => {
   it('is not shared by users without an organization', async () => {
     const people = new OauthRows(app.dataSource);
     const [nina, nils] = [
-      await people.person({ organization: false, admin: true }),
-      await people.person({ organization: false }),
+      await people.user({ organization: false, admin: true }),
+      await people.user({ organization: false }),
     ];
     const browserOf = async (person: typeof nina) => {
       const browser = app.client();
@@ -628,7 +628,7 @@ describe('ownership of applications', () => {
 
   it('requires svc:applications of svc-cli, and svc:admin to act as an admin', async () => {
     const people = new OauthRows(app.dataSource);
-    const admin = await people.person({ admin: true });
+    const admin = await people.user({ admin: true });
     const session = await people.session(admin);
     const member = app.client();
     member.setCookie('svc_session', session.token);
@@ -657,7 +657,7 @@ describe('ownership of applications', () => {
   it('requires a session verified by a key, and a page of the service’s origin', async () => {
     const people = new OauthRows(app.dataSource);
     const bootstrap = app.client();
-    const { token } = await people.session(await people.person(), { level: 'bootstrap' });
+    const { token } = await people.session(await people.user(), { level: 'bootstrap' });
     bootstrap.setCookie('svc_session', token);
     expect((await api(bootstrap, 'GET')).json.code).toBe('hardware_required');
     expect((await app.client().get(API)).status).toBe(401);
@@ -702,7 +702,7 @@ describe('ownership of applications', () => {
 
   it('is listed in pages', async () => {
     const people = new OauthRows(app.dataSource);
-    const owner = await people.person({ admin: true });
+    const owner = await people.user({ admin: true });
     await app.dataSource.query(
       `INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
        SELECT 'many-' || lpad(n::text, 3, '0'), 'application', '{}', $1, $2 FROM generate_series(1, 130) n`,

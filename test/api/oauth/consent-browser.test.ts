@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { startBrowser, visit, type Visitor } from '../../support/browser.js';
+import { startBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
 import { CALLBACK, newPkce } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 
@@ -12,7 +12,7 @@ const AFTERWARDS = 'https://client.example/logged-out';
 requires('chromium').describe('consent and logging out in Chromium', () => {
   let app: TestApp;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserProfile;
   let page: Page;
   let key: SoftwareKey;
   let dynamic: string;
@@ -43,7 +43,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await app.close();
   });
   beforeEach(async () => {
-    visitor = await visit(browser, app.baseUrl);
+    visitor = await openProfile(browser, app.baseUrl);
     ({ page } = visitor);
     await visitor.plugIn(key);
     await page.route('https://client.example/**', (route) =>
@@ -90,7 +90,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await button('Allow').click();
     await page.getByText('at the client').waitFor();
     expect(new URL(page.url()).searchParams.has('code')).toBe(true);
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('10.8 stays on the service’s page after “Refuse” until a user has consented, and leads to the client afterwards', async () => {
@@ -109,7 +109,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await page.getByText('at the client').waitFor();
     expect(new URL(page.url()).searchParams.get('error')).toBe('access_denied');
     // Chromium logs the status of the service's page; no other message is allowed.
-    expect(visitor.complaints.filter((complaint) => !complaint.includes('400'))).toEqual([]);
+    expect(visitor.pageErrors.filter((complaint) => !complaint.includes('400'))).toEqual([]);
   });
 
   it('asks before it ends a session without an application', async () => {
@@ -124,7 +124,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     await page.getByText('at the client').waitFor();
     expect(new URL(page.url()).searchParams.get('state')).toBe('the state');
     expect(await hasSession()).toBe(false);
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('10.8 asks before it leads to a client that registered itself, without a session too', async () => {
@@ -133,12 +133,12 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     expect(new URL(page.url()).origin).toBe(app.baseUrl);
     await button('Continue').click();
     await page.getByText('at the client').waitFor();
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('redirects at once to an application that a user registered, without a session', async () => {
     await logOut(application);
     await page.getByText('at the client').waitFor();
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { startBrowser, visit, type Visitor } from '../../support/browser.js';
+import { startBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
 import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 
@@ -13,7 +13,7 @@ const ADA = 'ada@screens.example';
 requires('chromium').describe('devices and certification in Chromium', () => {
   let app: TestApp;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserProfile;
   let page: Page;
   let adasKey: SoftwareKey;
   let television: string;
@@ -37,7 +37,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     await app.close();
   });
   beforeEach(async () => {
-    visitor = await visit(browser, app.baseUrl);
+    visitor = await openProfile(browser, app.baseUrl);
     ({ page } = visitor);
   });
   afterEach(() => visitor.leave());
@@ -71,7 +71,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     expect(await button('Refuse').count()).toBe(0);
     expect(await poll(codes.device_code)).toMatchObject({ id_token: expect.any(String) });
     // Chromium logs the 401 that required the touch; no other message is allowed.
-    expect(visitor.complaints.filter((complaint) => !complaint.includes('401'))).toEqual([]);
+    expect(visitor.pageErrors.filter((complaint) => !complaint.includes('401'))).toEqual([]);
   });
 
   it('refuses a device with its button', async () => {
@@ -85,7 +85,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
     await button('Refuse').click();
     await page.getByText('Refused. The device gets nothing.').waitFor();
     expect((await poll(codes.device_code)).error).toBe('access_denied');
-    expect(visitor.complaints).toEqual([]);
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it.each([
@@ -109,7 +109,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
       await button(label).click();
       await page.getByText('at the client').waitFor();
       expect(new URL(page.url()).searchParams.has(parameter)).toBe(true);
-      expect(visitor.complaints).toEqual([]);
+      expect(visitor.pageErrors).toEqual([]);
     },
   );
 });

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { startBrowser, visit, type Visitor } from '../../support/browser.js';
+import { startBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
 import { addChromiumKey, giveCredentialTo } from '../../support/chromium-key.js';
 import type { Answer } from '../../support/client.js';
 import { postForm } from '../../support/oauth-flow.js';
@@ -20,7 +20,7 @@ interface Credential {
 requires('chromium').describe('a page on the domain of the relying party, in Chromium', () => {
   let app: TestApp;
   let browser: Browser;
-  let visitor: Visitor;
+  let visitor: BrowserProfile;
   let page: Page;
 
   beforeAll(async () => {
@@ -33,7 +33,7 @@ requires('chromium').describe('a page on the domain of the relying party, in Chr
     await app.close();
   });
   beforeEach(async () => {
-    visitor = await visit(browser, PARENT);
+    visitor = await openProfile(browser, PARENT);
     page = visitor.page;
     await page.route(`${PARENT}/**`, (route) =>
       route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>Evil</title>' }),

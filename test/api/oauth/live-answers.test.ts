@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
 import { deprovision } from '../../support/deprovisioning.js';
-import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
 import { CALLBACK, newCodeFields, newPkce, postForm } from '../../support/oauth-flow.js';
@@ -14,7 +14,7 @@ const OWNER = 'owner@live.example';
 
 describe('the current state of a token decides each response', () => {
   let app: TestApp;
-  let ada: EnrolledPerson;
+  let ada: EnrolledUser;
   let application: Application;
   let token: string;
   beforeAll(async () => {

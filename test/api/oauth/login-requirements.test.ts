@@ -1,14 +1,14 @@
 import { SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf, type Application } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
 import { CALLBACK, authorize, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
 
 describe('a request for a certain user, or for a certain way of logging in', () => {
   let app: TestApp;
-  let ada: EnrolledPerson;
-  let bob: EnrolledPerson;
+  let ada: EnrolledUser;
+  let bob: EnrolledUser;
   let application: Application;
   beforeAll(async () => {
     app = await startTestApp();
@@ -53,7 +53,7 @@ describe('a request for a certain user, or for a certain way of logging in', () 
 
   /** Returns the error of an authorization, or notes a code; it logs in again if the service requires that. */
   async function after(
-    person: EnrolledPerson,
+    person: EnrolledUser,
     parameters: Readonly<Record<string, string>>,
   ): Promise<string> {
     let next = await ask(person, parameters);
@@ -72,7 +72,7 @@ describe('a request for a certain user, or for a certain way of logging in', () 
   }
 
   async function ask(
-    { client }: EnrolledPerson,
+    { client }: EnrolledUser,
     parameters: Readonly<Record<string, string>>,
   ): Promise<string> {
     const query = new URLSearchParams({ ...request(newPkce().challenge), ...parameters });
@@ -82,7 +82,7 @@ describe('a request for a certain user, or for a certain way of logging in', () 
     return answer.headers.get('location') ?? '';
   }
 
-  async function idToken({ client }: EnrolledPerson): Promise<string> {
+  async function idToken({ client }: EnrolledUser): Promise<string> {
     const { verifier, challenge } = newPkce();
     const code = parameterOf(await authorize(client, request(challenge)), 'code');
     const { clientId, clientSecret } = application;

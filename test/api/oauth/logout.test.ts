@@ -89,7 +89,7 @@ describe('a logout on behalf of an application', () => {
   });
 
   it.each(['application/json', '*/*', 'text/html', undefined])(
-    'shows its errors on a page, whatever Accept is (%s)',
+    'shows its errors on a page for every Accept header (%s)',
     async (accept) => {
       const headers: Record<string, string> = accept === undefined ? {} : { accept };
       const answer = await app.client().get('/oauth/logout?id_token_hint=nonsense', { headers });

@@ -222,7 +222,7 @@ describe('permission for actions of an admin', () => {
   });
 
   it('covers svc-cli with svc:admin, for an admin', async () => {
-    const admin = await oauth.person({ admin: true });
+    const admin = await oauth.user({ admin: true });
     const dpop = await DpopKey.generate();
     const path = '/api/v1/org/members';
     const ask = async (token: string) =>

@@ -159,7 +159,7 @@ describe('a user whose e-mail is in a domain that the organization does not own'
 
   it('gets no token or certificate, with a key and a session', async () => {
     const oauth = new OauthRows(app.dataSource);
-    const person = await oauth.person();
+    const person = await oauth.user();
     await rows(
       app.dataSource,
       `UPDATE users SET email = 'ada@unproven.example', scim_managed = true WHERE id = $1`,

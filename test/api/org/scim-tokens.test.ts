@@ -283,8 +283,8 @@ describe('permission to manage SCIM tokens', () => {
 
   it('is denied to an admin without an organization, or with only a sign-in upstream', async () => {
     const oauth = new OauthRows(app.dataSource);
-    const person = await oauth.person({ organization: false, admin: true });
-    const bootstrap = await oauth.session(await oauth.person({ admin: true }), {
+    const person = await oauth.user({ organization: false, admin: true });
+    const bootstrap = await oauth.session(await oauth.user({ admin: true }), {
       level: 'bootstrap',
     });
     for (const [token, code] of [
@@ -300,7 +300,7 @@ describe('permission to manage SCIM tokens', () => {
 
   it('is granted to svc-cli with svc:admin for an admin, and to no other token of any client', async () => {
     const oauth = new OauthRows(app.dataSource);
-    const admin = await oauth.person({ admin: true });
+    const admin = await oauth.user({ admin: true });
     const dpop = await DpopKey.generate();
     const path = '/api/v1/org/scim-tokens';
     const ask = async (token: string) =>
@@ -321,7 +321,7 @@ describe('permission to manage SCIM tokens', () => {
     expect((await ask(await oauth.token(admin, { payload }))).status).toBe(201);
     const narrow = await ask(await oauth.token(admin, { payload: { jkt } }));
     expect([narrow.status, narrow.json.code]).toEqual([403, 'insufficient_scope']);
-    const member = await ask(await oauth.token(await oauth.person(), { payload }));
+    const member = await ask(await oauth.token(await oauth.user(), { payload }));
     expect([member.status, member.json.code]).toEqual([403, 'admin_required']);
     const foreign = await oauth.token(admin, { payload, clientId: await oauth.client() });
     expect((await ask(foreign)).status).toBe(401);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestApp, type EnrolledPerson, type TestApp } from '../../support/app.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { DpopKey } from '../../support/dpop-key.js';
 import { OauthRows } from '../../support/oauth-rows.js';
@@ -7,7 +7,7 @@ import { addMember, idOf, orgApi } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
 
 let app: TestApp;
-let ada: EnrolledPerson;
+let ada: EnrolledUser;
 let memberId: string;
 let applicationId: string;
 beforeAll(async () => {
