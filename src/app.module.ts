@@ -17,6 +17,7 @@ import { HttpModule } from './platform/http/http.module.js';
 import { PAGE_SCRIPTS } from '#platform/http/views/views.service.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
+import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
 import { HealthModule } from './features/health/health.module.js';
@@ -76,6 +77,7 @@ export class AppModule {
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
         HttpModule,
+        AuditLogModule,
         CleanUpModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
-import { SpentTokensRepository } from '#domain/single-use/spent-tokens.repository.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
@@ -65,8 +64,7 @@ export function upstreamSuite(): UpstreamSuite {
   const suite: UpstreamSuite = {
     async connect(providers, extraCaCerts = []) {
       const tokens = new SealedTokens({ secrets });
-      const spent = new SpentTokensRepository();
-      const states = new SingleUseStates(dataSource.manager, tokens, spent);
+      const states = new SingleUseStates(dataSource.manager, tokens);
       const config = {
         http: { ...http, tls: undefined, mtls, trustedProxies: [], corsOrigins: [] },
         upstream: { providers, extraCaCerts },

@@ -75,7 +75,7 @@ const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email,
 const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC';
 
 /** Which part of the log is read. */
-export interface AuditPage {
+export interface AuditRange {
   readonly after: AuditPlace | undefined;
   readonly limit: number;
 }
@@ -88,7 +88,7 @@ export class AuditEventsRepository {
     tx: EntityManager,
     orgId: string,
     filter: AuditFilter,
-    page: AuditPage,
+    page: AuditRange,
   ): Promise<AuditRow[]> {
     const { text, values } = auditSearch(orgId, filter, page);
     const rows = await fixedSql<Row>(tx, text, values);
@@ -143,7 +143,7 @@ export class AuditEventsRepository {
 function auditSearch(
   orgId: string,
   { type, userId, email, from, to }: AuditFilter,
-  { after, limit }: AuditPage,
+  { after, limit }: AuditRange,
 ): { readonly text: string; readonly values: readonly unknown[] } {
   const values: unknown[] = [orgId, limit];
   const bind = (value: unknown) => `$${values.push(value)}`;

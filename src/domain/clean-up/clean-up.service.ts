@@ -11,19 +11,21 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import {
   EXPIRED_KINDS,
-  ExpiredRowsRepository,
+  deleteExpired,
+  lockCleanUp,
+  unlockCleanUp,
   type ExpiredKind,
 } from './expired-rows.repository.js';
 
-/** How many rows a statement deletes: few enough that it is over soon. */
+/** The rows that one statement deletes: a statement stays far below its time limit. */
 const BATCH = 1000;
 
-/** How many rows of each kind a clean-up deleted; none where there were none. */
+/** The number of deleted rows of each kind; a kind without deleted rows is absent. */
 export type CleanedUp = Partial<Record<ExpiredKind, number>>;
 
 /**
- * Deletes what has expired, every SVC_CLEANUP_INTERVAL, one replica at a time, in batches. Nothing depends on it but the
- * size of the tables: a row that has expired is refused whether it is there or not.
+ * Deletes expired rows every SVC_CLEANUP_INTERVAL, in one replica at a time, in batches. Only the size of the tables depends on
+ * it: every statement that reads a row refuses an expired one.
  */
 @Injectable()
 export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -34,9 +36,8 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
 
   constructor(
     @Inject(CONFIG) config: Config,
-    private readonly schedule: SchedulerRegistry,
+    private readonly schedulerRegistry: SchedulerRegistry,
     private readonly dataSource: DataSource,
-    private readonly rows: ExpiredRowsRepository,
   ) {
     this.#settings = config.cleanUp;
   }
@@ -45,42 +46,42 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
     const { intervalSeconds } = this.#settings;
     if (intervalSeconds === 0) return;
     const timer = setInterval(() => this.#tick(), intervalSeconds * 1000);
-    this.schedule.addInterval('clean-up', timer);
+    this.schedulerRegistry.addInterval('clean-up', timer);
   }
 
-  /** The scheduler ends the timer; what is under way ends after its batch. */
+  /** Waits for the current batch. The scheduler stops the timer. */
   async beforeApplicationShutdown(): Promise<void> {
     this.#isStopping = true;
     await this.#running;
   }
 
   /**
-   * Cleans up once.
+   * Deletes all expired rows once.
    *
-   * @returns undefined where another process is at it
+   * @returns undefined when another process is cleaning up
    */
   async run(): Promise<CleanedUp | undefined> {
     const runner = this.dataSource.createQueryRunner();
     try {
-      if (!(await this.rows.takeTurn(runner.manager))) return undefined;
+      if (!(await lockCleanUp(runner.manager))) return undefined;
       try {
         return await this.#deleteAll(runner.manager);
       } finally {
-        await this.rows.endTurn(runner.manager);
+        await unlockCleanUp(runner.manager);
       }
     } finally {
       await runner.release();
     }
   }
 
-  /** One that takes longer than the interval is not joined by a second. */
+  /** Starts a clean-up, unless the previous one is still running. */
   #tick(): void {
-    this.#running ??= this.#runAndTell().finally(() => {
+    this.#running ??= this.#runAndLog().finally(() => {
       this.#running = undefined;
     });
   }
 
-  async #runAndTell(): Promise<void> {
+  async #runAndLog(): Promise<void> {
     try {
       const cleaned = Object.entries((await this.run()) ?? {});
       if (cleaned.length === 0) return;
@@ -102,7 +103,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
   async #deleteKind(tx: EntityManager, kind: ExpiredKind): Promise<number> {
     let total = 0;
     while (!this.#isStopping) {
-      const n = await this.rows.delete(tx, kind, BATCH, this.#settings.retentionDays);
+      const n = await deleteExpired(tx, kind, BATCH, this.#settings.retentionDays);
       total += n;
       if (n < BATCH) break;
     }

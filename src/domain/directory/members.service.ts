@@ -5,6 +5,7 @@ import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { AccountAudit, Deprovisioning, LockedAccount } from './account.js';
@@ -191,7 +192,18 @@ function noMember(): DomainError {
   return new DomainError('not_found', 'Your organization has no such member.');
 }
 
-/** The error for a user who is not an acting admin of the organization. */
+/**
+ * Returns the admin of a session that a route with the scope `svc:admin` admitted.
+ *
+ * @throws DomainError admin_required for a user without an organization, whom the access rule refuses before
+ */
+export function adminOf({ id: sessionId, user }: Pick<VerifiedSession, 'id' | 'user'>): Admin {
+  const { id, orgId } = user;
+  if (orgId === null) throw adminRequired();
+  return { id, orgId, sessionId };
+}
+
+/** Returns the error for a user who is not an acting admin of the organization. */
 export function adminRequired(): DomainError {
   return new DomainError('admin_required', 'This is for the admins of an organization.');
 }

@@ -1,28 +1,42 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/clock/random.js';
+import {
+  hashOpaqueToken,
+  mintOpaqueToken,
+  type OpaqueToken,
+} from '#platform/crypto/opaque-token.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** A SCIM token that is good: anything of it but the token. */
+/** The prefix of a SCIM token, by which a secret scanner recognizes it. */
+export const SCIM_TOKEN_PREFIX = 'svc_scim_';
+
+/** Mints a SCIM token of 256 random bits. The hash covers the whole token with its prefix. */
+export function mintScimToken(): OpaqueToken {
+  const token = SCIM_TOKEN_PREFIX + mintOpaqueToken().token;
+  return { token, hash: hashOpaqueToken(token) };
+}
+
+/** A valid SCIM token, without its secret. */
 export interface ScimToken {
   readonly id: string;
   readonly description: string;
-  /** The id of the admin who made it, who may be gone. */
+  /** The id of the admin who created the token. The admin may be removed. */
   readonly createdBy: string;
   readonly createdAt: Date;
-  /** To the minute. */
+  /** Accurate to the minute. */
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
 }
 
-/** A SCIM token about to be made. */
+/** The values of a new SCIM token. */
 export interface NewScimToken {
   readonly orgId: string;
-  /** SHA-256 of the token. */
+  /** The SHA-256 of the token. */
   readonly hash: Buffer;
   readonly description: string;
   readonly createdBy: string;
-  /** Days from now. */
+  /** The days from now. */
   readonly expiresInDays: number;
 }
 
@@ -35,9 +49,10 @@ interface Row {
   expires_at: Date;
 }
 
-/** The tokens of organizations' identity providers. One that has expired or was revoked is no token any more. */
+/** The SCIM tokens of organizations, for their identity providers. An expired or revoked token is not valid. */
 @Injectable()
 export class ScimTokensRepository {
+  /** Adds a token. */
   async insert(tx: EntityManager, token: NewScimToken): Promise<ScimToken> {
     const [row] = await sql<Row>(tx)`
       INSERT INTO scim_tokens (id, org_id, hash, description, created_by, expires_at)
@@ -48,7 +63,7 @@ export class ScimTokensRepository {
     return scimToken(row);
   }
 
-  /** The tokens of an organization that are good now, the newest first. */
+  /** Lists the valid tokens of an organization, the newest first. */
   async list(tx: EntityManager, orgId: string): Promise<ScimToken[]> {
     const rows = await sql<Row>(tx)`
       SELECT id, description, created_by, created_at, last_used_at, expires_at FROM scim_tokens
@@ -58,8 +73,8 @@ export class ScimTokensRepository {
   }
 
   /**
-   * Revokes a token of an organization at once: true for exactly one caller. One statement, since two admins may revoke
-   * the same one; false for one that was revoked, has expired, or is another organization's.
+   * Revokes a token of an organization at once. One statement, so that of two admins who revoke one token, one gets true. Returns
+   * false for a revoked or expired token, and for a token of another organization.
    */
   async revoke(tx: EntityManager, orgId: string, id: string): Promise<boolean> {
     const revoked = await sql<{ id: string }>(tx)`
@@ -70,8 +85,8 @@ export class ScimTokensRepository {
   }
 
   /**
-   * Whose token this is, by its hash; undefined when it is unknown, revoked or expired as of this statement. Its use is
-   * noted once a minute at most, and never by waiting for somebody who notes it too. Call it outside any transaction.
+   * Finds a valid token by its hash. Records the use of the token at most once a minute, and skips the record when another
+   * request holds the row. The caller runs it outside any transaction.
    */
   async authenticate(
     tx: EntityManager,

@@ -8,6 +8,12 @@ export const RECENT_TOUCH = {
   admin: 300,
 } as const;
 
+/** The access rule of a route on which admins read. */
+export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:admin' } as const;
+
+/** The access rule of a route on which admins make changes: it demands a recent assertion. */
+export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH.admin } as const;
+
 /**
  * Refuses an assertion that is too old (RFC 9470 §3). An assertion with a time ahead of this clock counts as recent: replicas may
  * differ.

@@ -4,23 +4,22 @@ import { EntityManager } from 'typeorm';
 import { newUuid } from '#platform/clock/random.js';
 import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { SpentTokensRepository } from './spent-tokens.repository.js';
+import { spendToken } from './spent-tokens.repository.js';
 
-/** Whom a state was made for: the secret of the session, or else of the browser, that asked for it. */
+/** The secret of the session, or else of the browser, that a state is bound to. */
 export interface StateBinding {
   readonly binding: string;
 }
 
 /**
- * The `state` of a ceremony: an opaque, sealed token that is good once, for a few minutes, for one purpose and for
- * the session or browser that asked for it. Making one writes nothing, so that asking for many costs no storage.
+ * Seals and redeems the `state` of a ceremony: an opaque token that is valid once, for a few minutes, for one purpose and one
+ * session or browser. Sealing writes no row, so that many requests for a state cost no storage.
  */
 @Injectable()
 export class SingleUseStates {
   constructor(
     private readonly manager: EntityManager,
-    private readonly tokens: SealedTokens,
-    private readonly spent: SpentTokensRepository,
+    private readonly sealedTokens: SealedTokens,
   ) {}
 
   /** Seals a payload into a state for one use. */
@@ -30,22 +29,22 @@ export class SingleUseStates {
     options: StateBinding & { readonly ttlSeconds: number },
   ): Promise<string> {
     const claims = { payload, jti: newUuid(), for: fingerprint(options.binding) };
-    return this.tokens.seal(purpose, claims, options.ttlSeconds);
+    return this.sealedTokens.seal(purpose, claims, options.ttlSeconds);
   }
 
   /**
    * Spends a state and returns its payload.
    *
-   * @throws DomainError invalid_state when it is forged, expired, of another purpose, bound to another session or
-   *   browser, or spent already: one answer for all, since the difference only helps an attacker
+   * @throws DomainError invalid_state for a state that is forged, expired, for another purpose, bound to another session or
+   *   browser, or spent. The error is the same for all causes: the difference only helps an attacker
    */
   async redeem<T>(purpose: string, token: string, { binding }: StateBinding): Promise<T> {
-    const claims = await this.tokens.open(purpose, token);
+    const claims = await this.sealedTokens.open(purpose, token);
     const { jti, exp } = claims ?? {};
     const fits = claims?.['for'] === fingerprint(binding);
     if (!claims || !fits || jti === undefined || exp === undefined) throw invalidState();
-    // Spent before it is looked at any further: a failed ceremony must start over with a new challenge.
-    if (!(await this.spent.spend(this.manager, jti, new Date(exp * 1000)))) throw invalidState();
+    // Spent before the caller reads the payload: a failed ceremony must start again with a new challenge.
+    if (!(await spendToken(this.manager, jti, new Date(exp * 1000)))) throw invalidState();
     return claims['payload'] as T;
   }
 }
@@ -54,7 +53,7 @@ function fingerprint(binding: string): string {
   return createHash('sha256').update(binding).digest('base64url');
 }
 
-/** The one answer to a state that is not good here, whatever is wrong with it. */
+/** Returns the error for a state that is not valid, for every cause. */
 export function invalidState(): DomainError {
   return new DomainError(
     'invalid_state',

@@ -2,20 +2,20 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** ES256 or RS256. */
+/** The kind of a key: `ec` for ES256, `rsa` for RS256. */
 export type KeyKind = 'ec' | 'rsa';
 
-/** Token-signing keys that the operator did not set: kept sealed. */
+/** The generated token-signing keys, which are stored sealed. Keys from the configuration are not stored. */
 @Injectable()
 export class TokenSigningKeysRepository {
-  /** The sealed key of a kind, if one was made. */
+  /** Finds the sealed key of a kind. */
   async find(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
     const [row] = await sql<{ sealed: string }>(tx)`
       SELECT sealed FROM token_signing_keys WHERE kind = ${kind}`;
     return row?.sealed;
   }
 
-  /** Records a key where there is none; returns the one on record: of two replicas that start at once, the faster one's. */
+  /** Stores a key unless one is stored, and returns the stored key. Of two replicas that start at once, the first one stores. */
   async record(tx: EntityManager, kind: KeyKind, sealed: string): Promise<string> {
     const [row] = await sql<{ sealed: string }>(tx)`
       INSERT INTO token_signing_keys (kind, sealed) VALUES (${kind}, ${sealed})
@@ -25,7 +25,7 @@ export class TokenSigningKeysRepository {
     return row.sealed;
   }
 
-  /** Seals a key anew, if it is still the one that was opened. */
+  /** Replaces the sealed text of a key, unless another replica has replaced it already. */
   async reseal(tx: EntityManager, kind: KeyKind, from: string, to: string): Promise<void> {
     await sql(tx)`
       UPDATE token_signing_keys SET sealed = ${to} WHERE kind = ${kind} AND sealed = ${from}`;

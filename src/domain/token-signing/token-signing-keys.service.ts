@@ -8,7 +8,7 @@ import { ConfigProblems } from '#platform/config/load-config.js';
 import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
 import { TokenSigningKeysRepository, type KeyKind } from './token-signing-keys.repository.js';
 
-/** A key as JOSE knows it; `kid` is its RFC 7638 thumbprint. */
+/** A key as a JWK (RFC 7517); `kid` is the thumbprint of RFC 7638. */
 export type SigningJwk = JWK & { readonly kid: string; readonly alg: string };
 
 /** A JWK Set (RFC 7517 §5). */
@@ -24,18 +24,18 @@ const KINDS: Readonly<Record<KeyKind, { readonly alg: string; readonly variable:
 const generate = promisify(generateKeyPair);
 
 /**
- * The keys that sign tokens, opened once, at start. Those the operator set: the first of each kind signs, the others are
- * published beside it, so that a rotation overlaps. Else one of each kind that the first start makes, kept sealed in the
- * database, so that replicas and restarts agree.
+ * The keys that sign tokens, loaded once at start-up. Of the configured keys, the first of each kind signs; the others are
+ * published, so that a rotation overlaps. Without a configured key, the first start generates a key and stores it sealed, so that
+ * replicas and restarts use the same key.
  */
 export class TokenSigningKeys {
-  /** The signing one of each kind comes before the others of that kind. */
+  /** @param keys the signing key of each kind before the other keys of the kind */
   private constructor(private readonly keys: readonly SigningJwk[]) {}
 
   /**
-   * Loads the keys, and makes those that are neither set nor kept; each of these is a warning.
+   * Loads the keys. Generates a key of each kind that is neither configured nor stored, and logs a warning.
    *
-   * @throws ConfigProblems when a kept key opens under neither root secret
+   * @throws ConfigProblems when neither root secret opens a stored key
    */
   static async open(
     config: Pick<Config, 'oidc' | 'secrets'>,
@@ -51,7 +51,7 @@ export class TokenSigningKeys {
           `${KINDS[kind].variable}: is not set; tokens are signed by a key kept in the database`,
         );
       }
-      const blocks = configured ?? [await keptKey(kind, config.secrets, dataSource, repository)];
+      const blocks = configured ?? [await storedKey(kind, config.secrets, dataSource, repository)];
       for (const block of blocks) {
         const jwk = await toJwk(kind, block);
         if (!keys.has(jwk.kid)) keys.set(jwk.kid, jwk); // a file often holds the public part beside the private one
@@ -61,21 +61,21 @@ export class TokenSigningKeys {
   }
 
   /**
-   * The keys whose private part is known, for `oidc-provider` alone: it signs with the first that fits, and takes an
-   * `id_token_hint` that any of them signed.
+   * Returns the keys with a private part, for `oidc-provider`. The library signs with the first key that fits, and accepts an
+   * `id_token_hint` of any of them.
    */
   privateJwks(): SigningJwks {
     return { keys: this.keys.filter(({ d }) => d !== undefined) };
   }
 
-  /** Every key that signs or is only published, public parts alone. */
+  /** Returns the public part of every key. */
   publicJwks(): SigningJwks {
     return { keys: this.keys.map(publicPart) };
   }
 }
 
-/** The key of this database, as PEM: made if there is none, sealed anew if only the previous root secret opens it. */
-async function keptKey(
+/** Returns the stored key as PEM. Generates a missing key; seals a key again that only the previous root secret opens. */
+async function storedKey(
   kind: KeyKind,
   secrets: Config['secrets'],
   { manager }: DataSource,

@@ -4,7 +4,6 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { TokenSigningKeysRepository } from './token-signing-keys.repository.js';
 import { TokenSigningKeys } from './token-signing-keys.service.js';
 
-/** The keys that sign ID tokens, JWT access tokens, and whatever else other services verify by our JWKS. */
 @Module({
   providers: [
     TokenSigningKeysRepository,

@@ -1,11 +1,11 @@
 import { Controller, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { Members, adminOf } from '#domain/directory/members.service.js';
+import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { Members } from '#domain/directory/members.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
-import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   MEMBER_ID,
   MEMBER_PAGE,
@@ -14,7 +14,7 @@ import {
   type MemberPageQuery,
 } from './members.schemas.js';
 
-/** `/api/v1/org/members`: the people of the organization, and what its admins do to them. */
+/** `/api/v1/org/members`: the members of the organization, and the acts of its admins on them. */
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class MembersController {

@@ -2,12 +2,12 @@ import { NIL } from 'uuid';
 import { z } from 'zod';
 import type { Member } from '#domain/directory/users.repository.js';
 
-/** How many members a page shows. */
+/** The number of members on a page. */
 const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
-/** `GET /api/v1/org/members`. */
+/** The query of `GET /api/v1/org/members`. */
 export const MEMBER_PAGE = z.object({
-  /** The `next` of the page before. */
+  /** The `next` of the previous page. */
   after: z.guid('must be the next of a page before').default(NIL),
   limit: z
     .string()
@@ -16,13 +16,13 @@ export const MEMBER_PAGE = z.object({
     .pipe(z.int().min(1).max(PAGE_SIZE.most))
     .default(PAGE_SIZE.usual),
 });
-/** What {@link MEMBER_PAGE} makes of a query. */
+/** The result of {@link MEMBER_PAGE}. */
 export type MemberPageQuery = z.output<typeof MEMBER_PAGE>;
 
-/** An id of a form that none of ours has names nobody: 404, not 400. */
+/** An id that is not a UUID is the id of no member: 404, not 400. */
 export const MEMBER_ID = z.object({ id: z.string() });
 
-/** A member as the API shows them. */
+/** A member in the JSON of the API. */
 export interface MemberJson {
   readonly id: string;
   readonly email: string | null;
@@ -30,12 +30,12 @@ export interface MemberJson {
   readonly is_org_admin: boolean;
   readonly active: boolean;
   readonly scim_managed: boolean;
-  /** How many keys they have enrolled. */
+  /** The number of enrolled keys. */
   readonly keys: number;
   readonly created_at: string;
 }
 
-/** Renders a member. */
+/** Renders a member as JSON. */
 export function memberJson(member: Member): MemberJson {
   return {
     id: member.id,

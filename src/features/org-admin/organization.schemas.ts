@@ -1,8 +1,16 @@
 import { z } from 'zod';
 import { MEMBERSHIPS } from '#domain/organizations/membership.js';
-import { LINE_OF_TEXT } from './line-of-text.js';
+import { isSingleLine } from '#platform/text/single-line.js';
 
-/** `PATCH /api/v1/org`: each setting may be left out. */
+/** A line of text from an admin: trimmed, not empty, at most 256 characters. */
+export const LINE_OF_TEXT = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .refine((text) => Array.from(text).length <= 256, 'must have at most 256 characters')
+  .refine(isSingleLine, 'must be one line of text');
+
+/** The body of `PATCH /api/v1/org`. Each setting is optional. */
 export const CHANGE_ORGANIZATION = z.strictObject({
   name: LINE_OF_TEXT.exactOptional(),
   membership: z.enum(MEMBERSHIPS).exactOptional(),

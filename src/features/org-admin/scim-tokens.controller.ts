@@ -1,10 +1,11 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { adminOf } from '#domain/directory/members.service.js';
+import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/access.js';
 import { Route } from '#platform/http/routing/route.js';
-import { ADMIN_READS, ADMIN_WRITES, adminOf } from './admin.js';
 import {
   CREATE_TOKEN,
   newTokenJson,
@@ -14,13 +15,13 @@ import {
   type NewTokenJson,
   type ScimTokenJson,
 } from './scim-tokens.schemas.js';
-import { ScimTokens } from './scim-tokens.service.js';
+import { OrganizationAdmin } from './organization-admin.service.js';
 
-/** `/api/v1/org/scim-tokens`: the tokens of the organization's identity provider, told once. */
+/** `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. The creation alone returns the secret. */
 @Controller('api/v1/org/scim-tokens')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class ScimTokensController {
-  constructor(private readonly tokens: ScimTokens) {}
+  constructor(private readonly organizationAdmin: OrganizationAdmin) {}
 
   @Post()
   @Route({ summary: 'Creates a SCIM token' })
@@ -31,17 +32,17 @@ export class ScimTokensController {
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<NewTokenJson> {
     const token = { description, expiresInDays };
-    return newTokenJson(await this.tokens.create(adminOf(session), token, origin));
+    return newTokenJson(await this.organizationAdmin.createToken(adminOf(session), token, origin));
   }
 
   @Get()
   @Route({ auth: ADMIN_READS, summary: 'Lists the SCIM tokens' })
   async list(@Caller() session: VerifiedSession): Promise<{ readonly tokens: ScimTokenJson[] }> {
-    const tokens = await this.tokens.list(adminOf(session));
+    const tokens = await this.organizationAdmin.listTokens(adminOf(session));
     return { tokens: tokens.map(scimTokenJson) };
   }
 
-  /** The safe direction: it asks for no new touch. */
+  /** Revokes a token. Revocation reduces access, so it demands no recent assertion. */
   @Delete(':id')
   @Route({ auth: ADMIN_READS, summary: 'Revokes a SCIM token' })
   @HttpCode(204)
@@ -50,6 +51,6 @@ export class ScimTokensController {
     @Param({ schema: TOKEN_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {
-    await this.tokens.revoke(adminOf(session), id, origin);
+    await this.organizationAdmin.revokeToken(adminOf(session), id, origin);
   }
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Membership } from '#domain/organizations/membership.js';
 import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
-import { LINE_OF_TEXT } from './line-of-text.js';
-import type { NewToken } from './scim-tokens.service.js';
+import { LINE_OF_TEXT } from './organization.schemas.js';
+import type { NewToken } from './organization-admin.service.js';
 
-/** Days for which a token is good: 90 unless told, a year at most. */
+/** The days until a token expires. */
 const DAYS = { usual: 90, most: 365 } as const;
 
 /** `POST /api/v1/org/scim-tokens`. */
@@ -12,35 +12,35 @@ export const CREATE_TOKEN = z.strictObject({
   description: LINE_OF_TEXT,
   expires_in_days: z.int().min(1).max(DAYS.most).default(DAYS.usual),
 });
-/** What {@link CREATE_TOKEN} makes of a body. */
+/** The result of {@link CREATE_TOKEN}. */
 export type CreateToken = z.output<typeof CREATE_TOKEN>;
 
-/** An id of a form that none of ours has names nothing: 404, not 400. */
+/** An id that is not a UUID is the id of no token: 404, not 400. */
 export const TOKEN_ID = z.object({ id: z.string() });
 
-/** A token as the API lists it: never itself. */
+/** A token in the list of the API, without its secret. */
 export interface ScimTokenJson {
   readonly id: string;
   readonly description: string;
   readonly created_by: string;
   readonly created_at: string;
-  /** To the minute. */
+  /** Accurate to the minute. */
   readonly last_used_at: string | null;
   readonly expires_at: string;
 }
 
-/** A token as the API tells it when it is made, and never again. */
+/** A new token with its secret, which the API returns once. */
 export interface NewTokenJson {
   readonly id: string;
   readonly token: string;
   readonly description: string;
   readonly created_at: string;
   readonly expires_at: string;
-  /** The organization's, from this token on. */
+  /** The membership setting of the organization, from this token on. */
   readonly membership: Membership;
 }
 
-/** Renders a token. */
+/** Renders a token as JSON. */
 export function scimTokenJson(token: ScimToken): ScimTokenJson {
   return {
     id: token.id,
@@ -52,7 +52,7 @@ export function scimTokenJson(token: ScimToken): ScimTokenJson {
   };
 }
 
-/** Renders a token that was just made. */
+/** Renders a new token as JSON. */
 export function newTokenJson({ scimToken, secret, membership }: NewToken): NewTokenJson {
   return {
     id: scimToken.id,

@@ -10,27 +10,27 @@ import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { writeCursor } from './audit-cursor.js';
-import { USUAL_PAGE, type AuditQuery } from './audit-events.schemas.js';
+import { USUAL_PAGE, type AuditQuery } from './audit-log.schemas.js';
 
-/** How many events are read at once for whoever wants them all. */
+/** The number of events that one statement reads for the whole log. */
 const BATCH = 500;
 
-/** A page of events; `next` is where the one after it begins. */
+/** A page of events; `next` is the cursor of the following page. */
 export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
 }
 
-/** The audit log of an organization, for its admins: the newest first. */
+/** Reads the audit log of an organization for its admins, the newest events first. */
 @Injectable()
 export class AuditEvents {
   constructor(
     private readonly work: TenantWork,
     private readonly members: Members,
-    private readonly events: AuditEventsRepository,
+    private readonly auditEventsRepository: AuditEventsRepository,
   ) {}
 
-  /** One page of those that fit. @throws DomainError admin_required */
+  /** Returns one page of the matching events. @throws DomainError admin_required */
   async page(admin: Admin, { filter, after, limit = USUAL_PAGE }: AuditQuery): Promise<AuditPage> {
     const found = await this.#read(admin, filter, { after, limit: limit + 1 });
     const events = found.slice(0, limit);
@@ -39,9 +39,10 @@ export class AuditEvents {
   }
 
   /**
-   * All that fit, a batch at a time, and never more than that in memory: a batch is read when the one before it was taken.
+   * Reads all matching events in batches. A batch is read after the client has taken the previous batch, so that one batch at
+   * most is in memory.
    *
-   * @returns the batches; the first is read already, so that a fault in it is an answer and not a broken one
+   * @returns the batches; the first is read already, so that its error still gets a status code
    */
   async batches(admin: Admin, query: AuditQuery): Promise<AsyncGenerator<readonly AuditRow[]>> {
     const first = await this.#batch(admin, query);
@@ -73,7 +74,7 @@ export class AuditEvents {
     return this.#read(admin, filter, { after, limit: Math.min(BATCH, limit ?? BATCH) }, patience);
   }
 
-  /** @throws DomainError admin_required: each read asks again whether its reader is an admin, when its turn has come */
+  /** Every read checks again that the reader is an admin. @throws DomainError admin_required */
   #read(
     admin: Admin,
     filter: AuditFilter,
@@ -82,7 +83,7 @@ export class AuditEvents {
   ): Promise<AuditRow[]> {
     const read = async (tx: EntityManager) => {
       await this.members.checkAdmin(tx, admin);
-      return this.events.list(tx, admin.orgId, filter, place);
+      return this.auditEventsRepository.list(tx, admin.orgId, filter, place);
     };
     return this.work.costly(admin.orgId, read, patience);
   }

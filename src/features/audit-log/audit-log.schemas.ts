@@ -4,14 +4,14 @@ import type { AuditFilter, AuditPlace, AuditRow } from '#domain/audit/audit-even
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { readCursor } from './audit-cursor.js';
 
-/** How many events a page shows. */
+/** The number of events on a page. */
 const PAGE_SIZE = { usual: 100, most: 1000 } as const;
 
 const time = z.iso
   .datetime({ offset: true, error: 'must be a time as RFC 3339 writes it' })
   .transform((text) => new Date(text));
 
-/** `GET /api/v1/org/audit-events`. What it does not know is refused: a search that is not understood would look like an empty log. */
+/** The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error: ignored, it would look like an empty log. */
 export const AUDIT_QUERY = z
   .strictObject({
     type: z.enum(AUDIT_TYPES, { error: 'must be the type of an event' }).optional(),
@@ -27,7 +27,7 @@ export const AUDIT_QUERY = z
       .optional(),
     from: time.optional(),
     to: time.optional(),
-    /** The `next` of the page before. */
+    /** The `next` of the previous page. */
     after: z
       .string()
       .max(128)
@@ -51,25 +51,25 @@ export const AUDIT_QUERY = z
     limit,
   }));
 
-/** What is asked of the log. */
+/** A search in the audit log. */
 export interface AuditQuery {
   readonly filter: AuditFilter;
   readonly after: AuditPlace | undefined;
-  /** Undefined: a page of the usual size, or all lines. */
+  /** Undefined for a page of the usual size, or for all lines. */
   readonly limit: number | undefined;
 }
 
-/** How many events a page has that says nothing of it. */
+/** The number of events on a page without `limit`. */
 export const USUAL_PAGE = PAGE_SIZE.usual;
 
-/** An event as the API shows it. */
+/** An event in the JSON of the API. */
 export interface AuditJson {
   readonly id: string;
   readonly type: string;
   readonly class: string;
   readonly actor_id: string | null;
   readonly subject_id: string | null;
-  /** The addresses of both, and the name of the client, as they were when it happened; null in events from before 0.5. */
+  /** The addresses of both users and the name of the client at the time of the event; null in events from before 0.5. */
   readonly actor_email: string | null;
   readonly subject_email: string | null;
   readonly client_name: string | null;
@@ -80,7 +80,7 @@ export interface AuditJson {
   readonly created_at: string;
 }
 
-/** Renders an event. */
+/** Renders an event as JSON. */
 export function auditJson(row: AuditRow): AuditJson {
   return {
     id: row.id,
