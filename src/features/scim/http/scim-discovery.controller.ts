@@ -4,7 +4,7 @@ import {
   resourceTypeDocuments,
   schemaDocuments,
   type DiscoveryDocument,
-} from '../schema/schemas.js';
+} from '../schema/discovery-documents.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Route } from '#platform/http/routing/route.js';

@@ -1,43 +1,11 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { folded, ORDERS, quoted, TEXT_TESTS } from './comparison-sql.js';
 import { merged } from './filter/filter-merging.js';
+import type { Field, FilterFields } from './filter-fields.js';
 import type { Filter } from './filter/filter.js';
 import type { Literal, Operator } from '../schema/literal.js';
-import { referenceTo, type AttributeReference, type ResourceSchema } from '../schema/schemas.js';
-
-/**
- * The SQL of an attribute that has a column of its own, or rows. The expressions are the repository's, never a
- * client's.
- */
-export type Field =
-  | {
-      readonly kind: 'text' | 'boolean' | 'timestamp' | 'uuid';
-      readonly expression: string;
-      /** Never NULL. */
-      readonly required?: true;
-    }
-  /** A multi-valued attribute that is rows: `EXISTS (SELECT FROM <from> WHERE <on> AND …)`. */
-  | {
-      readonly kind: 'relation';
-      readonly from: string;
-      readonly on: string;
-      /** By the name of the sub-attribute. */
-      readonly fields: Readonly<Record<string, Field>>;
-    };
-
-/** Where the attributes of a resource are. */
-export interface FilterFields {
-  readonly resource: ResourceSchema;
-  /** By the path of the attribute: `userName`, `meta.created`, `members`. */
-  readonly columns: Readonly<Record<string, Field>>;
-  /** The `jsonb` of all other attributes, in canonical case, an extension's under its URN. */
-  readonly attributes?: string;
-  /**
-   * By the path of a sub-attribute, `emails.value`: what is true of every resource with an element that equals a value, and has an
-   * index, as nothing does that looks into JSON. The value is bound, in ASCII lower case where case means nothing.
-   */
-  readonly narrowing?: Readonly<Record<string, (value: string) => string>>;
-}
+import { referenceTo, type AttributeReference } from '../schema/schemas.js';
 
 /** A condition with `$n` in place of the values. */
 export interface Condition {
@@ -81,28 +49,10 @@ const ELEMENT = 'scim_element';
 /** The name of a text that is tested several times. */
 const TEXT = 'scim_text';
 
+/** Matches the spelling of ids, so that an index serves the comparison. */
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
 type Compare = Extract<Filter, { kind: 'compare' }>;
-
-/** How instants compare; the parser lets nothing else reach one. */
-const ORDERS: Readonly<Partial<Record<Operator, string>>> = {
-  eq: '=',
-  gt: '>',
-  ge: '>=',
-  lt: '<',
-  le: '<=',
-};
-
-/** How texts compare. No `LIKE`: a value has no wildcards. */
-const TEXT_TESTS: Readonly<Record<Operator, (side: string, value: string) => string>> = {
-  eq: (side, value) => `(${side} = ${value})`,
-  co: (side, value) => `(strpos(${side}, ${value}) > 0)`,
-  sw: (side, value) => `starts_with(${side}, ${value})`,
-  ew: (side, value) => `(right(${side}, length(${value})) = ${value})`,
-  gt: (side, value) => `(${side} COLLATE "C" > ${value})`,
-  ge: (side, value) => `(${side} COLLATE "C" >= ${value})`,
-  lt: (side, value) => `(${side} COLLATE "C" < ${value})`,
-  le: (side, value) => `(${side} COLLATE "C" <= ${value})`,
-};
 
 class ConditionWriter {
   readonly values: string[] = [];
@@ -316,19 +266,8 @@ class ConditionWriter {
   }
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
-function folded(raw: string, caseExact: boolean): string {
-  return caseExact ? raw : `lower(${raw} COLLATE "C")`;
-}
-
 function own<Of>(fields: Readonly<Record<string, Of>>, name: string): Of | undefined {
   return Object.hasOwn(fields, name) ? fields[name] : undefined;
-}
-
-/** A name of the schema table as an SQL literal. */
-function quoted(name: string): string {
-  return `'${name.replaceAll("'", "''")}'`;
 }
 
 function refuse({ path }: AttributeReference): never {

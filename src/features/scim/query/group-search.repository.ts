@@ -1,5 +1,5 @@
 import type { EntityManager } from 'typeorm';
-import type { FilterFields } from './filter-condition.js';
+import type { FilterFields } from './filter-fields.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 import {
   MEMBER_VERSION,
@@ -7,13 +7,8 @@ import {
   type GroupRow,
   type DirectoryGroup,
 } from '#domain/directory/provisioning/groups.repository.js';
-import {
-  isOfOne,
-  searchTable,
-  type ScimPage,
-  type ScimSearch,
-  type UniqueKeys,
-} from './search-table.repository.js';
+import { searchTable, type ScimPage, type ScimSearch } from './search-table.repository.js';
+import { isOfOne, type UniqueKeys } from './unique-key.js';
 
 interface FoundRow extends GroupRow {
   sort_value: string | null;

@@ -3,9 +3,11 @@ import type { EntityManager } from 'typeorm';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { composedSql } from '#platform/database/statements/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
-import { conditionOf, type Condition, type FilterFields } from './filter-condition.js';
+import { conditionOf, type Condition } from './filter-condition.js';
+import type { FilterFields } from './filter-fields.js';
 import type { Filter } from './filter/filter.js';
 import type { AttributeReference } from '../schema/schemas.js';
+import { keyOf, type Comparison, type UniqueKeys } from './unique-key.js';
 import { sortExpression, type Sort } from './sort-expression.js';
 
 /** What a client searches for (RFC 7644 §3.4.2), and which page of it (RFC 7644 §3.4.2.4, RFC 9865). */
@@ -31,12 +33,6 @@ export interface ScimPage<Resource> {
   readonly nextCursor: string | undefined;
 }
 
-/**
- * The paths of what no two resources of an organization have in common. Each has the expression that a unique index of one column
- * has: the id of the organization and the value in lower case. `id` needs none.
- */
-export type UniqueKeys = Readonly<Record<string, string | undefined>>;
-
 /** The table that is searched. Its expressions are a repository's own. */
 export interface SearchedTable<Row, Resource> {
   readonly from: string;
@@ -52,26 +48,6 @@ export interface SearchedTable<Row, Resource> {
   readonly columns: string;
   readonly read: (row: Row) => Resource;
 }
-
-/** Whether a search finds one resource at most, by a key that a unique index has. */
-export function isOfOne({ filter }: ScimSearch, unique: UniqueKeys): boolean {
-  return filter !== undefined && keyOf(filter, (path) => Object.hasOwn(unique, path)) !== undefined;
-}
-
-/** A value in some attribute that everything a filter finds equals; undefined where there is none. */
-function keyOf(filter: Filter, isKey: (path: string) => boolean): Comparison | undefined {
-  if (filter.kind === 'and') {
-    for (const operand of filter.operands) {
-      const key = keyOf(operand, isKey);
-      if (key) return key;
-    }
-  }
-  if (filter.kind === 'element') return keyOf(filter.where, isKey);
-  const isEqual = filter.kind === 'compare' && filter.operator === 'eq';
-  return isEqual && isKey(filter.target.path) ? filter : undefined;
-}
-
-type Comparison = Extract<Filter, { kind: 'compare' }>;
 
 /** A condition on the rows of a table, with what is bound for it. */
 interface Within {

@@ -1,6 +1,6 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { Attribute } from '../schema/attributes/attribute.js';
-import type { FilterFields } from './filter-condition.js';
+import type { FilterFields } from './filter-fields.js';
 import type { AttributeReference } from '../schema/schemas.js';
 
 /**

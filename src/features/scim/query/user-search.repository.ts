@@ -1,14 +1,9 @@
 import type { EntityManager } from 'typeorm';
 import { fixedSql } from '#platform/database/statements/sql.js';
-import type { FilterFields } from './filter-condition.js';
+import type { FilterFields } from './filter-fields.js';
 import { USER_SCHEMA } from '../schema/schemas.js';
-import {
-  isOfOne,
-  searchTable,
-  type ScimPage,
-  type ScimSearch,
-  type UniqueKeys,
-} from './search-table.repository.js';
+import { searchTable, type ScimPage, type ScimSearch } from './search-table.repository.js';
+import { isOfOne, type UniqueKeys } from './unique-key.js';
 import {
   OWN_ATTRIBUTES,
   ENTERPRISE_URN,

@@ -1,4 +1,4 @@
-import { GROUP_ATTRIBUTES } from './attributes/group-schema.js';
+import { GROUP_ATTRIBUTES } from './attributes/resource-attributes.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { invalidValue, isEmpty, isObject, readParts } from './attribute-value.js';
 

@@ -7,14 +7,17 @@ import {
   text,
   type Attribute,
 } from './attributes/attribute.js';
-import { GROUP_ATTRIBUTES } from './attributes/group-schema.js';
 import {
   RESOURCE_TYPE_ATTRIBUTES,
   SCHEMA_ATTRIBUTES,
   SERVICE_PROVIDER_CONFIG_ATTRIBUTES,
 } from './attributes/service-schemas.js';
 import { ENTERPRISE_URN } from '#domain/directory/provisioning/directory-user.js';
-import { ENTERPRISE_ATTRIBUTES, USER_ATTRIBUTES } from './attributes/user-schema.js';
+import {
+  ENTERPRISE_ATTRIBUTES,
+  GROUP_ATTRIBUTES,
+  USER_ATTRIBUTES,
+} from './attributes/resource-attributes.js';
 
 export const USER_URN = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const GROUP_URN = 'urn:ietf:params:scim:schemas:core:2.0:Group';
@@ -101,7 +104,8 @@ export const GROUP_SCHEMA: ResourceSchema = {
   extensions: [],
 };
 
-const SCHEMAS: readonly Schema[] = [
+/** Every schema of the service, in the order of `/Schemas`. */
+export const SCHEMAS: readonly Schema[] = [
   USER_CORE,
   ENTERPRISE,
   GROUP_CORE,
@@ -205,58 +209,4 @@ export function attributesOf(resource: ResourceSchema): AttributeReference[] {
       attributes.map((each) => referenceTo(id, each)),
     ),
   ];
-}
-
-/** An attribute as `/Schemas` shows it (RFC 7643 §7). */
-function attributeDocument(of: Attribute): object {
-  const isText = ['string', 'reference', 'binary'].includes(of.type);
-  return {
-    name: of.name,
-    type: of.type,
-    ...(of.subAttributes && { subAttributes: of.subAttributes.map(attributeDocument) }),
-    multiValued: of.multiValued,
-    description: of.description,
-    required: of.required,
-    ...(of.canonicalValues && { canonicalValues: of.canonicalValues }),
-    ...(isText && { caseExact: of.caseExact }),
-    mutability: of.mutability,
-    returned: of.returned,
-    uniqueness: of.uniqueness,
-    ...(of.referenceTypes && { referenceTypes: of.referenceTypes }),
-  };
-}
-
-/** A document of a discovery endpoint. */
-export interface DiscoveryDocument {
-  readonly id: string;
-  readonly [member: string]: unknown;
-}
-
-/**
- * The resources of `/Schemas` (RFC 7643 §7, §8.7), those of the discovery documents included.
- * @param base the address of the SCIM service, without a slash at its end
- */
-export function schemaDocuments(base: string): DiscoveryDocument[] {
-  return SCHEMAS.map(({ id, name, description, attributes }) => ({
-    schemas: [SCHEMA_URN],
-    id,
-    name,
-    description,
-    attributes: attributes.map(attributeDocument),
-    meta: { resourceType: 'Schema', location: `${base}/Schemas/${id}` },
-  }));
-}
-
-/** The resources of `/ResourceTypes` (RFC 7643 §6). */
-export function resourceTypeDocuments(base: string): DiscoveryDocument[] {
-  return [USER_SCHEMA, GROUP_SCHEMA].map(({ name, description, endpoint, core, extensions }) => ({
-    schemas: [RESOURCE_TYPE_URN],
-    id: name,
-    name,
-    description,
-    endpoint,
-    schema: core.id,
-    schemaExtensions: extensions.map(({ id }) => ({ schema: id, required: false })),
-    meta: { resourceType: 'ResourceType', location: `${base}/ResourceTypes/${name}` },
-  }));
 }

@@ -2,7 +2,7 @@ import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { Filter } from './filter.js';
 import { listsIn, merged } from './filter-merging.js';
-import { tokensOf, TokenError, type Token } from './filter-tokens.js';
+import { TokenReader, type ParseErrorCode, type Word } from './token-reader.js';
 import {
   COMPARABLE_BY,
   isOperator,
@@ -32,7 +32,6 @@ export type PatchPath =
   /** An attribute that we do not have; its name in lower case. */
   | { readonly kind: 'unknown'; readonly name: string };
 
-const MAX_BYTES = 8192;
 const MAX_DEPTH = 32;
 const MAX_NODES = 200;
 /** How often lists may be looked into, which costs far more than a test of one value: identity providers do so once. */
@@ -60,39 +59,31 @@ export function parsePath(text: string, resource: ResourceSchema): PatchPath {
   return new Parser(text, resource, 'invalid_path').path();
 }
 
-type Code = 'invalid_filter' | 'invalid_path';
-
-/** What nothing matches. */
+/** The filter that no resource matches. */
 const NOTHING: Filter = { kind: 'or', operands: [] };
 
-/** Recursive descent over the tokens: each is taken once, and only brackets recurse. */
+/** Parses by recursive descent: each token is read once, and only brackets recurse. */
 class Parser {
   readonly #resource: ResourceSchema;
   readonly #others: readonly ResourceSchema[];
-  readonly #tokens: readonly Token[];
-  #code: Code;
-  #next = 0;
+  readonly #reader: TokenReader;
   #nodes = 0;
 
   constructor(
     text: string,
     resource: ResourceSchema,
-    code: Code,
+    code: ParseErrorCode,
     others: readonly ResourceSchema[] = [],
   ) {
     this.#resource = resource;
     this.#others = others;
-    this.#code = code;
-    if (Buffer.byteLength(text) > MAX_BYTES) {
-      throw new DomainError(code, `It is longer than ${MAX_BYTES} bytes.`);
-    }
-    this.#tokens = this.#cut(text);
+    this.#reader = new TokenReader(text, code);
   }
 
   /** @returns the filter that is the whole text */
   filter(): Filter {
     const filter = this.#disjunction(undefined, 0);
-    this.#end();
+    this.#reader.end();
     if (listsIn(filter) > MAX_LISTS && listsIn(merged(filter)) > MAX_LISTS) {
       throw new DomainError('too_many', 'The filter looks into too many lists of values.');
     }
@@ -101,15 +92,15 @@ class Parser {
 
   /** @returns the path that is the whole text */
   path(): PatchPath {
-    const word = this.#word();
+    const word = this.#reader.word();
     const target = findAttribute(this.#resource, word.text);
     if (!target) return this.#withoutAttribute(word);
-    const filter = this.#peek()?.kind === '[' ? this.#choice(target) : undefined;
-    const suffix = filter ? this.#suffix() : undefined;
-    this.#end();
+    const filter = this.#reader.peek()?.kind === '[' ? this.#choice(target) : undefined;
+    const suffix = filter ? this.#reader.suffix() : undefined;
+    this.#reader.end();
     if (!suffix) return { kind: 'attribute', target, filter };
-    const sub = subAttribute(target.attribute, suffix.name);
-    if (!sub) return { kind: 'unknown', name: asciiLowerCase(`${target.path}.${suffix.name}`) };
+    const sub = subAttribute(target.attribute, suffix.text);
+    if (!sub) return { kind: 'unknown', name: asciiLowerCase(`${target.path}.${suffix.text}`) };
     const of = referenceTo(target.extension, target.attribute, sub);
     return { kind: 'attribute', target: of, filter };
   }
@@ -117,21 +108,21 @@ class Parser {
   /** The brackets of a path: what is wrong within them is wrong with a filter (RFC 7644 §3.12). */
   #choice(target: AttributeReference): Filter {
     this.#checkElements(target);
-    this.#code = 'invalid_filter';
+    this.#reader.code = 'invalid_filter';
     const filter = this.#brackets(target, 0);
-    this.#code = 'invalid_path';
+    this.#reader.code = 'invalid_path';
     return filter;
   }
 
-  #withoutAttribute(word: { readonly text: string; readonly at: number }): PatchPath {
+  #withoutAttribute(word: Word): PatchPath {
     const schema = findSchema(this.#resource, word.text);
     if (schema) {
-      this.#end();
+      this.#reader.end();
       return { kind: 'schema', schema };
     }
-    if (!/^[!-~]+$/.test(word.text)) this.#refuse('is no attribute name', word.at);
+    if (!/^[!-~]+$/.test(word.text)) this.#reader.refuse('is no attribute name', word.at);
     // Nobody knows what stands in the brackets of an attribute that nobody knows.
-    if (this.#peek()?.kind !== '[') this.#end();
+    if (this.#reader.peek()?.kind !== '[') this.#reader.end();
     return { kind: 'unknown', name: asciiLowerCase(word.text) };
   }
 
@@ -139,7 +130,7 @@ class Parser {
   #disjunction(element: AttributeReference | undefined, depth: number): Filter {
     const first = this.#conjunction(element, depth);
     const operands = [first];
-    while (this.#takeWord('or')) operands.push(this.#conjunction(element, depth));
+    while (this.#reader.takeWord('or')) operands.push(this.#conjunction(element, depth));
     return operands.length === 1 ? first : this.#node({ kind: 'or', operands });
   }
 
@@ -147,44 +138,44 @@ class Parser {
   #conjunction(element: AttributeReference | undefined, depth: number): Filter {
     const first = this.#factor(element, depth);
     const operands = [first];
-    while (this.#takeWord('and')) operands.push(this.#factor(element, depth));
+    while (this.#reader.takeWord('and')) operands.push(this.#factor(element, depth));
     return operands.length === 1 ? first : this.#node({ kind: 'and', operands });
   }
 
   #factor(element: AttributeReference | undefined, depth: number): Filter {
-    if (this.#tokens[this.#next + 1]?.kind === '(' && this.#takeWord('not')) {
+    if (this.#reader.peek(1)?.kind === '(' && this.#reader.takeWord('not')) {
       return this.#not(this.#group(element, depth));
     }
-    if (this.#peek()?.kind === '(') return this.#group(element, depth);
+    if (this.#reader.peek()?.kind === '(') return this.#group(element, depth);
     return element ? this.#onElement(element) : this.#onResource(depth);
   }
 
   #group(element: AttributeReference | undefined, depth: number): Filter {
-    this.#bracket('(');
+    this.#reader.bracket('(');
     const inner = this.#disjunction(element, this.#deeper(depth));
-    this.#bracket(')');
+    this.#reader.bracket(')');
     return inner;
   }
 
   #brackets(target: AttributeReference, depth: number): Filter {
     this.#checkElements(target);
-    this.#bracket('[');
+    this.#reader.bracket('[');
     const where = this.#disjunction(target, this.#deeper(depth));
-    this.#bracket(']');
+    this.#reader.bracket(']');
     return where;
   }
 
   #onElement(element: AttributeReference): Filter {
-    const word = this.#word();
+    const word = this.#reader.word();
     return this.#expression(this.#subOf(element, word.text, word.at), (leaf) => leaf);
   }
 
   #onResource(depth: number): Filter {
-    const word = this.#word();
+    const word = this.#reader.word();
     const target = this.#find(word.text);
-    if (!target) this.#refuse('is no attribute we have', word.at);
-    if (target.attribute.returned === 'never') this.#refuse('cannot be read', word.at);
-    if (this.#peek()?.kind === '[') return this.#valuePath(target, depth);
+    if (!target) this.#reader.refuse('is no attribute we have', word.at);
+    if (target.attribute.returned === 'never') this.#reader.refuse('cannot be read', word.at);
+    if (this.#reader.peek()?.kind === '[') return this.#valuePath(target, depth);
     const isOfElements = target.attribute.multiValued && target.attribute.subAttributes;
     const whole = referenceTo(target.extension, target.attribute);
     return this.#expression(target, (leaf) =>
@@ -194,22 +185,22 @@ class Parser {
 
   #valuePath(target: AttributeReference, depth: number): Filter {
     const where = this.#brackets(target, depth);
-    const suffix = this.#suffix();
+    const suffix = this.#reader.suffix();
     if (!suffix) return this.#node({ kind: 'element', target, where });
-    const sub = this.#subOf(target, suffix.name, suffix.at);
+    const sub = this.#subOf(target, suffix.text, suffix.at);
     const operands = [where, this.#expression(sub, (leaf) => leaf)];
     return this.#node({ kind: 'element', target, where: this.#node({ kind: 'and', operands }) });
   }
 
   /** What follows the name of an attribute: `pr`, or an operator and a literal. `wrap` puts an element around it. */
   #expression(target: AttributeReference, wrap: (leaf: Filter) => Filter): Filter {
-    const word = this.#word();
+    const word = this.#reader.word();
     const operator = asciiLowerCase(word.text);
     if (operator === 'pr') return this.#present(target, wrap);
     const isNegated = operator === 'ne';
     const positive = isNegated ? 'eq' : operator;
-    if (!isOperator(positive)) this.#refuse('is no operator', word.at);
-    const raw = this.#literal();
+    if (!isOperator(positive)) this.#reader.refuse('is no operator', word.at);
+    const raw = this.#reader.literal();
     if (raw === null && positive === 'eq') {
       const present = this.#present(target, wrap);
       return isNegated ? present : this.#not(present);
@@ -228,10 +219,11 @@ class Parser {
     const target = named.sub ? named : this.#default(named, at);
     const { type } = target.sub ?? target.attribute;
     if (!COMPARABLE_BY[type].has(operator)) {
-      this.#refuse(`does not apply to ${target.path}`, at);
+      this.#reader.refuse(`does not apply to ${target.path}`, at);
     }
     const value = literalOf(type, raw);
-    if (value === undefined) this.#refuse(`must be followed by a ${type} for ${target.path}`, at);
+    if (value === undefined)
+      this.#reader.refuse(`must be followed by a ${type} for ${target.path}`, at);
     return { kind: 'compare', target, operator, value };
   }
 
@@ -240,44 +232,15 @@ class Parser {
     return named.attribute.subAttributes ? this.#subOf(named, 'value', at) : named;
   }
 
-  #literal(): RawLiteral {
-    const token = this.#peek();
-    this.#next += 1;
-    if (token?.kind === 'string') return token.value;
-    if (token?.kind !== 'word') this.#refuse('must be a value', token?.at);
-    const word = asciiLowerCase(token.text);
-    if (word === 'null') return null;
-    if (word === 'true' || word === 'false') return word === 'true';
-    return this.#number(word, token.at);
-  }
-
-  #number(word: string, at: number): number {
-    try {
-      const number: unknown = JSON.parse(word);
-      if (typeof number === 'number') return number;
-    } catch {
-      // Whatever it is, it is no JSON.
-    }
-    return this.#refuse('must be a value; text stands in double quotes', at);
-  }
-
-  /** The `.sub` after brackets. */
-  #suffix(): { readonly name: string; readonly at: number } | undefined {
-    const token = this.#peek();
-    if (token?.kind !== 'word' || !token.text.startsWith('.')) return undefined;
-    this.#next += 1;
-    return { name: token.text.slice(1), at: token.at };
-  }
-
   #subOf(of: AttributeReference, name: string, at: number): AttributeReference {
     const sub = subAttribute(of.attribute, name);
-    if (!sub) this.#refuse(`needs a sub-attribute that ${of.path} has`, at);
+    if (!sub) this.#reader.refuse(`needs a sub-attribute that ${of.path} has`, at);
     return referenceTo(of.extension, of.attribute, sub);
   }
 
   #checkElements(target: AttributeReference): void {
     if (target.sub || !target.attribute.multiValued || !target.attribute.subAttributes) {
-      this.#refuse(`cannot choose: ${target.path} has no elements`, this.#peek()?.at);
+      this.#reader.refuse(`cannot choose: ${target.path} has no elements`, this.#reader.peek()?.at);
     }
   }
 
@@ -287,7 +250,8 @@ class Parser {
 
   #node(filter: Filter): Filter {
     this.#nodes += 1;
-    if (this.#nodes > MAX_NODES) throw new DomainError(this.#code, 'It has too many conditions.');
+    if (this.#nodes > MAX_NODES)
+      throw new DomainError(this.#reader.code, 'It has too many conditions.');
     const isElsewhere =
       'target' in filter && findAttribute(this.#resource, filter.target.path) === undefined;
     return isElsewhere ? NOTHING : filter;
@@ -302,51 +266,7 @@ class Parser {
   }
 
   #deeper(depth: number): number {
-    if (depth >= MAX_DEPTH) throw new DomainError(this.#code, 'Its brackets are too deep.');
+    if (depth >= MAX_DEPTH) throw new DomainError(this.#reader.code, 'Its brackets are too deep.');
     return depth + 1;
-  }
-
-  #peek(): Token | undefined {
-    return this.#tokens[this.#next];
-  }
-
-  #word(): { readonly text: string; readonly at: number } {
-    const token = this.#peek();
-    if (token?.kind !== 'word') this.#refuse('must be a name', token?.at);
-    this.#next += 1;
-    return token;
-  }
-
-  #takeWord(wanted: string): boolean {
-    const token = this.#peek();
-    if (token?.kind !== 'word' || asciiLowerCase(token.text) !== wanted) return false;
-    this.#next += 1;
-    return true;
-  }
-
-  #bracket(kind: '(' | ')' | '[' | ']'): void {
-    const token = this.#peek();
-    if (token?.kind !== kind) this.#refuse(`must be "${kind}"`, token?.at);
-    this.#next += 1;
-  }
-
-  #end(): void {
-    const token = this.#peek();
-    if (token) this.#refuse('must be the end', token.at);
-  }
-
-  #cut(text: string): Token[] {
-    try {
-      return tokensOf(text);
-    } catch (error) {
-      if (error instanceof TokenError) this.#refuse(error.message, error.at);
-      throw error;
-    }
-  }
-
-  /** Names the place, not the text: what the client wrote is not for us to repeat. */
-  #refuse(problem: string, at: number | undefined): never {
-    const place = at === undefined ? 'The end' : `What begins at character ${at + 1}`;
-    throw new DomainError(this.#code, `${place} ${problem}.`);
   }
 }

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  conditionOf,
-  type FilterFields,
-} from '../../../../../src/features/scim/query/filter-condition.js';
+import { conditionOf } from '../../../../../src/features/scim/query/filter-condition.js';
+import type { FilterFields } from '../../../../../src/features/scim/query/filter-fields.js';
 import { parseFilter } from '../../../../../src/features/scim/query/filter/filter-parser.js';
 import {
   ENTERPRISE_URN,

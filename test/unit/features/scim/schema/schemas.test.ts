@@ -5,13 +5,15 @@ import {
   GROUP_SCHEMA,
   GROUP_URN,
   RESOURCE_TYPE_URN,
-  resourceTypeDocuments,
   SCHEMA_URN,
-  schemaDocuments,
   SERVICE_PROVIDER_CONFIG_URN,
   USER_SCHEMA,
   USER_URN,
 } from '../../../../../src/features/scim/schema/schemas.js';
+import {
+  resourceTypeDocuments,
+  schemaDocuments,
+} from '../../../../../src/features/scim/schema/discovery-documents.js';
 
 const BASE = 'https://svc.example.com/scim/v2';
 

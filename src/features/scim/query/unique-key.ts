@@ -1,0 +1,31 @@
+import type { Filter } from './filter/filter.js';
+
+/**
+ * The paths of attributes whose values are unique among the resources of an organization. Each has the expression of a unique
+ * index of one column: the id of the organization and the value in lower case. `id` needs no expression.
+ */
+export type UniqueKeys = Readonly<Record<string, string | undefined>>;
+
+/** A comparison of an attribute with a value. */
+export type Comparison = Extract<Filter, { kind: 'compare' }>;
+
+/** Tells whether a search finds one resource at most, by the key of a unique index. */
+export function isOfOne(
+  { filter }: { readonly filter: Filter | undefined },
+  unique: UniqueKeys,
+): boolean {
+  return filter !== undefined && keyOf(filter, (path) => Object.hasOwn(unique, path)) !== undefined;
+}
+
+/** Finds a comparison `key eq value` that every match of a filter meets; undefined where there is none. */
+export function keyOf(filter: Filter, isKey: (path: string) => boolean): Comparison | undefined {
+  if (filter.kind === 'and') {
+    for (const operand of filter.operands) {
+      const key = keyOf(operand, isKey);
+      if (key) return key;
+    }
+  }
+  if (filter.kind === 'element') return keyOf(filter.where, isKey);
+  const isEqual = filter.kind === 'compare' && filter.operator === 'eq';
+  return isEqual && isKey(filter.target.path) ? filter : undefined;
+}
