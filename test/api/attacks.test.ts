@@ -67,8 +67,8 @@ describe('attacks', () => {
   });
 
   it.each([
-    ['a\u0000b', 'The body has characters that are no text.'],
-    ['a\ud800b', 'The body has characters that are no text.'],
+    ['a\u0000b', 'The body contains characters that are not text. Remove them.'],
+    ['a\ud800b', 'The body contains characters that are not text. Remove them.'],
     ['a\u202eb', 'name: must be one line of text'],
     ['a\nb', 'name: must be one line of text'],
     ['a\u2028b', 'name: must be one line of text'],

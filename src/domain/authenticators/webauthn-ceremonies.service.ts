@@ -176,7 +176,7 @@ export class WebAuthnCeremonies {
         );
       });
       const { aaguid } = verdict;
-      if (aaguid === undefined) throw new Refusal('The attestation was not judged.');
+      if (aaguid === undefined) throw new Refusal('The attestation was not verified.');
       const model = decideModel(this.config.enrollment.allowedAaguids, aaguid);
       if (!model.allowed) throw new Refusal(model.reason, { code: 'model_not_allowed' });
 
@@ -208,7 +208,7 @@ export class WebAuthnCeremonies {
       const credential = read(AUTHENTICATION_RESPONSE, ceremony.credential);
       const { response } = credential;
       if (ceremony.requireUserHandle && !response.userHandle?.length) {
-        throw new Refusal('The key did not say whose it is: the user handle is missing.');
+        throw new Refusal('The key did not name its user: the user handle is missing.');
       }
       const clientData = readClientData(response.clientDataJSON);
       checkAuthenticatorData(response.authenticatorData, 'assertion');

@@ -21,7 +21,7 @@ export function assertMayEnroll(
   if (allowedDomains && !allowedDomains.has(domainOfEmail(email))) {
     throw new DomainError(
       'enrollment_refused',
-      'People with an e-mail address in this domain may not enroll here.',
+      'Users with an e-mail address in this domain may not enroll. Ask an administrator of the service.',
     );
   }
 }

@@ -97,7 +97,10 @@ export class OidcUpstream implements UpstreamProvider {
     if (!isMicrosoftIssuer(issuer)) return;
     const template = tenantTemplate(issuer);
     if (isNoTenant(tid) || (template && !issuedByOwnTenant(template, iss, tid))) {
-      throw new DomainError('sign_in_failed', 'The identity provider speaks for another tenant.');
+      throw new DomainError(
+        'sign_in_failed',
+        'The identity provider signed in an account of another tenant.',
+      );
     }
     if (isOfPersonalAccounts(tid)) {
       throw new DomainError(

@@ -41,7 +41,7 @@ export function identityFromClaims(
 ): UpstreamIdentity {
   const subject = text(claims['sub']);
   if (!subject || !isSingleLine(subject))
-    throw refused('The identity provider did not say who you are: `sub` is missing or malformed.');
+    throw refused('The identity provider did not identify you: `sub` is missing or malformed.');
   const issuer = text(claims['iss']) ?? provider.issuer;
   const email = verifiedEmail(provider.issuer, claims);
   const hd = text(claims['hd']);

@@ -76,7 +76,9 @@ export class KeyAuthentication {
     // Outside the transaction, which commits the audit event.
     if (outcome === 'stuck') {
       this.#security.warn({ keyId: key.id, userId: key.userId }, 'signature counter did not grow');
-      throw rejected('The signature counter of this key did not grow: it may have been copied.');
+      throw rejected(
+        'The signature counter of this key did not increase: the key may have been copied.',
+      );
     }
     return outcome;
   }

@@ -6,7 +6,7 @@ export type Membership = (typeof MEMBERSHIPS)[number];
 
 /** The message for a user that SCIM did not create, where only SCIM creates members. */
 export const MEMBERS_BY_SCIM_ONLY =
-  'Your organization provisions its people itself: ask its administrator.';
+  'Your organization provisions its users itself: ask its administrator.';
 
 /** The message for a user that SCIM removed and did not create again. */
 export const REMOVED_BY_SCIM =

@@ -55,7 +55,7 @@ export function assertOpens(
 ): void {
   const scheme = token.jkt === null ? 'Bearer' : 'DPoP';
   if (token.clientId !== CLI_CLIENT_ID || token.hasAudience || scope === undefined) {
-    throw refusedToken(scheme, 'This access token opens nothing here.');
+    throw refusedToken(scheme, 'This access token is not valid for this API.');
   }
   if (presented.scheme !== scheme) {
     throw refusedToken(scheme, `This access token must come under the ${scheme} scheme.`);

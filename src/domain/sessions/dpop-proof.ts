@@ -41,7 +41,7 @@ export async function checkDpopProof(
   const { jti, iat, htm, htu, ath } = verified.claims;
   if (typeof jti !== 'string' || jti === '') return 'The DPoP proof has no jti.';
   if (typeof iat !== 'number' || Math.abs(request.now - iat) > DPOP_WINDOW) {
-    return 'The DPoP proof was not made just now.';
+    return 'The time of the DPoP proof is too far from now. Check the clock of the client.';
   }
   if (htm !== request.method) return 'The DPoP proof is for another method.';
   if (!isFor(htu, request.addresses)) return 'The DPoP proof is for another address.';

@@ -50,7 +50,7 @@ const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
     'issuance_refused',
     'The domain of your e-mail address is not one that your organization has proven to own.',
   ],
-  withheld: ['principal_not_allowed', 'No SSH principal can be given to this account here.'],
+  withheld: ['principal_not_allowed', 'This account has no SSH principal.'],
 };
 
 /** Issues SSH user certificates: one parse, one statement, one signature, in this order. */
@@ -116,7 +116,7 @@ export class IssueCertificate {
     if (!asked.every((name) => principals.includes(name))) {
       throw new DomainError(
         'principal_not_allowed',
-        `You may ask for no other than: ${principals.join(', ')}.`,
+        `Only these principals are allowed: ${principals.join(', ')}.`,
       );
     }
     const named = principals.filter((name) => asked.includes(name));

@@ -127,7 +127,7 @@ export class UpstreamLogin {
     if (user?.id === previous.user.id) return undefined;
     return {
       kind: 'refused',
-      reason: 'You are logged in as another person here. Log out first, then sign in.',
+      reason: 'You are logged in as another user. Log out first, then sign in.',
       orgId: user?.orgId ?? null,
       ...(user ? { user } : {}),
     };

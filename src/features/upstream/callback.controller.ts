@@ -43,7 +43,7 @@ export class CallbackController {
     // Nest calls the handler of GET for HEAD too. A link preview must not consume the state.
     if (request.method !== 'GET') {
       response.setHeader('Allow', 'GET');
-      throw new DomainError('method_not_allowed', 'Only GET works here.');
+      throw new DomainError('method_not_allowed', 'This address allows only GET.');
     }
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),

@@ -15,7 +15,7 @@ describe('the log of an application', () => {
     logger.error({ err: error, context: 'errors' }, 'bare');
     applicationLog(logger, () => undefined).nest.error(
       { err: error },
-      'Something went wrong on our side.',
+      'The service failed. Try again later.',
       'errors',
     );
     expect(lines.join('')).toContain('the driver said no');

@@ -72,7 +72,9 @@ function checkFlags(flags: number): void {
     );
   }
   if ((flags & FLAG.backedUp) !== 0) {
-    throw new Refusal('The authenticator data calls a credential backed up that cannot be.');
+    throw new Refusal(
+      'The authenticator data reports a backup of a credential that cannot be backed up.',
+    );
   }
   if ((flags & RESERVED) !== 0) {
     throw new Refusal('The authenticator data has a flag that WebAuthn reserves.');

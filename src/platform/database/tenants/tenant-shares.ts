@@ -38,7 +38,7 @@ export class TenantShares {
     const leaveOwn = await own.take(patience);
     if (!leaveOwn) {
       const detail =
-        'The organization asks for too much at once. Send one request after the other.';
+        'The organization has too many costly requests in progress. Send one request after the other.';
       throw new DomainError('rate_limited', detail, { retryAfter: 1 });
     }
     const leave = () => {

@@ -81,7 +81,7 @@ export class TenantWork {
       return await work(this.pool.manager);
     } catch (error) {
       if (!isTimedOut(error, COSTLY_STATEMENT)) throw error;
-      const detail = 'The request asks for too much. Ask for less at a time.';
+      const detail = 'The request takes too long to compute. Request less at a time.';
       throw new DomainError('too_many', detail, { cause: error });
     } finally {
       leave();

@@ -78,7 +78,7 @@ function parseForm(text: string): unknown {
   const fields = Object.create(null) as Record<string, string>;
   for (const [name, value] of fieldsOf(text)) {
     if (name in fields)
-      throw new DomainError('invalid_request', 'A field of the form comes twice.');
+      throw new DomainError('invalid_request', 'A field of the form occurs twice. Send it once.');
     fields[name] = value;
   }
   return fields;
@@ -116,5 +116,8 @@ function isText(json: string): boolean {
 }
 
 function notText(): DomainError {
-  return new DomainError('malformed_body', 'The body has characters that are no text.');
+  return new DomainError(
+    'malformed_body',
+    'The body contains characters that are not text. Remove them.',
+  );
 }

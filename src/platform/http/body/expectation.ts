@@ -11,7 +11,7 @@ export function expectations(voices: ErrorVoices): EdgeStep {
   return (request, response, next) => {
     if (expectationOf(request) === undefined || expectsContinue(request)) next();
     else {
-      const detail = 'Nothing but 100-continue may be expected here.';
+      const detail = 'The Expect header allows only 100-continue.';
       voices.answer(new DomainError('expectation_failed', detail), request, response);
     }
   };

@@ -55,7 +55,7 @@ export function hostRule(isOurs: Ours, baseUrl: string, voices: ErrorVoices): Ed
       voices.answer(new DomainError('invalid_request', detail), request, response);
     } else {
       tell(`refused a request for the host ${toSingleLine(host, LONGEST_HOST)}`);
-      const detail = `This host is not served here. The service is at ${baseUrl}.`;
+      const detail = `This host name is not the service’s. Use ${baseUrl}.`;
       voices.answer(new DomainError('misdirected_request', detail), request, response);
     }
   };

@@ -17,7 +17,7 @@ export function requestDeadline(voices: ErrorVoices, timeouts: EdgeTimeouts): Ed
       return;
     }
     response.setHeader('Connection', 'close');
-    const detail = 'The request took too long, and was given up.';
+    const detail = 'The request took too long and was cancelled. Try again.';
     voices.answer(new DomainError('timed_out', detail), request, response);
     swallowLateWrites(response);
     const cutOff = setTimeout(() => request.socket.destroy(), timeouts.linger);

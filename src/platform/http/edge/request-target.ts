@@ -12,7 +12,7 @@ export function requestTarget(voices: ErrorVoices): EdgeStep {
   return (request, response, next) => {
     if (isReadable(request)) next();
     else {
-      const error = new DomainError('invalid_request', 'The address asked for cannot be read.');
+      const error = new DomainError('invalid_request', 'The address of the request is malformed.');
       voices.answer(error, request, response);
     }
   };

@@ -5,7 +5,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 
 /** What the framework itself refuses, in our codes, and what its client is told. */
 const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
-  400: ['invalid_request', 'The request cannot be understood.'],
+  400: ['invalid_request', 'The request is malformed.'],
   404: ['not_found', 'There is nothing here.'],
   405: ['method_not_allowed', 'This method is not allowed here.'],
 };
@@ -23,18 +23,25 @@ export function asDomainError(thrown: unknown): DomainError {
     });
   }
   if (isLostRace(thrown)) {
-    return new DomainError('unavailable', 'Another request was faster. Try again.', {
-      cause: thrown,
-      retryAfter: 1,
-    });
+    return new DomainError(
+      'unavailable',
+      'A concurrent request changed the same data. Try again.',
+      {
+        cause: thrown,
+        retryAfter: 1,
+      },
+    );
   }
   if (isUnstorable(thrown)) {
-    return new DomainError('invalid_request', 'The request has characters that are no text.');
+    return new DomainError(
+      'invalid_request',
+      'The request contains characters that are not text. Remove them.',
+    );
   }
   const status = thrown instanceof HttpException ? thrown.getStatus() : statusOf(thrown);
   const refused = status === undefined ? undefined : FRAMEWORK_ERRORS[status];
   if (refused) return new DomainError(...refused);
-  return new DomainError('internal', 'Something went wrong on our side.', { cause: thrown });
+  return new DomainError('internal', 'The service failed. Try again later.', { cause: thrown });
 }
 
 /** Express marks what a client caused (a malformed percent-encoding, say) by a status on the error. */

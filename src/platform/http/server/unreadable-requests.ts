@@ -22,7 +22,7 @@ const NO_PATH = '*';
 
 /** What Node says of a connection, by its code, when it is not simply malformed. */
 const FAULTS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: ['timed_out', 'The request took too long to come.'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['timed_out', 'The request arrived too slowly. Send it again.'],
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body_too_large', 'The extensions of a chunk are too large.'],
 };
@@ -134,7 +134,7 @@ export class UnreadableRequests {
 }
 
 const TUNNEL: Refusal = {
-  error: new DomainError('method_not_allowed', 'CONNECT is not served here.'),
+  error: new DomainError('method_not_allowed', 'The method CONNECT is not supported.'),
   method: 'CONNECT',
   // What to use instead (RFC 9110 §15.5.6).
   headers: [['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']],

@@ -94,7 +94,7 @@ describe('checkDpopProof (RFC 9449 §4.3)', () => {
     ['no id', { jti: undefined }, /no jti/],
     ['an empty id', { jti: '' }, /no jti/],
     ['a number for an id', { jti: 7 }, /no jti|malformed/],
-    ['no moment', { iat: undefined }, /not made just now/],
+    ['no moment', { iat: undefined }, /too far from now/],
     ['an expiry in the past', { exp: NOW - 1 }, /malformed/],
   ] as [string, object, RegExp][])('refuses %s', async (_name, claims, reason) => {
     expect(await check(await proof(claims))).toMatch(reason);
