@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/statements/sql.js';
 
 /** A client that a person registered, as those who manage it see it. */
-export interface Application {
+export interface ClientApplication {
   readonly id: string;
   /** RFC 7591 §2, without a secret. */
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -42,7 +42,7 @@ export class ApplicationsRepository {
     tx: EntityManager,
     { userId, orgId, isAdmin }: ApplicationManager,
     { after, limit }: { readonly after: string; readonly limit: number },
-  ): Promise<Application[]> {
+  ): Promise<ClientApplication[]> {
     // By an index that has the order, whichever plan is chosen: an admin sees all of the organization, a user at most 50.
     const rows =
       isAdmin && orgId !== null
@@ -68,7 +68,7 @@ export class ApplicationsRepository {
     tx: EntityManager,
     { userId, orgId, isAdmin }: ApplicationManager,
     id: string,
-  ): Promise<Application | undefined> {
+  ): Promise<ClientApplication | undefined> {
     const [row] = await sql<Row>(tx)`
       SELECT id, metadata, owner_id, org_id, created_at, updated_at, last_used_at
       FROM oauth_clients
@@ -82,7 +82,7 @@ export class ApplicationsRepository {
     tx: EntityManager,
     manager: ApplicationManager,
     id: string,
-  ): Promise<Application | undefined> {
+  ): Promise<ClientApplication | undefined> {
     await sql(
       tx,
     )`SELECT id FROM oauth_clients WHERE id = ${id} AND kind = 'application' FOR NO KEY UPDATE`;
@@ -90,7 +90,7 @@ export class ApplicationsRepository {
   }
 }
 
-function application(row: Row): Application {
+function application(row: Row): ClientApplication {
   return {
     id: row.id,
     metadata: row.metadata,

@@ -1,4 +1,4 @@
-import type { Application } from '#domain/grants/applications.repository.js';
+import type { ClientApplication } from '#domain/grants/applications.repository.js';
 import type { ClientSecret } from '#domain/grants/client-secrets.repository.js';
 import type { Registration } from './registration.js';
 import { registrationOf } from './registration-metadata.js';
@@ -15,7 +15,7 @@ export interface ApplicationJson extends Registration {
 }
 
 /** Converts an application to JSON. */
-export function applicationJson(application: Application): ApplicationJson {
+export function applicationJson(application: ClientApplication): ApplicationJson {
   return {
     client_id: application.id,
     ...registrationOf(application.metadata),

@@ -2,7 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import type { Application, ApplicationManager } from '#domain/grants/applications.repository.js';
+import type {
+  ClientApplication,
+  ApplicationManager,
+} from '#domain/grants/applications.repository.js';
 import {
   ClientSecretsRepository,
   type ClientSecret,
@@ -27,7 +30,7 @@ const MOST_SECRETS = 3;
 
 /** An application that was just registered, and its secret, which is shown only once. */
 export interface RegisteredApplication {
-  readonly application: Application;
+  readonly application: ClientApplication;
   readonly secret: string | undefined;
 }
 
@@ -88,7 +91,7 @@ export class Applications {
     id: string,
     update: ApplicationUpdate,
     origin: AuditOrigin,
-  ): Promise<Application> {
+  ): Promise<ClientApplication> {
     await checkKeysAddress(update.jwks_uri, this.outboundHttp);
     return this.managedApplications.change(manager, id, async (tx, application) => {
       const { name, ...settings } = update;
@@ -217,7 +220,7 @@ export class Applications {
 }
 
 /** @throws DomainError invalid_request for an application that authenticates without a secret */
-function assertUsesSecret(application: Application): void {
+function assertUsesSecret(application: ClientApplication): void {
   const { auth_method: method } = registrationOf(application.metadata);
   if (usesSecret(method)) return;
   throw new DomainError(

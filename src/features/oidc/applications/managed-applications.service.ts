@@ -5,7 +5,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import {
   ApplicationsRepository,
-  type Application,
+  type ClientApplication,
   type ApplicationManager,
 } from '#domain/grants/applications.repository.js';
 import { Members } from '#domain/directory/members.service.js';
@@ -20,7 +20,7 @@ const PAGE_SIZE = 100;
 export interface ApplicationChange {
   readonly type: AuditType;
   readonly manager: ApplicationManager;
-  readonly application: Application;
+  readonly application: ClientApplication;
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
 }
@@ -40,7 +40,10 @@ export class ManagedApplications {
   async list(
     manager: ApplicationManager,
     after: string,
-  ): Promise<{ readonly applications: readonly Application[]; readonly next: string | null }> {
+  ): Promise<{
+    readonly applications: readonly ClientApplication[];
+    readonly next: string | null;
+  }> {
     const page = { after, limit: PAGE_SIZE + 1 };
     const read = (tx: EntityManager) => this.applicationsRepository.list(tx, manager, page);
     const found = await this.tenantWork.costly(manager.orgId ?? manager.userId, read);
@@ -54,7 +57,7 @@ export class ManagedApplications {
     manager: ApplicationManager,
     id: string,
     tx: EntityManager = this.dataSource.manager,
-  ): Promise<Application> {
+  ): Promise<ClientApplication> {
     const isKnown = isClientId(id);
     return orNotFound(isKnown && (await this.applicationsRepository.find(tx, manager, id)));
   }
@@ -73,7 +76,7 @@ export class ManagedApplications {
   async change<Result>(
     manager: ApplicationManager,
     id: string,
-    act: (tx: EntityManager, application: Application) => Promise<Result>,
+    act: (tx: EntityManager, application: ClientApplication) => Promise<Result>,
   ): Promise<Result> {
     return withTransactionRetry(this.dataSource, async (tx) => {
       const current = { ...manager, isAdmin: await this.#holdAdmin(tx, manager) };
@@ -107,7 +110,7 @@ function isClientId(id: string): boolean {
   return /^[\w-]{1,64}$/.test(id);
 }
 
-function orNotFound(application: Application | false | undefined): Application {
+function orNotFound(application: ClientApplication | false | undefined): ClientApplication {
   if (!application) throw new DomainError('not_found', 'You have no such application.');
   return application;
 }

@@ -2,8 +2,7 @@ import { hash } from 'node:crypto';
 import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { RESPONSE_MODES, ROUTES } from '../engine/fixed-options.js';
 import { UNREADABLE_REQUEST_OBJECT, UNSUPPORTED_RESPONSE_MODE } from '../engine/library-patches.js';
-import type { OwnMetadata } from '../protocol/client-metadata.js';
-import { isFapi } from '../protocol/clients/client-rules.js';
+import { isFapi, type OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
 
 /** The prefix of the `request_uri` of a pushed request, which is not an address (RFC 9126 §2.2). */

@@ -6,7 +6,7 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { OWN_SCOPES } from '../protocol/scopes.js';
-import { correctDiscovery, type DiscoveryDocument } from './discovery-document.js';
+import { correctDiscovery, type ServerMetadata } from './server-metadata.js';
 
 /** `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server. */
 @Controller()
@@ -24,7 +24,7 @@ export class DiscoveryController implements OnModuleInit {
 
   onModuleInit(): void {
     this.oidcProvider.after('discovery', (ctx) =>
-      correctDiscovery(ctx.body as DiscoveryDocument, this.#http),
+      correctDiscovery(ctx.body as ServerMetadata, this.#http),
     );
     // The key set also contains retired keys, which only verify earlier signatures.
     this.oidcProvider.after('jwks', (ctx) => {

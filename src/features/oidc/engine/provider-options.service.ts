@@ -4,12 +4,16 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/sealed-secret.js';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
 import { accessTokenClaims } from '../protocol/claims.js';
-import { EXTRA_METADATA, checkFapiProfile, type OwnMetadata } from '../protocol/client-metadata.js';
+import {
+  EXTRA_METADATA,
+  checkFapiProfile,
+  isFapi,
+  type OwnMetadata,
+} from '../protocol/client-metadata.js';
 import {
   checkClientAssertion,
   checkMetadata,
   checkRequestObject,
-  isFapi,
   requiresPkce,
 } from '../protocol/clients/client-rules.js';
 import { errors, type Configuration, type KoaContextWithOIDC } from '../protocol/library.js';

@@ -47,6 +47,11 @@ export interface OwnMetadata {
   readonly require_pkce?: boolean;
 }
 
+/** Checks whether a client follows the FAPI 2.0 Security Profile. */
+export function isFapi(client: OwnMetadata | undefined): boolean {
+  return client?.svc_profile === 'fapi2';
+}
+
 /** Separates the hashes of valid secrets, which stand in place of a secret. No hash contains it. */
 const SEPARATOR = '.';
 

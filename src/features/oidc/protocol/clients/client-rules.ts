@@ -1,4 +1,4 @@
-import { isFapiAlgorithm, type OwnMetadata } from '../client-metadata.js';
+import { isFapi, isFapiAlgorithm, type OwnMetadata } from '../client-metadata.js';
 import { errors, type Client, type ClientMetadata } from '../library.js';
 
 /** The longest lifetime in seconds of a client assertion, and of a request object (FAPI 2.0 Message Signing §5.3.1). */
@@ -14,11 +14,6 @@ interface Claims {
   readonly iat?: unknown;
   readonly exp?: unknown;
   readonly nbf?: unknown;
-}
-
-/** Checks whether a client follows the FAPI 2.0 Security Profile. */
-export function isFapi(client: OwnMetadata | undefined): boolean {
-  return client?.svc_profile === 'fapi2';
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Config } from '#platform/config/config.js';
 import { OIDC_SCOPES } from '../protocol/scopes.js';
 
 /** The metadata of an authorization server (RFC 8414 §2). */
-export interface DiscoveryDocument {
+export interface ServerMetadata {
   request_uri_parameter_supported: boolean;
   require_request_uri_registration?: boolean;
   response_modes_supported: string[];
@@ -24,7 +24,7 @@ const MUTUAL_TLS_ENDPOINTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Corrects the library's document: it adds what this server does itself, and removes what no client gets. */
-export function correctDiscovery(document: DiscoveryDocument, http: Config['http']): void {
+export function correctDiscovery(document: ServerMetadata, http: Config['http']): void {
   document.request_uri_parameter_supported = true;
   document.require_request_uri_registration = true;
   document.response_modes_supported = document.response_modes_supported.filter(
@@ -46,7 +46,7 @@ export function correctDiscovery(document: DiscoveryDocument, http: Config['http
 
 /** Returns the endpoints at the mutual-TLS listener (RFC 8705 §5). */
 function mutualTlsAliases(
-  document: DiscoveryDocument,
+  document: ServerMetadata,
   { baseUrl, mtls }: Config['http'],
 ): Record<string, string> {
   const { hostname, origin } = new URL(baseUrl);
