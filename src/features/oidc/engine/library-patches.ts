@@ -21,7 +21,8 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 
 /**
  * Grant helpers of `oidc-provider/lib/helpers/grants.js`. Reason: our own grant types need the same DPoP, mTLS, resource and
- * response rules. Tests: test/api/oauth/token-exchange.test.ts, fido2-grant.test.ts.
+ * response rules. Tests: test/api/oauth/token-exchange.test.ts,
+ * test/api/oauth/fido2-grant.test.ts.
  */
 export const grantHelpers = {
   buildTokenResponse,
@@ -35,7 +36,8 @@ export const grantHelpers = {
 
 /**
  * Returns the library's context of the current request, from its AsyncLocalStorage. Reason: the library calls adapters without
- * the context. Tests: test/api/oauth/once-only.test.ts, admin-scope.test.ts.
+ * the context. Tests: test/api/oauth/once-only.test.ts,
+ * test/api/oauth/admin-scope.test.ts.
  */
 export function currentContext(): KoaContextWithOIDC | undefined {
   return Provider.ctx;
@@ -101,7 +103,7 @@ function expectPublishedTokenEndpoint({ OIDCContext }: Provider, tokenEndpoint: 
 /**
  * Returns the library's list of prompts with another rule for native clients. Reason: the library asks for consent of every
  * native client each time (RFC 8252 §8.6), registered applications of the organization included.
- * Tests: test/api/oauth/consent.test.ts.
+ * Tests: test/api/oauth/own-applications.test.ts.
  */
 export function promptPolicy(needsNativeConsent: (ctx: KoaContextWithOIDC) => Promise<boolean>) {
   const policy = interactionPolicy.base();
@@ -133,7 +135,7 @@ export function removeAccount(session: LibrarySession): void {
 
 /**
  * Replaces `invalid_request` by the error that RFC 6749 §5.2 names, for two of the library's English messages. Reason: the
- * library has no other mark for them. Tests: test/api/oauth/client-requests.test.ts.
+ * library has no other mark for them. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function correctErrorCode(ctx: KoaContextWithOIDC): void {
   const body = ctx.body as { error?: string; error_description?: string };
@@ -145,7 +147,10 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
   }
 }
 
-/** A response mode, and a request object, that the library rejects with the right error and sends to the client. */
+/**
+ * A response mode and a request object that the library rejects with the right error. Reason: it ignores an unknown response mode,
+ * and does not fetch request objects, so it must see a wrong value. Tests: test/api/oauth/client-requests.test.ts.
+ */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
 
@@ -157,7 +162,7 @@ let noticeLogger: Logger | undefined;
 
 /**
  * Writes the library's console notices to the log instead. Reason: the library writes them once at start-up, in its own format,
- * and offers no hook. Other console output is unchanged. Tests: test/api/log-lines.test.ts.
+ * and offers no hook. Other console output is unchanged. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function logNotices(logger: Logger): void {
   const isPatched = noticeLogger !== undefined;
