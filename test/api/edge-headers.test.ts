@@ -119,7 +119,7 @@ describe('the headers of every response', () => {
     ['a 404 of SCIM', 'GET /scim/v2/Nothing', 404, API, `${BODY} ${CORS}`],
     ['a 404 of the pages', 'GET /admin/audit', 404, UI, BODY],
     ['a 404 of a navigation', 'GET /oauth/logout/nothing/here', 404, API, BODY],
-    ['a 404 of nobody', 'GET /nothing', 404, API, `${BODY} ${CORS}`],
+    ['a 404 without a route', 'GET /nothing', 404, API, `${BODY} ${CORS}`],
     ['a 405', 'DELETE /health', 405, API, `${BODY} ${CORS} allow`],
     ['a 405 of a page', 'PROPFIND /login', 405, UI, `${BODY} allow`],
     ['a TRACE', 'TRACE /health', 405, API, `${BODY} ${CORS} allow`],

@@ -217,7 +217,7 @@ describe('bodies', () => {
 
   it.each([
     ['nothing is there', 404, 'POST /nothing', []],
-    ['nobody is signed in', 401, 'POST /v1/credentials/ssh', []],
+    ['the session is missing', 401, 'POST /v1/credentials/ssh', []],
     ['the method is another', 405, 'POST /health', []],
     ['the route reads no body', 200, 'GET /health', []],
     ['the type is another', 415, 'POST /test/anything', ['Content-Type: text/plain']],

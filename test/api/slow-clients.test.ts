@@ -108,7 +108,7 @@ describe(`${CROWD} slow clients`, () => {
 describe('a body of a gigabyte in chunks', () => {
   it.each([
     ['where one is read', 413, 'POST /login/webauthn/start'],
-    ['where nobody is signed in', 401, 'POST /v1/credentials/ssh'],
+    ['without a session', 401, 'POST /v1/credentials/ssh'],
     ['where nothing is', 404, 'POST /nothing'],
     ['where none is read', 200, 'GET /health'],
     ['where it is no request', 400, 'nonsense'],

@@ -441,7 +441,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
         () => ({ claims: { iss: second.clientId } }),
       ],
       ['(beyond the plan) an assertion signed by another client', () => ({ keys: second.keys })],
-      ['(beyond the plan) an assertion that nobody signed', () => ({ alg: 'none' })],
+      ['(beyond the plan) an unsigned assertion', () => ({ alg: 'none' })],
     ])('%s', async (_, assertion) => {
       const code = await client.code(ada);
       expectError(await client.redeem(code, { assertion: assertion() }), ...CLIENT_REFUSED);
@@ -580,7 +580,7 @@ describe('FAPI 2.0 Security Profile Final', () => {
         ['iat an hour ahead', () => sign({ iat: now() + 3600 })],
         ['iat an hour ago', () => sign({ iat: now() - 3600 })],
         [
-          'nobody signed it',
+          'it is unsigned',
           () => Promise.resolve(new UnsecuredJWT({ htm: 'GET', ath, jti: 'u' }).encode()),
         ],
         ['a signature that does not fit', async () => (await sign()).replace(/.{6}$/, 'AAAAAA')],

@@ -62,7 +62,7 @@ describe('discovery at startup', () => {
     ['that is no object', { document: () => [] }, 'unusable'],
     ['that is not JSON', { discovery: { status: 200, body: '<html>' } }, 'not JSON'],
     ['that is not there', { discovery: { status: 404, body: {} } }, 'status 404'],
-    ['that is elsewhere', { discovery: { status: 302, body: {} } }, 'status 302'],
+    ['that redirects to another address', { discovery: { status: 302, body: {} } }, 'status 302'],
     ['of a megabyte', { discovery: { status: 200, body: ' '.repeat(2 ** 20 + 1) } }, 'too large'],
     [
       'that knows only HMAC and none',

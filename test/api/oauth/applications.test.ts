@@ -617,7 +617,7 @@ describe('ownership of applications', () => {
 
   it.each([
     ['our own client', 'svc-cli'],
-    ['an id of nobody', NOBODYS],
+    ['an unknown id', NOBODYS],
     ['an id that is none', 'a%00b'],
     ['a path', '..%2fapplications'],
   ])('hides %s', async (_, id) => {
@@ -745,7 +745,7 @@ describe('a refused registration', () => {
     ['a line break', web('https://client.example/\ncb'), /percent-encoded/],
     ['javascript:', native('javascript:alert(1)'), /^redirect_uris: must be https/],
     ['a scheme of one word', native('myapp:/cb'), /named after a domain/],
-    ['http to elsewhere', native('http://192.0.2.1/cb'), /loopback/],
+    ['http to another machine', native('http://192.0.2.1/cb'), /loopback/],
     [
       'where to go after logout',
       { ...WEB, post_logout_redirect_uris: ['http://a.example/'] },

@@ -237,8 +237,8 @@ describe('requests of clients, and their authentication', () => {
       });
 
     it.each<readonly [string, Record<string, string>]>([
-      ['one that nobody knows', { scope: 'nonsense' }],
-      ['one that nobody knows beside others', { scope: 'openid nonsense' }],
+      ['an unknown one', { scope: 'nonsense' }],
+      ['an unknown one beside others', { scope: 'openid nonsense' }],
       ['one of our own APIs', { scope: 'openid svc:admin' }],
       ['one of a resource that is not named', { scope: 'openid orders:read' }],
       ['one that the client did not register', { scope: 'orders:delete', resource: RESOURCE }],

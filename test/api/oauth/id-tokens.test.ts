@@ -158,7 +158,7 @@ describe('ID tokens and userinfo', () => {
 
     it.each<readonly [string, Record<string, string>, string]>([
       ['no token', {}, 'Bearer '],
-      ['a token that nobody issued', { authorization: 'Bearer nonsense' }, 'Bearer '],
+      ['an unknown token', { authorization: 'Bearer nonsense' }, 'Bearer '],
       ['a token under DPoP without a proof', { authorization: 'DPoP nonsense' }, 'DPoP '],
     ])(
       '10.words are sent by userinfo for %s, with resource_metadata',

@@ -51,17 +51,17 @@ describe('the current state of a token decides each response', () => {
 
   it.each([
     [
-      'an account that is inactive',
+      'an inactive account',
       `UPDATE users SET active = false WHERE email = '${ADA}'`,
       `UPDATE users SET active = true WHERE email = '${ADA}'`,
     ],
     [
-      'a session that is over',
+      'an expired session',
       `UPDATE sessions SET expires_at = expires_at - interval '1 day'`,
       `UPDATE sessions SET expires_at = expires_at + interval '1 day'`,
     ],
     [
-      'an address whose domain is nobody’s any more',
+      'an address of a domain that is not proven any more',
       `UPDATE organization_domains SET verified_at = NULL WHERE domain = 'live.example'`,
       `UPDATE organization_domains SET verified_at = now() WHERE domain = 'live.example'`,
     ],

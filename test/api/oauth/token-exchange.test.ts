@@ -252,9 +252,9 @@ describe('token exchange (RFC 8693)', () => {
         return browser.cookie('svc_session') ?? '';
       },
     ],
-    ['a token that nobody issued', () => 'x'.repeat(43)],
+    ['an unknown token', () => 'x'.repeat(43)],
     [
-      'a JWT that nobody here signed',
+      'a JWT with another signature',
       async () => tampered(await subjectToken('orders:read', ORDERS)),
     ],
     ['an ID token', async () => (await tokens('openid')).id_token],

@@ -29,7 +29,7 @@ describe('an exported span', () => {
         'user_agent.original': SECRET,
         'http.request.header.authorization': [SECRET],
         'db.postgresql.values': [SECRET],
-        'one that nobody has thought of': SECRET,
+        'an unforeseen attribute': SECRET,
       });
       span.addEvent(SECRET);
       span.recordException(new Error(SECRET));

@@ -204,7 +204,7 @@ describe('a registered subject and the subject of a certificate', () => {
     ['one of two values is not two RDNs', 'O=Example+CN=client one,C=SE', PLAIN],
     ['a value of another attribute', 'O=client one,CN=Example,C=SE', PLAIN],
     ['a separator that was not escaped', 'CN=#1 client,O=Smith, Sons', AWKWARD],
-    ['an attribute nobody knows', 'nickname=client one,O=Example,C=SE', PLAIN],
+    ['an unknown attribute', 'nickname=client one,O=Example,C=SE', PLAIN],
     ['no attribute at all', 'client one', PLAIN],
     ['nothing', '', PLAIN],
     [
