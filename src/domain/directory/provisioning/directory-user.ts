@@ -3,26 +3,26 @@ import { hash } from 'node:crypto';
 /** The URN of the enterprise extension (RFC 7643 §4.3), the key of its attributes in `users.attributes`. */
 export const ENTERPRISE_URN = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
-/** A user as SCIM keeps them. */
+/** A user as an identity provider sees it. */
 export interface DirectoryUser {
   readonly id: string;
   readonly userName: string;
   readonly externalId: string | null;
   readonly active: boolean;
   readonly email: string | null;
-  /** Everything else that is shown of them, as the text of a JSON object; references to resources are relative. */
+  /** All other attributes as the text of a JSON object. References to resources are relative. */
   readonly attributes: string;
-  /** The version of their row. */
+  /** The version of the row. */
   readonly version: string;
-  /** The version of all that is shown of them; undefined where it was not all read. */
+  /** The version of all that clients see of the user; undefined where a part was not read. */
   readonly tag: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** The groups they are in, as the text of a JSON array; undefined where nobody asked. */
+  /** The groups of the user as the text of a JSON array; undefined where they were not read. */
   readonly groups: string | undefined;
 }
 
-/** A user as PostgreSQL answers {@link COLUMNS}. */
+/** A row of {@link COLUMNS}. */
 export interface UserRow {
   id: string;
   user_name: string;
@@ -36,41 +36,41 @@ export interface UserRow {
   groups?: string | null;
 }
 
-/** Their attributes: of somebody whom SCIM did not make, what sign-in knows of them. */
+/** The attributes of a user. A user that SCIM does not manage has the name and e-mail address of the upstream sign-in. */
 export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb_strip_nulls(jsonb_build_object(
   'displayName', u.name,
   'name', CASE WHEN coalesce(u.name, u.given_name, u.family_name) IS NOT NULL
     THEN jsonb_build_object('formatted', u.name, 'givenName', u.given_name, 'familyName', u.family_name) END,
   'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(jsonb_build_object('value', u.email, 'primary', true)) END
 )) END`;
-/** What a user is called where others refer to them. */
+/** The display name of a user where other resources refer to it. */
 const NAME = `coalesce(m.name, m.user_name, m.email, m.id::text)`;
 const MANAGER = `{${ENTERPRISE_URN},manager}`;
 const MANAGER_VALUE = `u.attributes #>> '{${ENTERPRISE_URN},manager,value}'`;
-/** Where their manager is found among the users of the organization; an id of another service finds none. */
+/** Finds the manager among the users of the organization. A manager id of another service matches no user. */
 const THEIR_MANAGER = `FROM users m WHERE m.org_id = u.org_id
   AND m.id = CASE WHEN ${MANAGER_VALUE} ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN (${MANAGER_VALUE})::uuid END`;
-/** The name of their manager; NULL where the manager is no user of the organization. */
+/** The name of the manager; NULL where the manager is not a user of the organization. */
 const MANAGER_NAME = `(SELECT ${NAME} ${THEIR_MANAGER})`;
-/** Their attributes as they are shown: with the address and the name of their manager (RFC 7643 §4.3). */
+/** The attributes with the address and name of the manager (RFC 7643 §4.3). */
 export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_ATTRIBUTES} ELSE jsonb_set(
   u.attributes, '${MANAGER}', (u.attributes #> '${MANAGER}') - '$ref' || coalesce(
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
-/** What they are called by: somebody whom SCIM did not make goes by their e-mail. */
+/** The userName. A user that SCIM did not create has the e-mail address instead. */
 export const USER_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
-/** The groups they are in, as {@link DirectoryUser} has them. */
+/** The groups of a user in the form of {@link DirectoryUser}. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
-/** As {@link DirectoryUser} has it in its tag, for filters: the version of the row, and a digest of what else is shown. */
+/** The tag of {@link DirectoryUser} as SQL, for filters: the version of the row, and a digest of groups and manager. */
 export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
   ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;
-/** The columns of a user, as `u`, without what may be long; and all of them. */
+/** The columns of a user `u` that are never long; {@link COLUMNS} has all columns. */
 export const WHO = `u.id, ${USER_NAME} AS user_name, u.external_id, u.active, u.email, u.version, u.created_at, u.updated_at`;
 export const COLUMNS = `${WHO}, (${SHOWN_ATTRIBUTES})::text AS attributes`;
 
-/** A user as they are read. */
+/** Maps a row of {@link COLUMNS}. */
 export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser {
   return {
     id: row.id,
@@ -87,16 +87,16 @@ export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser 
   };
 }
 
-/** What an address of a manager begins with, and nothing else does: quotes within a text are escaped. */
+/** The beginning of a manager's address. No other text contains it, because quotes within a text are escaped. */
 const MANAGER_ADDRESS = '"$ref": "../Users/';
 
-/** Their groups and their manager have names that change without a new version of their row. */
+/** Derives the tag. The names of groups and of the manager change without a new version of the row. */
 function tagOf({ version, groups, attributes }: UserRow): string {
   const others = (groups ?? '') + (attributes.includes(MANAGER_ADDRESS) ? attributes : '');
   return others === '' ? version : `${version}-${hash('sha256', others).slice(0, 16)}`;
 }
 
-/** The text of JSON that is shown of a user, with absolute references (RFC 7643 §2.3.7). */
+/** Makes the references in the JSON of a user absolute (RFC 7643 §2.3.7). */
 export function withAddresses(json: string, base: string): string {
   return json
     .replaceAll(MANAGER_ADDRESS, `"$ref": "${base}/Users/`)

@@ -21,7 +21,7 @@ export interface NextGroup extends GroupState {
 
 /**
  * Changes the groups of an organization for its identity provider. Each change runs in one transaction under the lock of the
- * group. No change loads a member, whatever the size of the group.
+ * group. No change loads the members of a group.
  */
 @Injectable()
 export class GroupProvisioning {

@@ -1,16 +1,16 @@
 import type { BulkOperation } from './bulk-request.js';
 
-/** The operations of a bulk request that refer to each other, and what each of them waits for. */
+/** The bulkIds that each operation of a bulk request refers to. */
 export type References = ReadonlyMap<BulkOperation, readonly string[]>;
 
-/** The bulkId under which others refer to what an operation makes; undefined where it makes nothing. */
+/** The bulkId of the resource that an operation creates; undefined for an operation that creates none. */
 export function madeAs({ method, bulkId }: BulkOperation): string | undefined {
   return method === 'POST' ? bulkId : undefined;
 }
 
 /**
- * The operations that make something and have no bulkId of their own: none, or that of an earlier one (RFC 7644 §3.7: the
- * client must give each POST one).
+ * Finds the POST operations without a bulkId, or with the bulkId of an earlier POST. RFC 7644 §3.7 requires one for
+ * each POST.
  */
 export function withoutOwnId(operations: readonly BulkOperation[]): ReadonlySet<BulkOperation> {
   const known = new Set<string>();
@@ -24,13 +24,13 @@ export function withoutOwnId(operations: readonly BulkOperation[]): ReadonlySet<
   return refused;
 }
 
-/** Whether an operation makes a user, whose id can be told before it is made. */
+/** Tells whether an operation creates a user. Only users can be promised an id before they exist. */
 const makesUser = (operation: BulkOperation): boolean =>
   madeAs(operation) !== undefined && /^\/users$/i.test(operation.path);
 
 /**
- * An operation that waits for itself, over others or alone, and can be the first of its circle (RFC 7644 §3.7.1). Only users
- * refer to users, so that a circle is one of managers.
+ * Finds an operation that waits for itself, directly or through others, and may run first (RFC 7644 §3.7.1). Such a
+ * circle consists of users and their managers.
  */
 export function firstOfCircle(
   waiting: readonly BulkOperation[],
@@ -46,8 +46,8 @@ export function firstOfCircle(
 }
 
 /**
- * The operations on circles: Tarjan's strongly connected components. It reads each reference once, since a client may write very
- * many, and nothing else runs meanwhile.
+ * Finds the operations on circles by Tarjan's strongly connected components. It reads each reference once: a client may
+ * send very many, and the event loop waits meanwhile.
  */
 function inCircles(
   makers: ReadonlyMap<string | undefined, BulkOperation>,
@@ -57,7 +57,7 @@ function inCircles(
   const visited = new Map<BulkOperation, number>();
   const open: BulkOperation[] = [];
   const isOpen = new Set<BulkOperation>();
-  /** @returns the earliest open operation that it leads to, by the order of the visits */
+  /** @returns the earliest open operation that can be reached, by the order of the visits */
   const visit = (operation: BulkOperation): number => {
     const place = visited.size;
     let earliest = place;

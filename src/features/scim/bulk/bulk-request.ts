@@ -6,25 +6,25 @@ import { DomainError } from '#platform/errors/domain-error.js';
 /** The most operations of a request. */
 export const MOST_OPERATIONS = 1000;
 
-/** One operation of a bulk request (RFC 7644 §3.7), as far as it can be read. */
+/** One operation of a bulk request (RFC 7644 §3.7). Malformed fields have empty values. */
 export interface BulkOperation {
   readonly method: string;
   readonly bulkId: string | undefined;
   readonly path: string;
-  /** As it came: {@link versionOf} reads it. */
+  /** The version as the client sent it; {@link versionOf} validates it. */
   readonly version: unknown;
   readonly data: unknown;
 }
 
-/** A bulk request, read. */
+/** A parsed bulk request. */
 export interface BulkRequest {
   readonly operations: readonly BulkOperation[];
-  /** Errors after which the rest is left alone. */
+  /** The number of errors after which no further operation runs. */
   readonly failOnErrors: number;
 }
 
 /**
- * Reads a bulk request. Names are taken in any case.
+ * Reads a bulk request. Keys may have any case.
  *
  * @throws DomainError invalid_request; body_too_large for too many operations (RFC 7644 §3.7.4)
  */
@@ -64,7 +64,7 @@ function readOperation(raw: unknown): BulkOperation {
   };
 }
 
-/** The data of an operation. The examples of RFC 7644 §3.7.3 have a list there: of one resource, or of what a PATCH does. */
+/** Unwraps the data of an operation. The examples of RFC 7644 §3.7.3 put a resource, or PATCH operations, into a list. */
 function dataOf(method: string, data: unknown): unknown {
   if (!Array.isArray(data)) return data;
   const isPatch = data.every(
@@ -75,9 +75,9 @@ function dataOf(method: string, data: unknown): unknown {
 }
 
 /**
- * The version an operation is meant for; undefined for whichever there is.
+ * The version that an operation requires; undefined for any version.
  *
- * @throws DomainError invalid_value for one that is no text: a condition is not passed over
+ * @throws DomainError invalid_value for a version that is not a string, because a condition is never ignored
  */
 export function versionOf({ version }: BulkOperation): string | undefined {
   if (version === undefined || version === null) return undefined;
@@ -85,18 +85,18 @@ export function versionOf({ version }: BulkOperation): string | undefined {
   throw new DomainError('invalid_value', 'The version of an operation must be a string.');
 }
 
-/** @throws DomainError invalid_request for a key that is there twice: nobody can say which was meant */
+/** @throws DomainError invalid_request for two keys that differ only in case */
 function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
   const entries = isObject(raw) ? Object.entries(raw) : [];
   const fields = new Map(entries.map(([name, value]) => [asciiLowerCase(name), value]));
   if (fields.size === entries.length) return fields;
-  throw new DomainError('invalid_request', 'A key of the bulk request is there twice.');
+  throw new DomainError('invalid_request', 'A key of the bulk request occurs twice.');
 }
 
-/** What a reference to another operation begins with (RFC 7644 §3.7.2). */
+/** The prefix of a reference to another operation (RFC 7644 §3.7.2). */
 const REFERENCE = 'bulkId:';
 
-/** The ids of operations that an operation refers to: in its path, in members, or as a manager. */
+/** Lists the bulkIds that an operation refers to: in its path, in members, or as a manager. */
 export function referencesOf(operation: BulkOperation): string[] {
   const found: string[] = [];
   withReferences(operation, (reference) => {
@@ -106,7 +106,7 @@ export function referencesOf(operation: BulkOperation): string[] {
   return found;
 }
 
-/** An operation with ids in place of its references. */
+/** Replaces the bulkId references of an operation by ids. */
 export function resolved(
   operation: BulkOperation,
   ids: ReadonlyMap<string, string>,
@@ -125,7 +125,7 @@ function withReferences(operation: BulkOperation, replace: Replace): BulkOperati
   return { ...operation, path: parts.join('/'), data: inAttributes(data, replace) };
 }
 
-/** Members and managers, of a resource or of what a PATCH does to one. In any other attribute a text is a text. */
+/** Replaces references in members and managers, of a resource or of PATCH operations. Other attributes stay unchanged. */
 function inAttributes(data: unknown, replace: Replace): unknown {
   return mapped(data, (name, value) => {
     if (isReference(name)) return inReference(value, replace);
@@ -148,7 +148,7 @@ function inPatchOperation(operation: unknown, replace: Replace): unknown {
   });
 }
 
-/** An id, an object that has one as its `value`, or a list of them. */
+/** Replaces references in an id, an object with an id as `value`, or a list of them. */
 function inReference(value: unknown, replace: Replace): unknown {
   if (typeof value === 'string') return value.startsWith(REFERENCE) ? replace(value) : value;
   if (Array.isArray(value)) return value.map((each) => inReference(each, replace));
@@ -157,7 +157,7 @@ function inReference(value: unknown, replace: Replace): unknown {
   );
 }
 
-/** An object with other values; anything else as it is. */
+/** Maps the values of an object; other values stay unchanged. */
 function mapped(raw: unknown, change: (name: string, value: unknown) => unknown): unknown {
   if (!isObject(raw)) return raw;
   return Object.fromEntries(
@@ -165,7 +165,7 @@ function mapped(raw: unknown, change: (name: string, value: unknown) => unknown)
   );
 }
 
-/** The attributes that refer to resources. */
+/** The attributes whose values are ids of resources. */
 const REFERENCES: ReadonlySet<string | undefined> = new Set(['members', 'manager']);
 const RESOURCES = [USER_SCHEMA, GROUP_SCHEMA];
 

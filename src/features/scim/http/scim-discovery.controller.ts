@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import {
   resourceTypeDocuments,
   schemaDocuments,
-  type DiscoveryDocument,
+  type ScimDocument,
 } from '../schema/discovery-documents.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -51,7 +51,7 @@ export class ScimDiscoveryController {
     this.#one(response, id, resourceTypeDocuments(this.resources.base));
   }
 
-  #list(response: Response, query: QueryFields, documents: readonly DiscoveryDocument[]): void {
+  #list(response: Response, query: QueryFields, documents: readonly ScimDocument[]): void {
     refuseFilter(query);
     const head = listHead({
       totalResults: documents.length,
@@ -64,7 +64,7 @@ export class ScimDiscoveryController {
   }
 
   /** @throws DomainError not_found */
-  #one(response: Response, id: string, documents: readonly DiscoveryDocument[]): void {
+  #one(response: Response, id: string, documents: readonly ScimDocument[]): void {
     const found = documents.find((one) => asciiLowerCase(one.id) === asciiLowerCase(id));
     if (!found) throw new DomainError('not_found', 'There is no such document.');
     sendJson(response, 200, JSON.stringify(found));

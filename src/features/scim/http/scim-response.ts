@@ -19,7 +19,7 @@ export function sendJson(response: Response, status: number, json: string): void
 }
 
 /**
- * Sends a document piece by piece. A piece is asked for when the client has read the pieces before it: a slow client holds no
+ * Sends a document piece by piece. The next piece is produced when the client has read the pieces before it: a slow client holds no
  * database connection, and the deadline of the request ends the response.
  */
 export async function streamJson(

@@ -4,7 +4,7 @@ import { MOST_OPERATIONS } from '../bulk/bulk-request.js';
 import { MOST_RESULTS } from '../query/scim-query.js';
 
 /**
- * What the service supports (RFC 7643 §5, RFC 9865 §4).
+ * Describes the features of the service (RFC 7643 §5, RFC 9865 §4).
  *
  * @param base the address of the SCIM service
  */

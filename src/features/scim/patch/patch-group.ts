@@ -9,16 +9,16 @@ import { groupText } from '../schema/read-resource.js';
 import type { MembershipChange } from '#domain/directory/provisioning/group-provisioning.service.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 
-/** What a PATCH does to a group. */
+/** The changes of a group by a PATCH. */
 export interface GroupPatch {
-  /** What it sets; `null` takes an `externalId` away. */
+  /** The attributes to set; `null` removes an `externalId`. */
   readonly set: { readonly displayName?: string; readonly externalId?: string | null };
-  /** In their order. */
+  /** The changes of members, in their order. */
   readonly members: readonly MembershipChange[];
 }
 
 /**
- * What the operations do to a group, without looking at it.
+ * Translates operations into changes of a group, without loading the group.
  * @throws DomainError as {@link patchUser}
  */
 export function patchGroup(operations: readonly PatchOperation[]): GroupPatch {
@@ -63,7 +63,7 @@ function memberChanges({
   if (op === 'add') return listed('add', memberIds(value));
   if (op === 'replace')
     return isEmpty(value) ? [{ kind: 'clear' }] : listed('replace', memberIds(value));
-  // Without a value all of them go (RFC 7644 §3.5.2.2); of an empty list, none.
+  // Without a value all members go (RFC 7644 §3.5.2.2); with an empty list, none.
   if (value === undefined || value === null) return [{ kind: 'clear' }];
   if (value === '') throw invalidValue('members', 'must be a list of {"value": id}');
   return listed('remove', memberIds(value));
@@ -73,13 +73,13 @@ function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): Mem
   return ids.length === 0 ? [] : [{ kind, ids }];
 }
 
-/** Members are chosen by their id: anything else would mean to load them. */
+/** Translates a filter on members. Only ids can choose members, so that none has to be loaded. */
 function removal(filter: Filter): MembershipChange {
   const ids = (filter.kind === 'or' ? filter.operands : [filter]).flatMap(idsIn);
   return { kind: 'remove', ids: [...new Set(ids)] };
 }
 
-/** The ids that a condition chooses: `value eq "id"`, also beside `type eq "User"`, which all members are. */
+/** The ids in a condition: `value eq "id"`, optionally with `type eq "User"`, which is true of every member. */
 function idsIn(filter: Filter): string[] {
   const conditions = filter.kind === 'and' ? filter.operands : [filter];
   const values = conditions.filter((condition) => isEqual(condition, 'value'));

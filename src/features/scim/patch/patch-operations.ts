@@ -17,13 +17,13 @@ export interface PatchOperation {
 }
 
 const MAX_OPERATIONS = 1000;
-/** The schema of the message, in lower case. */
+/** The schema URN of a PATCH message, in lower case. */
 const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
 
 /**
- * Reads the body of a PATCH. Its keys and `op` may be in any case, and it need not name its schema.
- * @throws DomainError `invalid_request` for what is no PATCH or has a key twice, `invalid_path` for a path that is no
- * text, `invalid_value` for an `add` without a value, `too_many`
+ * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent.
+ * @throws DomainError `invalid_request` for a body that is not a PATCH or has a key twice, `invalid_path` for a path
+ * that is not a string, `invalid_value` for an `add` without a value, `too_many`
  */
 export function readOperations(body: unknown): PatchOperation[] {
   checkSchemas(member(body, 'schemas'));
@@ -60,30 +60,30 @@ function readOperation(raw: unknown): PatchOperation {
     throw new DomainError('invalid_path', 'path must be a string.');
   }
   const value = member(raw, 'value');
-  if (op === 'add' && value === undefined) throw invalidValue('value', 'must be there for add');
+  if (op === 'add' && value === undefined) throw invalidValue('value', 'is required for add');
   return { op, path: isAbsent ? undefined : path, value };
 }
 
 function member(of: unknown, name: string): unknown {
   if (!isObject(of)) return undefined;
   const found = Object.entries(of).filter(([key]) => asciiLowerCase(key) === name);
-  if (found.length > 1) throw new DomainError('invalid_request', `${name} is there twice.`);
+  if (found.length > 1) throw new DomainError('invalid_request', `${name} occurs twice.`);
   return found[0]?.[1];
 }
 
-/** An attribute, and what an operation does to it. */
+/** The change of one attribute by an operation. */
 export interface AttributeChange {
   readonly op: PatchOperation['op'];
   readonly path: Extract<PatchPath, { kind: 'attribute' }>;
   readonly value: unknown;
-  /** Whether the operation was aimed at it, rather than writing it among others of a whole object. */
+  /** True when the path of the operation names the attribute; false for an attribute within an object of values. */
   readonly isAimed: boolean;
 }
 
 /**
- * What an operation does, attribute by attribute. Within objects, what we do not know is left out, unless it mentions
- * `critical`; so is a path under the URN of a schema that we do not have.
- * @throws DomainError `invalid_value` for an attribute that an object has twice, `invalid_path` for a path to nothing
+ * Splits an operation into changes of single attributes. Unknown attributes within an object are ignored, and so is a
+ * path under the URN of an unknown schema, unless they refer to the critical attribute.
+ * @throws DomainError `invalid_value` for an attribute with two values, `invalid_path` for a path to no attribute
  */
 export function changesOf(
   operation: PatchOperation,
@@ -106,25 +106,25 @@ export function changesOf(
   throw new DomainError('invalid_path', 'The path names no attribute.');
 }
 
-/** Whether a name lies under the URN of a schema that is none of ours: clients write extensions to every service alike. */
+/** Tells whether a name lies under the URN of an unknown schema. Clients send their extensions to every service. */
 function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
   const isOurs = ({ id }: Schema) =>
     name.startsWith(asciiLowerCase(id)) && /^[:.]|^$/.test(name.slice(id.length));
   return name.startsWith('urn:') && ![core, ...extensions].some(isOurs);
 }
 
-/** Of two values for one attribute in an object, nobody can say which was meant. */
+/** Refuses an object with two values for one attribute, because the intended one is unknown. */
 function once(changes: AttributeChange[]): AttributeChange[] {
   const paths = new Set<string>();
   for (const { op, path } of changes) {
     if (op === 'remove' || path.filter) continue;
-    if (paths.has(path.target.path)) throw invalidValue(path.target.path, 'is there twice');
+    if (paths.has(path.target.path)) throw invalidValue(path.target.path, 'occurs twice');
     paths.add(path.target.path);
   }
   return changes;
 }
 
-/** What an operation does to a schema as a whole; without a value, an extension is taken away. */
+/** The changes of an operation on a whole schema. Without a value it removes the extension. */
 function changesUnder(
   schema: Schema,
   operation: PatchOperation,
@@ -142,7 +142,7 @@ function changesUnder(
   });
 }
 
-/** The changes of an object of attributes: the `value` of an operation without a path, or what lies under a URN. */
+/** The changes of an object of attributes: the `value` of an operation without a path, or the values under a URN. */
 function changesIn(
   { op, value }: PatchOperation,
   resource: ResourceSchema,
@@ -166,7 +166,7 @@ function changesIn(
   });
 }
 
-/** The path a key is: attributes may be written as `name.givenName`, or with their URN. */
+/** Parses a key as a path: `name.givenName`, or a name with its URN. */
 function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
   try {
     return parsePath(key, resource);
@@ -176,7 +176,7 @@ function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
   }
 }
 
-/** @throws DomainError for what was meant for `critical`, and goes elsewhere or nowhere */
+/** @throws DomainError for a reference to the critical attribute that is not understood */
 function refuseUnclearReference(
   path: Exclude<PatchPath, { kind: 'schema' }>,
   value: unknown,
@@ -191,6 +191,6 @@ function refuseUnclearReference(
     );
   }
   if (containsReferenceTo(critical, value)) {
-    throw invalidValue(critical, 'is in the value in a way that is not understood');
+    throw invalidValue(critical, 'is referenced in the value in a way that is not understood');
   }
 }

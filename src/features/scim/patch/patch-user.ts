@@ -26,17 +26,16 @@ import {
   type UserAttributes,
 } from '../schema/user-attributes.js';
 
-/** Must have a value: a user without one of them is not what anybody meant. */
+/** The attributes that a PATCH cannot remove. */
 const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
 
-/** The most elements that the operations of a request look at, one for each condition. */
+/** The most element comparisons of a request: one for each element and condition. */
 const MOST_WORK = 20_000;
 
 /**
- * The user after the operations, in their order; `current` stays as it is, and so does everything when one of them
- * fails.
- * @throws DomainError `mutability` for an operation aimed at what is read-only, `no_target`, `invalid_path`,
- * `invalid_filter`, `invalid_value`, `too_many` for more than the size of the request allows for
+ * Applies operations to a user in their order. `current` is not modified, and one failing operation fails all.
+ * @throws DomainError `mutability` for an operation on a read-only attribute, `no_target`, `invalid_path`,
+ * `invalid_filter`, `invalid_value`, `too_many` for too many element comparisons
  */
 export function patchUser(
   current: StoredUser,
@@ -49,7 +48,10 @@ export function patchUser(
       if (!isAllowed(change)) continue;
       work += workOf(change, draft);
       if (work > MOST_WORK) {
-        throw new DomainError('too_many', 'The operations go through too many values.');
+        throw new DomainError(
+          'too_many',
+          'The operations compare too many values. Send fewer operations in one request.',
+        );
       }
       apply(draft, change);
     }
@@ -57,7 +59,10 @@ export function patchUser(
   return userOf(draft);
 }
 
-/** How often an element is looked at: a request of 64 KiB may have a thousand operations on a hundred elements each. */
+/**
+ * Counts the element comparisons of a change: a request of 64 KiB may have a thousand operations on a hundred elements
+ * each.
+ */
 function workOf({ path: { target, filter }, value }: AttributeChange, draft: Draft): number {
   const elements = elementsIn(draft, rootPath(target)).length;
   const given = Array.isArray(value) ? value.length : 0;
@@ -70,7 +75,10 @@ function sizeOf(filter: Filter): number {
   return filter.operands.reduce((sum, operand) => sum + sizeOf(operand), 1);
 }
 
-/** Whether a change is to be made. What is read-only is passed over within an object, and a password always. */
+/**
+ * Tells whether a change is applied. A read-only attribute within an object is skipped, and a password always.
+ * @throws DomainError `mutability` for an operation whose path names a read-only attribute
+ */
 export function isAllowed({ path: { target }, isAimed }: AttributeChange): boolean {
   if (isWritable(target)) return true;
   if (isAimed && target.attribute.mutability !== 'writeOnly') {
@@ -98,7 +106,8 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 }
 
 /**
- * Sub-attributes that are not named stay (RFC 7644 §3.5.2.3), save those of a reference: they spoke of the former one.
+ * Changes a complex attribute. Sub-attributes without a new value stay (RFC 7644 §3.5.2.3), except those of a
+ * reference, which describe the former target.
  */
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
@@ -122,12 +131,12 @@ function applyToElements(draft: Draft, change: AttributeChange): void {
   const { target } = change.path;
   const path = rootPath(target);
   const elements = changedElements(elementsIn(draft, path), change);
-  checkSize(target.attribute, elements); // after each operation: the next one looks at all of them
+  checkSize(target.attribute, elements); // after each operation, because the next one reads all elements
   if (elements.length === 0) draft.delete(path);
   else draft.set(path, elements);
 }
 
-/** What becomes of the elements, of which brackets choose some. */
+/** Changes the elements that the brackets choose, or all elements. */
 function changedElements(before: readonly ComplexValue[], change: AttributeChange): ComplexValue[] {
   const { op, value } = change;
   const { filter, target } = change.path;
@@ -136,7 +145,7 @@ function changedElements(before: readonly ComplexValue[], change: AttributeChang
   const isChosen = (element: ComplexValue) => !filter || meets(element, filter);
   if (isRemoved && !target.sub) return before.filter((element) => !isChosen(element));
   const parts = isRemoved ? emptied(target) : partsOf(target, value);
-  // What is replaced as a whole keeps nothing of what it was (RFC 7644 §3.5.2.3).
+  // A replaced element keeps none of its former parts (RFC 7644 §3.5.2.3).
   const isWhole = op === 'replace' && !target.sub;
   const changed = new Set<ComplexValue>();
   const changeOf = (element: ComplexValue | undefined) => {
@@ -149,19 +158,19 @@ function changedElements(before: readonly ComplexValue[], change: AttributeChang
   );
   if (changed.size === 0 && !isRemoved) {
     const made = changeOf(newElement(change));
-    // A value that no longer meets the filter is not what the brackets chose.
+    // The new value must still meet the filter in the brackets.
     if (op === 'replace' && filter && !meets(made, filter)) throw noTarget();
     after.push(made);
   }
   return onePrimary(after, changed, target).filter(hasParts);
 }
 
-/** The sub-attribute without a value. */
+/** The part that clears the sub-attribute of a path. */
 function emptied({ sub }: AttributeReference): Part[] {
   return sub ? [[sub, undefined]] : [];
 }
 
-/** An attribute without brackets: elements are added to it, taken from it, or all replaced. */
+/** Changes a list without brackets: adds, removes or replaces elements. */
 function changedList(
   before: readonly ComplexValue[],
   { op, path: { target }, value }: AttributeChange,
@@ -169,12 +178,12 @@ function changedList(
   const given = readElements(target.attribute, value);
   if (op === 'replace') return given;
   if (op === 'add') return added(before, given, target);
-  // No value: all of them (RFC 7644 §3.5.2.2). A list of values, as Entra sends it, takes away these.
+  // Without a value, `remove` removes all elements (RFC 7644 §3.5.2.2); with a list, as Entra sends it, the listed elements.
   if (value === undefined || value === null) return [];
   return before.filter((element) => !given.some((each) => includes(element, each)));
 }
 
-/** An element that is there already but for being primary is not there twice. */
+/** Adds elements. An element that differs from an existing one only in `primary` replaces it. */
 function added(
   before: readonly ComplexValue[],
   given: readonly ComplexValue[],
@@ -198,9 +207,9 @@ function includes(element: ComplexValue, part: ComplexValue): boolean {
 }
 
 /**
- * The element that begins where the brackets match none: what they say it is. Microsoft Entra replaces a part of a value
- * that is not there yet, such as `phoneNumbers[type eq "work"].value`. A `replace` of the whole value needs a match
- * (RFC 7644 §3.5.2.3); without brackets it adds, as to any attribute that is not there.
+ * The new element where the brackets match none, derived from the filter. Microsoft Entra replaces a part of a value
+ * that does not exist yet, such as `phoneNumbers[type eq "work"].value`. A `replace` of a whole element needs a match
+ * (RFC 7644 §3.5.2.3); without brackets it adds an element.
  */
 function newElement({ op, path: { filter, target } }: AttributeChange): ComplexValue | undefined {
   if (!filter) return undefined;
@@ -213,7 +222,7 @@ function noTarget(): DomainError {
   return new DomainError('no_target', 'No value matches the filter in the path.');
 }
 
-/** A new primary value ends that of the others (RFC 7644 §3.5.2). */
+/** Clears `primary` of the other elements when a new one is primary (RFC 7644 §3.5.2). */
 function onePrimary(
   elements: readonly ComplexValue[],
   changed: ReadonlySet<ComplexValue>,

@@ -10,7 +10,7 @@ import {
   type UserAttributes,
 } from '../schema/user-attributes.js';
 
-/** A user as they are kept, as the language of SCIM reads them. */
+/** Converts a user of the tables to the form that the schema functions read. */
 export function storedUser(user: DirectoryUser): StoredUser {
   const { displayName, ...attributes } = JSON.parse(user.attributes) as Record<string, unknown>;
   return {
@@ -22,7 +22,7 @@ export function storedUser(user: DirectoryUser): StoredUser {
   };
 }
 
-/** What a client made of a user, as it is kept. */
+/** Converts a user from a request to the form of the tables. */
 export function nextUser(user: UserAttributes): NextUser {
   const { displayName, attributes } = user;
   return {
@@ -36,10 +36,11 @@ export function nextUser(user: UserAttributes): NextUser {
 }
 
 /**
- * The state of a user after a write of SCIM. The user takes an address only by a write that names it, or that changes which of their
- * addresses it is: one that another user had is not theirs by time alone.
+ * Derives the state of a user after a write. The address to sign in with changes only by a write that names the new
+ * address, or that changes which address comes first: an address does not move to a user because another user gave it
+ * up.
  *
- * @param operations the write; a PUT is one `replace` without a path
+ * @param operations the operations of the write; a PUT is one `replace` without a path
  */
 export function stateAfter(
   current: DirectoryUser,
@@ -53,7 +54,7 @@ export function stateAfter(
   return isTaken ? next : { ...next, email: current.email };
 }
 
-/** Whether a write names an address, as the userName or among the e-mails. */
+/** Tells whether a write names an address, in the userName or among the e-mails. */
 function isNamed(address: string, operations: readonly PatchOperation[]): boolean {
   return operations
     .flatMap((operation) => changesOf(operation, USER_SCHEMA, 'active'))
@@ -69,7 +70,7 @@ function holds(value: unknown, address: string): boolean {
   return Object.values(value).some((inner) => holds(inner, address));
 }
 
-/** The most characters of a name made of others; the parts stay as long as they are. */
+/** The most characters of a full name that is joined from parts. */
 const MAX_FULL_NAME = 256;
 
 function fullName(name: unknown): string | undefined {
@@ -82,7 +83,7 @@ function fullName(name: unknown): string | undefined {
   return parts.length === 0 ? undefined : cut(parts.join(' '));
 }
 
-/** Where it is cut, no half of a character stays: PostgreSQL stores none. */
+/** Cuts a name without leaving half a surrogate pair, which PostgreSQL does not store. */
 function cut(text: string): string {
   return text.length <= MAX_FULL_NAME
     ? text

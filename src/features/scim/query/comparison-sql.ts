@@ -1,6 +1,6 @@
 import type { Operator } from '../schema/literal.js';
 
-/** How instants compare; the parser lets nothing else reach one. */
+/** The SQL operators of instants. The parser allows no other operator for an instant. */
 export const ORDERS: Readonly<Partial<Record<Operator, string>>> = {
   eq: '=',
   gt: '>',
@@ -9,7 +9,7 @@ export const ORDERS: Readonly<Partial<Record<Operator, string>>> = {
   le: '<=',
 };
 
-/** How texts compare. No `LIKE`: a value has no wildcards. */
+/** The SQL tests of texts. `LIKE` is not used: a value has no wildcards. */
 export const TEXT_TESTS: Readonly<Record<Operator, (side: string, value: string) => string>> = {
   eq: (side, value) => `(${side} = ${value})`,
   co: (side, value) => `(strpos(${side}, ${value}) > 0)`,
@@ -25,7 +25,7 @@ export function folded(raw: string, caseExact: boolean): string {
   return caseExact ? raw : `lower(${raw} COLLATE "C")`;
 }
 
-/** A name of the schema table as an SQL literal. */
+/** Quotes a name of the schema table as an SQL literal. */
 export function quoted(name: string): string {
   return `'${name.replaceAll("'", "''")}'`;
 }

@@ -1,28 +1,28 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isStorable } from '../schema/literal.js';
 
-/** Where a page ended: its last resource. */
+/** The end of a page: its last resource. */
 export interface Position {
-  /** What it is sorted by, as text, whatever it is; null where it has no value. */
+  /** The value of the sort attribute, as text; null where the resource has no value. */
   readonly sort_value: string | null;
   readonly id: string;
 }
 
-/** How many bytes tell one search from another, and how many an id has. */
+/** The number of bytes of the search fingerprint in a cursor. An id has 16 bytes. */
 export const SEARCH_LENGTH = 12;
 const ID_LENGTH = 16;
-/** Before a value: nothing at all is none. */
+/** Precedes a value, so that an empty value differs from no value. */
 const VALUE = '=';
 
 /**
- * A position as the client gets it (RFC 9865 §2), which says nothing that the client was not shown.
+ * Writes a position as a cursor (RFC 9865 §2). It contains only values that the client has seen.
  *
  *     cursor = base64url( search (12 bytes) · id (16 bytes) · [ '=' · value ] in UTF-16 )
  *
- * It has to fit into the head of a request: what resources are sorted by has 512 units of UTF-16 at most, so that a cursor is
- * never longer than 1406 characters, whatever the value is written with.
+ * A cursor has to fit into the request line. A sort value has at most 512 units of UTF-16, so that a cursor has at most
+ * 1406 characters.
  *
- * @param search which search it is of, {@link SEARCH_LENGTH} bytes
+ * @param search the fingerprint of the search, {@link SEARCH_LENGTH} bytes
  */
 export function writeCursor({ sort_value: value, id }: Position, search: Buffer): string {
   const bytes = [
@@ -33,7 +33,7 @@ export function writeCursor({ sort_value: value, id }: Position, search: Buffer)
   return Buffer.concat(bytes).toString('base64url');
 }
 
-/** @throws DomainError invalid_cursor for what is no cursor of the search (RFC 9865 §2.1) */
+/** Reads a cursor. @throws DomainError invalid_cursor for a text that is not a cursor of the search (RFC 9865 §2.1) */
 export function readCursor(cursor: string, search: Buffer): Position {
   const bytes = Buffer.from(cursor, 'base64url');
   const id = bytes.subarray(SEARCH_LENGTH, SEARCH_LENGTH + ID_LENGTH);
@@ -41,7 +41,7 @@ export function readCursor(cursor: string, search: Buffer): Position {
   const isOfSearch = bytes.subarray(0, SEARCH_LENGTH).equals(search);
   const isWhole = id.length === ID_LENGTH && (value === '' || value.startsWith(VALUE));
   if (!isOfSearch || !isWhole || !isStorable(value)) {
-    throw new DomainError('invalid_cursor', 'The cursor is not one of this search.');
+    throw new DomainError('invalid_cursor', 'The cursor does not belong to this search.');
   }
   return { id: uuidOf(id), sort_value: value === '' ? null : value.slice(VALUE.length) };
 }

@@ -14,13 +14,12 @@ export interface Condition {
 }
 
 /**
- * Writes a filter as an SQL condition. Nothing a client wrote becomes SQL: names come from the schema table, values
+ * Writes a filter as an SQL condition. No text of a client becomes SQL: names come from the schema table, and values
  * are bound.
  *
- * The condition is true exactly where the filter matches; elsewhere it is false or NULL, which `WHERE`, `AND` and `OR`
- * take alike. Whatever negates says `IS NOT TRUE`, so an absent attribute is not equal to anything, and `not` of what
- * is absent is true. All else stays bare, for an index can serve `lower(user_name COLLATE "C") = $1` but not `(…) IS
- * TRUE`.
+ * The condition is true where the filter matches, and otherwise false or NULL, which `WHERE`, `AND` and `OR` treat
+ * alike. A negation uses `IS NOT TRUE`: an absent attribute equals nothing, and `not` of an absent attribute is true.
+ * Other conditions stay without it, because an index serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
  *
  * @param first the number of the first placeholder
  * @throws DomainError `invalid_filter` for an attribute that has no place in the database
@@ -30,23 +29,23 @@ export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Co
   return { text: writer.condition(merged(filter), writer.resource), values: writer.values };
 }
 
-/** How to reach the attributes at one level: of the resource, of a JSON element, of a related row. */
+/** The places of attributes at one level: in the resource, in a JSON element, or in a related row. */
 interface Level {
-  /** The column of an attribute; undefined when it lies in JSON. */
+  /** The column of an attribute; undefined for an attribute in JSON. */
   column(target: AttributeReference): Field | undefined;
-  /** The JSON object an attribute lies in; undefined where there is none. */
+  /** The JSON object that contains an attribute; undefined where there is none. */
   holder(target: AttributeReference): string | undefined;
 }
 
-/** One value: an expression that is NULL where there is none. */
+/** An expression with one value, NULL where the value is absent. */
 interface Leaf {
   readonly kind: 'text' | 'boolean' | 'timestamp' | 'uuid';
   readonly expression: string;
 }
 
-/** The name of an array's element; elements have no arrays of their own, so one is enough. */
+/** The SQL name of an array element. Elements contain no arrays, so that one name is enough. */
 const ELEMENT = 'scim_element';
-/** The name of a text that is tested several times. */
+/** The SQL name of a text that several tests share. */
 const TEXT = 'scim_text';
 
 /** Matches the spelling of ids, so that an index serves the comparison. */
@@ -89,7 +88,7 @@ class ConditionWriter {
     return `(${operands.join(joint)})`;
   }
 
-  /** The operands, but those together that test the same text in JSON, where the first of them was. */
+  /** Groups the operands that test the same text in JSON; a group takes the place of its first operand. */
   #byText(operands: readonly Filter[], level: Level): (Filter | Compare[])[] {
     const texts = new Map<string, Compare[]>();
     const all: (Filter | Compare[])[] = [];
@@ -113,7 +112,7 @@ class ConditionWriter {
     return kind === 'text' ? expression : undefined;
   }
 
-  /** Tests of one text, which is taken out of its JSON and folded once. */
+  /** Writes several tests of one text, which is extracted and folded once. */
   #compareAll(tests: readonly Compare[], joint: string, level: Level): string {
     const [first] = tests;
     if (!first || tests.length === 1) {
@@ -124,7 +123,7 @@ class ConditionWriter {
     const conditions = tests.map(({ operator, value }) =>
       this.#testText(TEXT, caseExact, operator, String(value)),
     );
-    // OFFSET keeps the planner from writing the expression out again for each test.
+    // OFFSET keeps the planner from repeating the expression in each test.
     return `EXISTS (SELECT FROM (SELECT ${text} AS ${TEXT} OFFSET 0) AS t WHERE ${conditions.join(joint)})`;
   }
 
@@ -136,7 +135,7 @@ class ConditionWriter {
     return this.#exists(target, (element) => this.#presentSome(target, element));
   }
 
-  /** A complex attribute is there when one of its sub-attributes is. */
+  /** A complex attribute is present when one of its sub-attributes is. */
   #presentSome(target: AttributeReference, level: Level): string {
     const subs = (target.attribute.subAttributes ?? []).map((sub) =>
       referenceTo(target.extension, target.attribute, sub),
@@ -159,7 +158,7 @@ class ConditionWriter {
     const { kind, expression } = this.#leaf(target, level);
     if (kind === 'boolean') return `(${expression} = ${this.#bind(value)}::boolean)`;
     if (kind === 'timestamp') {
-      // To the millisecond, which is what clients are shown.
+      // Instants compare to the millisecond, the precision of responses.
       const instant = `date_trunc('milliseconds', ${expression})`;
       return `(${instant} ${ORDERS[operator]} ${this.#bind(value)}::timestamptz)`;
     }
@@ -171,26 +170,29 @@ class ConditionWriter {
     return this.#compareText(expression, caseExact, operator, value);
   }
 
-  /** Bound as a uuid so that an index serves it; what is not spelled as we spell ids is nobody's id. */
+  /**
+   * Binds the value as a uuid so that an index serves the comparison. A value that is not spelled like an id matches
+   * nothing.
+   */
   #equalsUuid(expression: string, value: string): string {
     return UUID.test(value) ? `(${expression} = ${this.#bind(value)}::uuid)` : 'false';
   }
 
   /**
-   * Case folds in ASCII alone, as e-mail addresses do (`domain/users/email-address.ts`), and order is by code point,
-   * so that the answer does not depend on the locale of a server.
+   * Folds case in ASCII only, as e-mail addresses do (`domain/organizations/email-address.ts`), and orders by code
+   * point: the result does not depend on the locale of the server.
    */
   #compareText(raw: string, caseExact: boolean, operator: Operator, value: string): string {
     return this.#testText(folded(raw, caseExact), caseExact, operator, value);
   }
 
-  /** @param side as it compares, folded where case means nothing */
+  /** @param side the tested expression, folded where the attribute compares without case */
   #testText(side: string, caseExact: boolean, operator: Operator, value: string): string {
     const bound = `${this.#bind(caseExact ? value : asciiLowerCase(value))}::text`;
     return TEXT_TESTS[operator](side, bound);
   }
 
-  /** `schemas` is stored nowhere: it is the core schema, and the extensions of which the resource has something. */
+  /** Compares `schemas`, which is derived: the core schema, and each extension of which the resource has attributes. */
   #compareSchemas(operator: Operator, value: string): string {
     const { core, extensions } = this.#fields.resource;
     const used = extensions.map(({ id }) => {
@@ -202,7 +204,7 @@ class ConditionWriter {
     return `EXISTS (SELECT FROM (VALUES ${rows}) AS s (scim_schema) WHERE ${matches})`;
   }
 
-  /** Some element, or related row, meets a condition. */
+  /** Writes the condition that some element or related row meets a condition. */
   #exists(target: AttributeReference, where: (element: Level) => string): string {
     const field = own(this.#fields.columns, target.path);
     if (field?.kind === 'relation') {
@@ -221,7 +223,7 @@ class ConditionWriter {
     return `EXISTS (SELECT FROM ${rows} WHERE ${where(element)})`;
   }
 
-  /** What an index can tell of elements that meet a condition: it leaves the database a few rows to look into. */
+  /** Adds conditions that an index serves, so that the database looks into the JSON of a few rows only. */
   #narrowed(where: Filter): string[] {
     if (where.kind === 'and') return where.operands.flatMap((operand) => this.#narrowed(operand));
     if (where.kind !== 'compare' || where.operator !== 'eq') return [];
@@ -247,9 +249,9 @@ class ConditionWriter {
     return { kind: 'boolean', expression };
   }
 
-  /** The JSON object in which an attribute, or the sub-attribute of a singular one, lies. */
+  /** The JSON object that contains an attribute, or the sub-attribute of a singular attribute. */
   #holder({ extension, attribute, sub }: AttributeReference): string | undefined {
-    // What clients cannot write is not among the attributes they wrote.
+    // Read-only attributes are not stored in JSON.
     if (attribute.mutability === 'readOnly') return undefined;
     const root = this.#root(extension);
     return root && sub ? `(${root} -> ${quoted(attribute.name)})` : root;

@@ -1,9 +1,6 @@
 import type { ResourceSchema } from '../schema/schemas.js';
 
-/**
- * The SQL of an attribute that has a column of its own, or rows. The expressions are the repository's, never a
- * client's.
- */
+/** The SQL of an attribute in columns or in related rows. The expressions come from a repository, never from a client. */
 export type Field =
   | {
       readonly kind: 'text' | 'boolean' | 'timestamp' | 'uuid';
@@ -11,25 +8,26 @@ export type Field =
       /** Never NULL. */
       readonly required?: true;
     }
-  /** A multi-valued attribute that is rows: `EXISTS (SELECT FROM <from> WHERE <on> AND …)`. */
+  /** A multi-valued attribute in related rows: `EXISTS (SELECT FROM <from> WHERE <on> AND …)`. */
   | {
       readonly kind: 'relation';
       readonly from: string;
       readonly on: string;
-      /** By the name of the sub-attribute. */
+      /** The fields by the name of the sub-attribute. */
       readonly fields: Readonly<Record<string, Field>>;
     };
 
-/** Where the attributes of a resource are. */
+/** The places of the attributes of a resource in the database. */
 export interface FilterFields {
   readonly resource: ResourceSchema;
-  /** By the path of the attribute: `userName`, `meta.created`, `members`. */
+  /** The fields by the path of the attribute: `userName`, `meta.created`, `members`. */
   readonly columns: Readonly<Record<string, Field>>;
-  /** The `jsonb` of all other attributes, in canonical case, an extension's under its URN. */
+  /** The `jsonb` of all other attributes, by canonical name; those of an extension are under its URN. */
   readonly attributes?: string;
   /**
-   * By the path of a sub-attribute, `emails.value`: what is true of every resource with an element that equals a value, and has an
-   * index, as nothing does that looks into JSON. The value is bound, in ASCII lower case where case means nothing.
+   * For a sub-attribute such as `emails.value`: a condition with an index that holds for every resource with an element
+   * equal to a value. The condition on the JSON itself has no index. The value is bound, in ASCII lower case where the
+   * attribute compares without case.
    */
   readonly narrowing?: Readonly<Record<string, (value: string) => string>>;
 }

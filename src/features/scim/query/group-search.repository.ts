@@ -14,12 +14,12 @@ interface FoundRow extends GroupRow {
   sort_value: string | null;
 }
 
-/** As {@link DirectoryGroup} has it in its tag, for filters. */
+/** The version of {@link DirectoryGroup} as SQL, for filters by `meta.version`. */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
-/** The name of a member, as a group shows it. */
+/** The display name of a member of a group. */
 const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
 
-/** Where the attributes of a group are, for filters and order. */
+/** The places of the attributes of a group, for filters and order. */
 const FIELDS: FilterFields = {
   resource: GROUP_SCHEMA,
   columns: {
@@ -42,7 +42,7 @@ const FIELDS: FilterFields = {
     },
   },
 };
-/** What no two groups of an organization have, and what few of them have. */
+/** The attributes that are unique in an organization, and those that an index finds. */
 const UNIQUE: UniqueKeys = {
   id: undefined,
   displayName: `(g.org_id::text || lower(g.display_name COLLATE "C"))`,

@@ -8,23 +8,23 @@ import {
   type ResourceSchema,
 } from '../schema/schemas.js';
 
-/** Which attributes an answer shows (RFC 7644 §3.9): decided before anything is loaded. */
+/** The attributes that a response shows (RFC 7644 §3.9), chosen before the resources are loaded. */
 export interface Projection {
-  /** Whether an attribute, by its path, is shown, if only in part. */
+  /** Tells whether an attribute, by its path, is shown, at least in part. */
   includes(path: string): boolean;
-  /** Whether a group's members are to be loaded. */
+  /** True when a response shows the members of a group. */
   readonly needsMembers: boolean;
-  /** Whether a user's groups are to be loaded. */
+  /** True when a response shows the groups of a user. */
   readonly needsGroups: boolean;
-  /** Whether anything of a user is shown that has no column. */
+  /** True when a response shows user attributes without a column. */
   readonly needsAttributes: boolean;
-  /** Whether the version is shown, which is of all that can be shown. */
+  /** True when a response shows the version, which covers all attributes. */
   readonly needsVersion: boolean;
-  /** Whether nothing in particular was asked for. */
+  /** True when the client chose no attributes. */
   readonly isDefault: boolean;
 }
 
-/** The two query parameters, as they came. */
+/** The two query parameters as the client sent them. */
 export interface ProjectionQuery {
   readonly attributes?: string | undefined;
   readonly excludedAttributes?: string | undefined;
@@ -33,19 +33,19 @@ export interface ProjectionQuery {
 const MAX_LENGTH = 8192;
 
 /**
- * Reads `attributes` and `excludedAttributes`. Names we do not have are ignored.
- * @throws DomainError `invalid_value` for both at once, which exclude one another, or for a list that is too long
+ * Reads `attributes` and `excludedAttributes`. Unknown names are ignored.
+ * @throws DomainError `invalid_value` when both are present, or a list is too long
  */
 export function parseProjection(query: ProjectionQuery, resource: ResourceSchema): Projection {
   const wanted = pathsIn(query.attributes, resource);
   const unwanted = pathsIn(query.excludedAttributes, resource);
   if (wanted || unwanted) return projectionOf(resource, wanted, unwanted);
-  let usual = USUAL.get(resource);
-  if (!usual) USUAL.set(resource, (usual = projectionOf(resource)));
+  let usual = DEFAULTS.get(resource);
+  if (!usual) DEFAULTS.set(resource, (usual = projectionOf(resource)));
   return usual;
 }
 
-/** What of a user does not lie among their attributes. */
+/** The attributes of a user that are not in the `jsonb` of attributes. */
 const BESIDE: ReadonlySet<string> = new Set([
   'schemas',
   'id',
@@ -56,8 +56,8 @@ const BESIDE: ReadonlySet<string> = new Set([
   'groups',
 ]);
 
-/** What is shown of a resource unless a client says otherwise: the same for everybody. */
-const USUAL = new WeakMap<ResourceSchema, Projection>();
+/** The projection of a request without these parameters, by resource type. */
+const DEFAULTS = new WeakMap<ResourceSchema, Projection>();
 
 function projectionOf(
   resource: ResourceSchema,
@@ -101,7 +101,7 @@ function isShown(
   return !unwanted || !covers(unwanted);
 }
 
-/** `attributes=name.givenName` shows `name`, in part. */
+/** `attributes=name.givenName` shows a part of `name`. */
 function hasPartOf(root: string, wanted: ReadonlySet<string>): boolean {
   for (const path of wanted) if (path.startsWith(`${root}.`)) return true;
   return false;
@@ -112,7 +112,7 @@ function withSubs(target: AttributeReference): AttributeReference[] {
   return [target, ...subs.map((sub) => ({ ...target, sub, path: `${target.path}.${sub.name}` }))];
 }
 
-/** The paths a parameter names, extensions by their URN; undefined when it names nothing. */
+/** The paths in a parameter, with the URN of an extension for all its attributes; undefined for an empty parameter. */
 function pathsIn(
   text: string | undefined,
   resource: ResourceSchema,
@@ -124,7 +124,7 @@ function pathsIn(
   return new Set(text.split(',').flatMap((name) => pathsOf(withoutBrackets(name), resource)));
 }
 
-/** Microsoft's own tests ask for `emails[type eq "work"]`: no part of a list can be asked for, so it is shown whole. */
+/** Removes a filter in brackets: Microsoft's tests request `emails[type eq "work"]`, and a list is only shown whole. */
 function withoutBrackets(name: string): string {
   const [path = ''] = name.split('[', 1);
   return path.trim();
@@ -138,7 +138,7 @@ function pathsOf(name: string, resource: ResourceSchema): string[] {
   return schema.attributes.map((attribute) => attribute.name);
 }
 
-/** A resource as the client wants to see it; the given one stays as it is. */
+/** Copies the shown attributes of a resource. */
 export function project(
   resource: Readonly<Record<string, unknown>>,
   projection: Projection,
@@ -156,15 +156,15 @@ export function project(
 }
 
 type Show = (value: unknown) => unknown;
-const whole: Show = (value) => value;
+const showWhole: Show = (value) => value;
 
-/** How to show an attribute; undefined for one that is not shown. */
+/** A function that copies the shown parts of an attribute; undefined for a hidden attribute. */
 function visible(path: string, projection: Projection): Show | undefined {
   if (!projection.includes(path)) return undefined;
   const show: Show = (value) => {
     if (isObject(value)) {
       return membersShown(value, (sub) =>
-        projection.includes(`${path}.${sub}`) ? whole : undefined,
+        projection.includes(`${path}.${sub}`) ? showWhole : undefined,
       );
     }
     if (!Array.isArray(value)) return value;
@@ -174,7 +174,7 @@ function visible(path: string, projection: Projection): Show | undefined {
   return show;
 }
 
-/** The members of an object that are shown; undefined when none is. */
+/** Copies the shown members of an object; undefined when all are hidden. */
 function membersShown(value: unknown, how: (name: string) => Show | undefined): unknown {
   if (!isObject(value)) return undefined;
   const members = Object.entries(value)

@@ -6,25 +6,25 @@ import { parseProjection, type Projection } from './projection.js';
 import type { ScimSearch } from './search-table.repository.js';
 import { findAttribute, type ResourceSchema } from '../schema/schemas.js';
 
-/** How many resources a page has: unless the client says otherwise, and at most. */
+/** The default and the largest number of resources on a page. */
 const USUAL_COUNT = 100;
 export const MOST_RESULTS = 1000;
 
-/** The parameters of a query or a search request (RFC 7644 §3.4.2, §3.4.3; RFC 9865 §2), as they came. */
+/** The parameters of a query or a search request as the client sent them (RFC 7644 §3.4.2, §3.4.3; RFC 9865 §2). */
 export type QueryFields = Readonly<Record<string, unknown>>;
 
-/** A query, understood: decided before any statement is written. */
+/** A parsed query. */
 export interface ScimQuery {
   readonly search: ScimSearch;
   readonly projection: Projection;
-  /** From 1, as it is told back. */
+  /** The index of the first resource, from 1, as the response repeats it. */
   readonly startIndex: number;
 }
 
 /**
- * Reads a query. Names of parameters are taken in any case.
+ * Reads a query. The names of parameters may have any case.
  *
- * @param others resources searched with these: what only they have is an attribute without a value here (RFC 7644 §3.4.2.1)
+ * @param others the schemas searched together with this one. Their attributes have no value here (RFC 7644 §3.4.2.1).
  * @throws DomainError invalid_request, invalid_filter, invalid_value, invalid_path
  */
 export function readQuery(
@@ -52,13 +52,13 @@ export function readQuery(
   };
 }
 
-/** What of a resource is wanted (RFC 7644 §3.9). @throws DomainError invalid_value */
+/** Reads the attributes that a response shows (RFC 7644 §3.9). @throws DomainError invalid_value */
 export function readProjection(raw: QueryFields, schema: ResourceSchema): Projection {
   const fields = byLowerName(raw);
   return parseProjection(
     {
-      attributes: names(fields, 'attributes'),
-      excludedAttributes: names(fields, 'excludedattributes'),
+      attributes: nameList(fields, 'attributes'),
+      excludedAttributes: nameList(fields, 'excludedattributes'),
     },
     schema,
   );
@@ -66,7 +66,7 @@ export function readProjection(raw: QueryFields, schema: ResourceSchema): Projec
 
 type Fields = ReadonlyMap<string, unknown>;
 
-/** @throws DomainError invalid_request for a search without a body, or with a list for one */
+/** @throws DomainError invalid_request for a search whose body is missing or a list */
 function byLowerName(raw: unknown): Fields {
   if (!isObject(raw)) {
     throw new DomainError('invalid_request', 'The search must be a JSON object.');
@@ -92,7 +92,7 @@ function readSort(
 function text(fields: Fields, name: string): string | undefined {
   const value = fields.get(name);
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'string') throw invalid(name);
+  if (typeof value !== 'string') throw unreadable(name);
   return value;
 }
 
@@ -100,19 +100,19 @@ function integer(fields: Fields, name: string): number | undefined {
   const value = fields.get(name);
   if (value === undefined || value === null || value === '') return undefined;
   const number = typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value;
-  if (!Number.isSafeInteger(number)) throw invalid(name);
+  if (!Number.isSafeInteger(number)) throw unreadable(name);
   return number as number;
 }
 
-/** A list of names: with commas between them in a query, an array in a search request. */
-function names(fields: Fields, name: string): string | undefined {
+/** Reads a list of names: a text with commas in a query, an array in a search request. */
+function nameList(fields: Fields, name: string): string | undefined {
   const value = fields.get(name);
   if (value === undefined || value === null) return undefined;
   const list: unknown[] = [value].flat();
-  if (!list.every((one) => typeof one === 'string')) throw invalid(name);
+  if (!list.every((one) => typeof one === 'string')) throw unreadable(name);
   return list.join(',');
 }
 
-function invalid(name: string): DomainError {
+function unreadable(name: string): DomainError {
   return new DomainError('invalid_value', `The parameter ${name} cannot be read.`);
 }

@@ -10,60 +10,63 @@ import type { AttributeReference } from '../schema/schemas.js';
 import { keyOf, type Comparison, type UniqueKeys } from './unique-key.js';
 import { sortExpression, type Sort } from './sort-expression.js';
 
-/** What a client searches for (RFC 7644 §3.4.2), and which page of it (RFC 7644 §3.4.2.4, RFC 9865). */
+/** A search (RFC 7644 §3.4.2) and the page of its result (RFC 7644 §3.4.2.4, RFC 9865). */
 export interface ScimSearch {
   readonly filter: Filter | undefined;
   readonly sort: { readonly target: AttributeReference; readonly descending: boolean } | undefined;
-  /** The most resources of a page. */
+  /** The largest number of resources on the page. */
   readonly count: number;
   readonly page:
     | { readonly kind: 'index'; /** From 1. */ readonly startIndex: number }
     | { readonly kind: 'cursor'; /** Empty for the first page. */ readonly cursor: string };
-  /** Whether the attributes of users are wanted that have no column. */
+  /** True when the result needs the user attributes without a column. */
   readonly withAttributes: boolean;
-  /** Whether what lies in other tables is wanted: the groups of users. */
+  /** True when the result needs the groups of users. */
   readonly withRelations: boolean;
 }
 
-/** A page of what was found. */
+/** A page of the resources that a search found. */
 export interface ScimPage<Resource> {
   readonly totalResults: number;
   readonly resources: readonly Resource[];
-  /** Where the next page begins; undefined for the last one, and where no cursor was asked for. */
+  /** The cursor of the next page; undefined on the last page and for a search by index. */
   readonly nextCursor: string | undefined;
 }
 
-/** The table that is searched. Its expressions are a repository's own. */
+/** A searched table. The expressions come from a repository, never from a client. */
 export interface SearchedTable<Row, Resource> {
   readonly from: string;
   readonly id: string;
   readonly orgId: string;
   readonly fields: FilterFields;
   readonly unique: UniqueKeys;
-  /** The paths of what few resources have in common; an index finds those. */
+  /** The paths of attributes with an index and few resources per value. */
   readonly keys: ReadonlySet<string>;
-  /** The statement that reads what is `listed (id, sort_value, place)`, by the places; `$1` is the organization. */
+  /**
+   * The statement that reads the resources of `listed (id, sort_value, place)` in the order of their places. `$1` is
+   * the organization.
+   */
   readonly show: string;
-  /** The columns of the same statement, read from the table itself. */
+  /** The same columns, read from the table directly. */
   readonly columns: string;
   readonly read: (row: Row) => Resource;
 }
 
-/** A condition on the rows of a table, with what is bound for it. */
+/** A condition on the rows of a table with its bound values. */
 interface Within {
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
 /**
- * Searches a table within one organization. A page costs one statement, and another one where it cannot tell by itself how
- * many there are in all. The order is stable: by id, which follows the time of creation, after whatever else is asked for.
+ * Searches a table within one organization. A page costs one statement, and a second one to count where the page does
+ * not show the total. The order is stable: resources with equal sort values follow the order of their ids.
  *
- * No plan depends on what the planner believes of the data. A search by a unique key has neither order nor limit; one by another
- * key is found whole before it is ordered; and a plain list names its organization as a range, for which one index alone has the
- * order.
+ * The plan never depends on the planner's statistics. A search by a unique key has neither order nor limit. A search by
+ * another indexed key materializes its matches before the sort. A plain list names its organization as a range, which
+ * only one index can serve in order.
  *
- * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search, or of another organization
+ * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search or organization
  */
 export async function searchTable<Row extends Position, Resource>(
   tx: EntityManager,
@@ -80,7 +83,7 @@ export async function searchTable<Row extends Position, Resource>(
   };
   const key = search.filter && keyOf(search.filter, (path) => Object.hasOwn(table.unique, path));
   if (key) return findOne(tx, orgId, search, table, withKey(within, key, table.unique));
-  // Which resources are on the page, and only then what they are: nothing is put together for those that OFFSET skips.
+  // The ids of the page come first: the database builds no resource that OFFSET skips.
   const found = search.count === 0 ? [] : await findPage(tx, orgId, search, table, within);
   const rows = found.slice(0, search.count);
   const last = rows.at(-1);
@@ -97,7 +100,7 @@ export async function searchTable<Row extends Position, Resource>(
   };
 }
 
-/** The condition with the comparison of the unique key before it. */
+/** Puts the comparison of the unique key before the condition. */
 function withKey(
   { text, values }: Within,
   { target, value }: Comparison,
@@ -111,7 +114,7 @@ function withKey(
   };
 }
 
-/** The one resource with a unique key, for every page and order that is asked for. */
+/** Finds the one resource with a unique key, for every page and order. */
 async function findOne<Row extends Position, Resource>(
   tx: EntityManager,
   orgId: string,
@@ -120,7 +123,7 @@ async function findOne<Row extends Position, Resource>(
   within: Within,
 ): Promise<ScimPage<Resource>> {
   const { page } = search;
-  if (search.sort) sortExpression(search.sort.target, table.fields); // refuses what has no order
+  if (search.sort) sortExpression(search.sort.target, table.fields); // throws for an attribute without an order
   const after =
     page.kind === 'cursor' && page.cursor !== ''
       ? readCursor(page.cursor, fingerprintOf(orgId, search, table.fields))
@@ -139,7 +142,7 @@ async function findOne<Row extends Position, Resource>(
   };
 }
 
-/** The resources of a page, and the first one of the next page where there is one. */
+/** Reads the resources of a page, and one more if there is a next page. */
 function findPage<Row extends Position>(
   tx: EntityManager,
   orgId: string,
@@ -165,7 +168,7 @@ function findPage<Row extends Position>(
       ? `(org_id, id) > ($1, ${bind(position.id)}::uuid)`
       : afterPosition(position, { sort, descending, bind });
   }
-  // What a key finds is found before it is ordered: else the planner may take the order for the shorter way.
+  // Matches of an indexed key are materialized before the sort: the planner might otherwise scan in sort order.
   const isFoundFirst =
     filter !== undefined && keyOf(filter, (path) => table.keys.has(path)) !== undefined;
   return composedSql<Row>(
@@ -183,7 +186,7 @@ function findPage<Row extends Position>(
   );
 }
 
-/** How many there are in all, as far as the last page tells. */
+/** The total number of matches, where the page shows it. */
 function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefined {
   if (count === 0) return undefined;
   const before = page.kind === 'index' ? page.startIndex - 1 : 0;
@@ -203,7 +206,10 @@ interface Order {
   readonly bind: (value: unknown) => string;
 }
 
-/** What comes after a position: whichever resources are deleted or added in between, no other is skipped or comes twice. */
+/**
+ * Writes the condition for resources after a position. Deleted and added resources make no other resource be skipped or
+ * repeated.
+ */
 function afterPosition(position: Position, { sort, descending, bind }: Order): string {
   const later = `id > ${bind(position.id)}::uuid`;
   if (sort === undefined) return later;
@@ -214,7 +220,7 @@ function afterPosition(position: Position, { sort, descending, bind }: Order): s
   }
   const value = `${bind(position.sort_value)}::text COLLATE "C"`;
   if (sort.isRequired) {
-    // An index begins at the value: nobody reads what was on the pages before.
+    // An index scan starts at the value and skips the pages before.
     const [beyond, from] = descending ? ['<', '<='] : ['>', '>='];
     return `(sort_value ${from} ${value} AND (sort_value ${beyond} ${value} OR ${later}))`;
   }
@@ -223,7 +229,7 @@ function afterPosition(position: Position, { sort, descending, bind }: Order): s
     : `(sort_value > ${value} OR (sort_value = ${value} AND ${later}) OR sort_value IS NULL)`;
 }
 
-/** Which search a cursor is of: of whose resources, of what type, by which filter and in which order. */
+/** Identifies a search by organization, resource type, filter and order, so that a cursor serves no other search. */
 function fingerprintOf(
   orgId: string,
   { filter, sort }: ScimSearch,

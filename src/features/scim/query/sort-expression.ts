@@ -4,20 +4,21 @@ import type { FilterFields } from './filter-fields.js';
 import type { AttributeReference } from '../schema/schemas.js';
 
 /**
- * How many characters of an attribute count. A cursor says where a page ended, and has to fit into the head of a request.
- * What has a column has no more than 512 units of UTF-16, and counts whole, as its index has it.
+ * The number of characters that count in an attribute without a column: a cursor contains them and has to fit into the
+ * request line. Attributes with a column have at most 512 units of UTF-16 and count whole, as in their index.
  */
 const MOST_CHARACTERS = 256;
 
-/** What resources are sorted by: an expression, and whether every resource has it. */
+/** The sort expression of a search. `isRequired` is true when every resource has a value. */
 export interface Sort {
   readonly expression: string;
   readonly isRequired: boolean;
 }
 
 /**
- * What resources are sorted by (RFC 7644 §3.4.2.3), as text that compares by code point, in ASCII lower case where case means
- * nothing. Of a multi-valued attribute its primary value counts, or else its first; of a long text its beginning.
+ * Writes the sort expression (RFC 7644 §3.4.2.3): a text that compares by code point, in ASCII lower case where the
+ * attribute compares without case. A multi-valued attribute sorts by its primary or else first value, and a long text
+ * by its beginning.
  *
  * @throws DomainError invalid_value for an attribute that has no order
  */
@@ -43,7 +44,7 @@ export function sortExpression(target: AttributeReference, fields: FilterFields)
   ) {
     throw new DomainError('invalid_value', `Resources cannot be sorted by ${path}.`);
   }
-  // Names of the schema table: none has a quote or a brace.
+  // Names of the schema table contain neither quotes nor braces.
   const holder = extension ? `(${fields.attributes} -> '${extension}')` : fields.attributes;
   const whole = attribute.multiValued
     ? `coalesce(jsonb_path_query_first(${holder}, '$.${attribute.name}[*] ? (@.primary == true)'),
@@ -56,7 +57,7 @@ export function sortExpression(target: AttributeReference, fields: FilterFields)
   };
 }
 
-/** Whether there are values of it: what nobody can write has none, and a password is dropped. */
+/** Tells whether the database has values of an attribute: read-only attributes are derived, and passwords are dropped. */
 function isKept({ mutability }: Attribute): boolean {
   return mutability === 'readWrite' || mutability === 'immutable';
 }

@@ -17,14 +17,14 @@ import {
   type UserRow,
 } from '#domain/directory/provisioning/directory-user.js';
 
-/** A user of a list. */
+/** A user on a page of a list. */
 export interface ListedUser {
   readonly id: string;
-  /** Undefined where those before them in the list were enough to read at a time. */
+  /** Undefined where the users before this one filled the batch. */
   readonly user: DirectoryUser | undefined;
 }
 
-/** What of listed users is wanted. */
+/** The parts of listed users that a response needs. */
 export type UserParts = Pick<ScimSearch, 'withAttributes' | 'withRelations'>;
 
 interface ListedRow extends Omit<UserRow, 'attributes'> {
@@ -32,13 +32,13 @@ interface ListedRow extends Omit<UserRow, 'attributes'> {
   sort_value: string | null;
 }
 
-/** About how much text of users is read at a time, and of how many at most. */
+/** The approximate number of characters, and the largest number of users, that one statement reads. */
 export const MOST_TEXT = 1 << 20;
 export const MOST_AT_ONCE = 200;
-/** All that is to be known of attributes nobody asked for: whether the extension is among the `schemas`. */
+/** The attributes where a response shows none: only the presence of the enterprise extension, for `schemas`. */
 const NO_ATTRIBUTES = `CASE WHEN u.attributes ? '${ENTERPRISE_URN}' THEN '{"${ENTERPRISE_URN}": {}}' ELSE '{}' END`;
 
-/** What of users may be long, as SQL. */
+/** The SQL of the columns that may be long. */
 function textsOf({ withAttributes, withRelations }: UserParts): {
   attributes: string;
   groups: string;
@@ -54,14 +54,14 @@ const LISTED =
   'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
 
 /**
- * Reads those who are `listed`, in their places, until there is {@link MOST_TEXT} of them: the first one whole, however long,
- * and of those behind them no more than who they are.
+ * Reads the `listed` users in their places until {@link MOST_TEXT} characters are reached. The first user is read
+ * whole; users after the limit are read without attributes and groups.
  */
 function showUsers(parts: UserParts): string {
   const { attributes, groups } = textsOf(parts);
   const isThin = !parts.withAttributes && !parts.withRelations;
   const soon = isThin ? 'true' : `listed.place <= ${MOST_AT_ONCE}`;
-  // OFFSET keeps the planner from putting the texts together twice, to measure and to show them.
+  // OFFSET keeps the planner from computing the texts twice, once for their length.
   return `
     SELECT ${LISTED},
            CASE WHEN before < ${MOST_TEXT} THEN attributes END AS attributes,
@@ -80,16 +80,16 @@ function showUsers(parts: UserParts): string {
     ORDER BY place`;
 }
 
-/** What no two users of an organization have, and what few of them have. */
+/** The attributes that are unique in an organization, and those that an index finds. */
 const UNIQUE: UniqueKeys = {
   id: undefined,
   userName: `(u.org_id::text || lower(${USER_NAME} COLLATE "C"))`,
 };
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
 
-/** The values of e-mails, in ASCII lower case, as `users_email_values` has them. */
+/** The values of e-mails in ASCII lower case, as the index `users_email_values` has them. */
 const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
-/** Where the attributes of a user are, for filters and order. */
+/** The places of the attributes of a user, for filters and order. */
 const FIELDS: FilterFields = {
   resource: USER_SCHEMA,
   columns: {

@@ -23,7 +23,7 @@ export function entityTag({ tag }: Pick<Tagged, 'tag'>): string {
   return `W/"${tag}"`;
 }
 
-/** Where a resource is. */
+/** The address of a resource. */
 export function locationOf(base: string, type: 'Users' | 'Groups', id: string): string {
   return `${base}/${type}/${id}`;
 }
@@ -33,7 +33,7 @@ const WITH_ENTERPRISE = JSON.stringify([USER_URN, ENTERPRISE_URN]);
 const ENTERPRISE_KEY = `"${ENTERPRISE_URN}":`;
 
 /**
- * A user as JSON. What is kept as text is passed on as it is: a list of a thousand is not parsed to be written again.
+ * Writes a user as JSON. Stored JSON text is copied, not parsed, so that a list of a thousand users stays cheap.
  *
  * @param base the address of the SCIM service
  */
@@ -58,7 +58,7 @@ export function userJson(user: DirectoryUser, projection: Projection, base: stri
   );
 }
 
-/** A group as JSON, but for its members and the last brace. */
+/** Writes a group as JSON without its members and the closing brace. */
 export function groupHead(group: DirectoryGroup, projection: Projection, base: string): string {
   const { id, displayName, externalId } = group;
   const whole = {
@@ -72,7 +72,7 @@ export function groupHead(group: DirectoryGroup, projection: Projection, base: s
   return JSON.stringify(shown).slice(0, -1);
 }
 
-/** A member of a group as JSON. */
+/** Writes a member of a group as JSON. */
 export function memberJson({ userId, display }: GroupMember, base: string): string {
   return `{"value":"${userId}","$ref":"${locationOf(base, 'Users', userId)}","display":${JSON.stringify(display)},"type":"User"}`;
 }

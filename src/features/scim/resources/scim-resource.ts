@@ -121,6 +121,6 @@ export class ScimResource<Stored extends Tagged = Tagged, Next = unknown, Listed
 /** @throws DomainError precondition_failed where `If-Match` names another version (RFC 7644 §3.14, RFC 9110 §13.1.1) */
 function checkIfMatch(condition: string | undefined, current: Tagged): void {
   if (condition !== undefined && !namesTag(condition, entityTag(current))) {
-    throw new DomainError('precondition_failed', 'The resource is of another version by now.');
+    throw new DomainError('precondition_failed', 'The resource has another version now.');
   }
 }

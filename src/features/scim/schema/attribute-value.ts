@@ -6,41 +6,42 @@ import { subAttribute } from './schemas.js';
 /** A value without parts. */
 export type SimpleValue = string | boolean;
 
-/** A complex value: sub-attributes in canonical case, none of them empty. It has no prototype. */
+/** A complex value: its sub-attributes by their names in canonical case, none of them empty. The object has no prototype. */
 export interface ComplexValue {
   [sub: string]: SimpleValue;
 }
 
-/** What an attribute can have. */
+/** The value of an attribute in canonical form. */
 export type AttributeValue = SimpleValue | ComplexValue | ComplexValue[];
 
 /** The most elements of a multi-valued attribute; `members` has its own rows and no such limit. */
 const MAX_ELEMENTS = 100;
 /** The most characters of a text. */
 const MAX_TEXT = 16_384;
-/** The most characters of all elements of an attribute, as many as a request can bring. */
+/** The most characters of all elements of an attribute: as many as a request body can contain. */
 const MAX_LIST = 65_536;
 
-/** Whether a value means "no value" (RFC 7643 §2.5); some clients write the empty string for it. */
+/** Tells whether a value means "no value" (RFC 7643 §2.5). Some clients write the empty string instead of null. */
 export function isEmpty(raw: unknown): boolean {
   return (
     raw === undefined || raw === null || raw === '' || (Array.isArray(raw) && raw.length === 0)
   );
 }
 
-/** A JSON object, which an array is not. */
+/** Tells whether a value is a JSON object; an array is not. */
 export function isObject(raw: unknown): raw is Readonly<Record<string, unknown>> {
   return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 }
 
-/** The value is not what the attribute takes (RFC 7644 §3.12). */
+/** Builds the error for a value that does not fit its attribute (RFC 7644 §3.12). */
 export function invalidValue(path: string, problem: string): DomainError {
   return new DomainError('invalid_value', `${path} ${problem}.`);
 }
 
 /**
- * Reads a value without parts. Booleans may be strings in any case, and texts may be numbers; nothing else is coerced.
- * @returns undefined for an empty one
+ * Reads a value without parts. A boolean may be a string in any case, and a text may be a number; nothing else is
+ * coerced.
+ * @returns undefined for an empty value
  * @throws DomainError `invalid_value`
  */
 export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleValue | undefined {
@@ -60,31 +61,32 @@ export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleV
   return text;
 }
 
-/** The text of a number that stands where a text is meant; undefined for one that JSON may have rounded. */
+/** Converts a number in the place of a text; undefined for a number that JSON may have rounded. */
 function textOfNumber(raw: unknown): string | undefined {
   if (typeof raw !== 'number' || Math.abs(raw) > Number.MAX_SAFE_INTEGER) return undefined;
   return String(raw);
 }
 
-/** Base64 as RFC 7643 §2.3.6 has it: the padding may be left out, and no other character may stand in it. */
+/** Tells whether a text is base64 (RFC 7643 §2.3.6). The padding is optional; no other character is allowed. */
 function isBase64(text: string): boolean {
   const [, digits = '', padding = ''] = /^([A-Za-z0-9+/]+)(={0,2})$/.exec(text) ?? [];
   if (digits === '' || digits.length % 4 === 1) return false;
   return padding === '' || (digits.length + padding.length) % 4 === 0;
 }
 
-/** A sub-attribute a client named, and what it gave it; undefined for an empty value. */
+/** A sub-attribute with the value from the client; undefined for an empty value. */
 export type Part = readonly [sub: Attribute, value: SimpleValue | undefined];
 
 /**
- * Reads the parts of one complex value. A string stands for its `value`, and a list of one for the one. What a client
- * cannot write, or we do not know, is left out.
+ * Reads the parts of one complex value. A string means its `value`, and a list of one element means the element.
+ * Read-only and unknown sub-attributes are left out.
  * @throws DomainError `invalid_value`
  */
 export function readParts(of: Attribute, raw: unknown): Part[] {
   if (isEmpty(raw)) return [];
   if (Array.isArray(raw)) {
-    if (raw.length > 1 || Array.isArray(raw[0])) throw invalidValue(of.name, 'has one value only');
+    if (raw.length > 1 || Array.isArray(raw[0]))
+      throw invalidValue(of.name, 'must have one value only');
     return readParts(of, raw[0]);
   }
   if (typeof raw === 'string' && subAttribute(of, 'value')) return readParts(of, { value: raw });
@@ -93,7 +95,7 @@ export function readParts(of: Attribute, raw: unknown): Part[] {
   for (const [key, part] of Object.entries(raw)) {
     const sub = subAttribute(of, key);
     if (!sub || sub.mutability === 'readOnly') continue;
-    if (parts.has(sub)) throw invalidValue(`${of.name}.${sub.name}`, 'is there twice');
+    if (parts.has(sub)) throw invalidValue(`${of.name}.${sub.name}`, 'occurs twice');
     parts.set(sub, readSimple(sub, part, `${of.name}.${sub.name}`));
   }
   return [...parts];
@@ -105,7 +107,7 @@ export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefin
   return hasParts(value) ? value : undefined;
 }
 
-/** A copy of a complex value with some parts changed; an empty part is taken away. */
+/** Copies a complex value and changes some parts; an empty part is removed. */
 export function withParts(value: ComplexValue | undefined, parts: readonly Part[]): ComplexValue {
   const changed = Object.assign(Object.create(null) as ComplexValue, value);
   for (const [{ name }, part] of parts) {
@@ -116,8 +118,8 @@ export function withParts(value: ComplexValue | undefined, parts: readonly Part[
 }
 
 /**
- * Reads the elements of a multi-valued attribute, each once; one alone may stand without its list.
- * @throws DomainError `invalid_value`, also for two that claim to be primary (RFC 7643 §2.4)
+ * Reads the elements of a multi-valued attribute without duplicates. One element may stand without a list.
+ * @throws DomainError `invalid_value`, also for two primary elements (RFC 7643 §2.4)
  */
 export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
   if (isEmpty(raw)) return [];
@@ -135,7 +137,7 @@ export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
   return distinct(elements);
 }
 
-/** Reads whatever the attribute takes; undefined for an empty value. */
+/** Reads a value of the type of an attribute; undefined for an empty value. */
 export function readValue(of: Attribute, raw: unknown): AttributeValue | undefined {
   if (!of.subAttributes) return readSimple(of, raw);
   if (!of.multiValued) return readComplex(of, raw);
@@ -143,7 +145,7 @@ export function readValue(of: Attribute, raw: unknown): AttributeValue | undefin
   return elements.length === 0 ? undefined : elements;
 }
 
-/** A copy of what was stored, without anything that the schema does not have, or that no client writes. */
+/** Copies a stored value without sub-attributes that the schema does not have or that are read-only. */
 export function storedValue(of: Attribute, stored: unknown): AttributeValue | undefined {
   if (!of.subAttributes) return isSimple(stored) ? stored : undefined;
   if (!of.multiValued) return storedComplex(of, stored);
@@ -167,7 +169,7 @@ function storedComplex(of: Attribute, stored: unknown): ComplexValue | undefined
 const isSimple = (value: unknown): value is SimpleValue =>
   typeof value === 'string' || typeof value === 'boolean';
 
-/** @throws DomainError `invalid_value` for more elements, or more text in them, than anybody needs */
+/** @throws DomainError `invalid_value` for too many elements, or too much text in them */
 export function checkSize(of: Attribute, elements: readonly unknown[]): void {
   if (elements.length > MAX_ELEMENTS) {
     throw invalidValue(of.name, `must not have more than ${MAX_ELEMENTS} values`);
@@ -183,14 +185,14 @@ export function checkSize(of: Attribute, elements: readonly unknown[]): void {
 
 const lengthOf = (part: unknown): number => (typeof part === 'string' ? part.length : 0);
 
-/** What is left when labels that label nothing are gone: a `type` alone says nothing. */
+/** Drops elements that have only a label: a `type` or `primary` without a value says nothing. */
 export function withoutLabels(elements: readonly ComplexValue[]): ComplexValue[] {
   return elements.filter((each) =>
     Object.keys(each).some((name) => name !== 'type' && name !== 'primary'),
   );
 }
 
-/** The elements without those that are there already; where one of two is primary, that one. */
+/** Drops duplicates; of two equal elements the primary one stays. */
 export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
   const seen = new Map<string, ComplexValue>();
   for (const element of elements) {
@@ -200,7 +202,7 @@ export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
   return [...seen.values()];
 }
 
-/** What an element is, whether it is primary or not. Elements are not changed, but copied. */
+/** Identifies an element by all parts except `primary`. The cache relies on elements never being modified. */
 export function identity(element: ComplexValue): string {
   let known = IDENTITIES.get(element);
   if (known === undefined) IDENTITIES.set(element, (known = writtenIdentity(element)));
@@ -213,7 +215,7 @@ function writtenIdentity(element: ComplexValue): string {
   const names = Object.keys(element).filter((name) => name !== 'primary');
   const texts = names.toSorted().map((name) => {
     const value = element[name];
-    // The length says where a text ends, whatever is in it.
+    // The length delimits the text, so that no text can imitate a delimiter.
     return `${name} ${typeof value === 'string' ? `${value.length} ${value}` : String(value)}`;
   });
   return texts.join('\n');

@@ -1,19 +1,19 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
 
 /**
- * The attribute of a resource of which every mention must be understood: a server that shrugs at what was meant for it
- * leaves somebody with access they should not have.
+ * The critical attribute of a resource: every reference to it must be understood or refused. Ignoring an unparsable
+ * reference to `active` could leave a user enabled; a lost reference to `members` could leave a user in a group.
  */
 export type CriticalAttribute = 'active' | 'members';
 
-/** Whether a name, a path or a URN has the attribute among its parts: `active.value`, `urn:x:y:active`, `$active`. */
+/** Tells whether a name, path or URN refers to the attribute: `active.value`, `urn:x:y:active`, `$active`. */
 export function refersTo(critical: CriticalAttribute, name: string): boolean {
   return asciiLowerCase(name)
     .split(/[^a-z0-9_-]/)
     .includes(critical);
 }
 
-/** Whether anything within a value, however deep, has such a name. */
+/** Tells whether a value contains a key, at any depth, that refers to the attribute. */
 export function containsReferenceTo(critical: CriticalAttribute, value: unknown): boolean {
   const pending: unknown[] = [value];
   while (pending.length > 0) {

@@ -1,7 +1,7 @@
 import type { Attribute } from './attributes/attribute.js';
 import { GROUP_SCHEMA, RESOURCE_TYPE_URN, SCHEMA_URN, SCHEMAS, USER_SCHEMA } from './schemas.js';
 
-/** An attribute as `/Schemas` shows it (RFC 7643 §7). */
+/** Describes an attribute for `/Schemas` (RFC 7643 §7). */
 function attributeDocument(of: Attribute): object {
   const isText = ['string', 'reference', 'binary'].includes(of.type);
   return {
@@ -21,16 +21,16 @@ function attributeDocument(of: Attribute): object {
 }
 
 /** A document of a discovery endpoint. */
-export interface DiscoveryDocument {
+export interface ScimDocument {
   readonly id: string;
   readonly [member: string]: unknown;
 }
 
 /**
- * The resources of `/Schemas` (RFC 7643 §7, §8.7), those of the discovery documents included.
+ * Lists the resources of `/Schemas` (RFC 7643 §7, §8.7), also the schemas of the discovery documents.
  * @param base the address of the SCIM service, without a slash at its end
  */
-export function schemaDocuments(base: string): DiscoveryDocument[] {
+export function schemaDocuments(base: string): ScimDocument[] {
   return SCHEMAS.map(({ id, name, description, attributes }) => ({
     schemas: [SCHEMA_URN],
     id,
@@ -41,8 +41,8 @@ export function schemaDocuments(base: string): DiscoveryDocument[] {
   }));
 }
 
-/** The resources of `/ResourceTypes` (RFC 7643 §6). */
-export function resourceTypeDocuments(base: string): DiscoveryDocument[] {
+/** Lists the resources of `/ResourceTypes` (RFC 7643 §6). */
+export function resourceTypeDocuments(base: string): ScimDocument[] {
   return [USER_SCHEMA, GROUP_SCHEMA].map(({ name, description, endpoint, core, extensions }) => ({
     schemas: [RESOURCE_TYPE_URN],
     id: name,

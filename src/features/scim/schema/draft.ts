@@ -1,22 +1,19 @@
 import { invalidValue, type AttributeValue, type ComplexValue } from './attribute-value.js';
 import { referenceTo, type AttributeReference } from './schemas.js';
 
-/**
- * Values by the path of their attribute, sub-attributes within: what is read, or patched, before it is a resource
- * again.
- */
+/** The attributes of a resource while a request reads or patches them: values by the path of their attribute. */
 export type Draft = Map<string, AttributeValue>;
 
-/** The most characters of what an index holds: PostgreSQL takes no more than 2704 bytes. */
+/** The most characters of an indexed text: PostgreSQL indexes at most 2704 bytes. */
 const MAX_INDEXED = 512;
 
-/** Whether a client can set it; a password is taken and dropped. */
+/** Tells whether a client can write an attribute. A password is not writable: the service reads and drops it. */
 export function isWritable({ attribute, sub }: AttributeReference): boolean {
   const { mutability } = attribute.mutability === 'readWrite' && sub ? sub : attribute;
   return mutability === 'readWrite' || mutability === 'immutable';
 }
 
-/** The path of the attribute, without the sub-attribute. */
+/** The path of an attribute without the sub-attribute. */
 export function rootPath({ extension, attribute }: AttributeReference): string {
   return referenceTo(extension, attribute).path;
 }
@@ -34,13 +31,13 @@ export function elementsIn(draft: Draft, path: string): readonly ComplexValue[] 
   return Array.isArray(value) ? value : [];
 }
 
-/** A text that fits a column. */
+/** Reads a text that fits a column. */
 export function textIn(draft: Draft, path: string): string | undefined {
   const value = draft.get(path);
   return typeof value === 'string' ? limited(path, value) : undefined;
 }
 
-/** @throws DomainError `invalid_value` for a text that no index holds */
+/** @throws DomainError `invalid_value` for a text that is too long for an index */
 export function limited(path: string, value: string): string {
   if (value.length <= MAX_INDEXED) return value;
   throw invalidValue(path, `must not be longer than ${MAX_INDEXED} characters`);

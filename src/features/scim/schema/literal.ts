@@ -1,10 +1,10 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import type { AttributeType } from './attributes/attribute.js';
 
-/** `ne` is not among them: `a ne v` is read as `not (a eq v)`. */
+/** The comparison operators, without `ne`: the parser turns `a ne v` into `not (a eq v)`. */
 export type Operator = 'eq' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
 
-/** The value of a comparison in the type of its attribute; of a dateTime the instant, as ISO 8601 in UTC. */
+/** The value of a comparison, in the type of its attribute. A dateTime is an instant as ISO 8601 in UTC. */
 export type Literal = string | boolean;
 
 const OPERATORS: ReadonlySet<string> = new Set<Operator>([
@@ -19,10 +19,7 @@ const OPERATORS: ReadonlySet<string> = new Set<Operator>([
 ]);
 export const isOperator = (text: string): text is Operator => OPERATORS.has(text);
 
-/**
- * What a type can be compared by: `gt` of a boolean or of bytes is an error (RFC 7644 §3.4.2.2), part of an instant
- * none.
- */
+/** The operators of each type. `gt` of a boolean or of bytes is an error (RFC 7644 §3.4.2.2), and so is `co` of an instant. */
 export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
   string: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
   reference: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
@@ -33,17 +30,17 @@ export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
   complex: new Set(),
 };
 
-/** A literal as it stands in the text. */
+/** A literal as the filter has it, before the type of the attribute is known. */
 export type RawLiteral = string | number | boolean | null;
 
-/** A literal in the type of the attribute it is compared with; undefined when it is none. */
+/** Converts a literal to the type of the attribute; undefined where it does not fit. */
 export function literalOf(type: AttributeType, raw: RawLiteral): Literal | undefined {
   if (type === 'boolean') return booleanOf(raw);
   if (typeof raw !== 'string') return undefined;
   return type === 'dateTime' ? instantOf(raw) : raw;
 }
 
-/** A boolean, also as a string in any case, as some clients write it; undefined when it is none. */
+/** Reads a boolean, also from a string in any case as some clients write it; undefined for another value. */
 export function booleanOf(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value;
   if (typeof value !== 'string' || value.length > 'false'.length) return undefined;
@@ -51,10 +48,10 @@ export function booleanOf(value: unknown): boolean | undefined {
   return word === 'true' || word === 'false' ? word === 'true' : undefined;
 }
 
-/** An xsd:dateTime (RFC 7643 §2.3.5); every part of it has one length but the fraction. */
+/** Matches an xsd:dateTime (RFC 7643 §2.3.5). Each part has a fixed length, except the fraction. */
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i;
 
-/** The instant in the one form PostgreSQL reads alike everywhere; without an offset it is UTC. */
+/** Normalizes an instant to the form that PostgreSQL reads with every setting. Without an offset it is UTC. */
 function instantOf(text: string): string | undefined {
   const parts = DATE_TIME.exec(text);
   if (!parts) return undefined;
@@ -66,7 +63,7 @@ function instantOf(text: string): string | undefined {
 
 const asciiUpperCase = (text: string): string => text.replace('t', 'T').replace('z', 'Z');
 
-/** PostgreSQL stores neither U+0000 nor half a surrogate pair. */
+/** Tells whether PostgreSQL can store a text: it stores neither U+0000 nor half a surrogate pair. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }

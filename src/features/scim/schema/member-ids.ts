@@ -6,10 +6,10 @@ const MEMBERS = GROUP_ATTRIBUTES.find(({ name }) => name === 'members');
 const MAX_ID = 512;
 
 /**
- * The ids in a list of members, each once: of objects their `value`, or the strings themselves. Whether there are such
- * users is for whoever loads them to say.
- * @throws DomainError `invalid_value` for one without an id, or for a group: a member that was not understood is never
- * skipped
+ * Reads the ids in a list of members, without duplicates: the `value` of each object, or the string itself. The ids are
+ * not looked up here.
+ * @throws DomainError `invalid_value` for a member without an id, or for a group. No member is skipped because it was
+ * not understood.
  */
 export function memberIds(raw: unknown): string[] {
   if (isEmpty(raw)) return [];
@@ -18,7 +18,7 @@ export function memberIds(raw: unknown): string[] {
 }
 
 function memberId(raw: unknown): string {
-  // An id is no text that a client may write as a number.
+  // An id is never a number, unlike other texts.
   const isNumbered = isObject(raw) && Object.values(raw).some((part) => typeof part === 'number');
   const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? readParts(MEMBERS, raw) : [];
   const [id, type] = ['value', 'type'].map(
@@ -32,7 +32,7 @@ function memberId(raw: unknown): string {
   return id;
 }
 
-/** The list of members in the value of an operation whose path is `members`; some clients write the name again around it. */
+/** Unwraps the value of an operation with the path `members`: some clients repeat the name around the list. */
 export function listOfMembers(value: unknown): unknown {
   if (!isObject(value)) return value;
   const entries = Object.entries(value);

@@ -21,17 +21,18 @@ import {
 } from './schemas.js';
 import { userOf, type StoredUser, type UserAttributes } from './user-attributes.js';
 
-/** A group as clients describe it. */
+/** A group as the body of a request describes it. */
 export interface GroupAttributes {
   readonly displayName: string;
   readonly externalId: string | undefined;
-  /** The ids as they came, each once. */
+  /** The ids of the members, without duplicates. */
   readonly members: readonly string[];
 }
 
 /**
- * Reads the body of a POST, or of a PUT on `current`, which keeps its `userName` and `active` where the body has none:
- * an update of a profile brings nobody back. Unknown and read-only attributes, `schemas` and `password` are ignored.
+ * Reads the body of a POST or PUT of a user. A PUT without `userName` or `active` keeps the values of `current`, so
+ * that an update of a profile never reactivates a user. Unknown and read-only attributes, `schemas` and `password` are
+ * ignored.
  * @throws DomainError `invalid_request` where a required attribute is missing, `invalid_value` where one is wrong
  */
 export function readUser(body: unknown, mode: 'create'): UserAttributes;
@@ -52,13 +53,13 @@ export function readUser(
 }
 
 /**
- * Reads the body of a POST or PUT of a group. Without `members` it has none.
+ * Reads the body of a POST or PUT of a group. A body without `members` means a group without members.
  * @throws DomainError as {@link readUser}
  */
 export function readGroup(body: unknown): GroupAttributes {
   const given = givenIn(body, GROUP_SCHEMA, 'members');
   const members = memberIds(given.get('members')?.raw);
-  given.delete('members'); // they have rows of their own, and no limit of a list
+  given.delete('members'); // members are rows, and have no limit of a list
   const draft = draftFrom(given);
   const [displayName, externalId] = ['displayName', 'externalId'].map((name) =>
     groupText(name, draft.get(name)),
@@ -67,7 +68,7 @@ export function readGroup(body: unknown): GroupAttributes {
   return { displayName, externalId, members };
 }
 
-/** A text of a group, trimmed where it is a name; undefined for an empty one. */
+/** Reads a text of a group, and trims the displayName; undefined for an empty text. */
 export function groupText(path: string, value: AttributeValue | undefined): string | undefined {
   if (typeof value !== 'string') return undefined;
   const text = path === 'displayName' ? value.trim() : value;
@@ -78,15 +79,17 @@ function missing(name: string): DomainError {
   return new DomainError('invalid_request', `${name} is required.`);
 }
 
-/** An attribute a body sets, and what to. */
+/** An attribute with the value that a body gives it. */
 interface Given {
   readonly target: AttributeReference;
   readonly raw: unknown;
 }
 
 /**
- * What a body sets, by path: nested, or with dotted or URN keys. `null` sets nothing.
- * @throws DomainError `invalid_value` for an attribute that is there twice, or a mention of `critical` that is not understood
+ * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a URN. `null` sets
+ * nothing.
+ * @throws DomainError `invalid_value` for an attribute with two values, or an unclear reference to the critical
+ * attribute
  */
 function givenIn(
   body: unknown,
@@ -102,10 +105,10 @@ function givenIn(
       target?.path !== critical &&
       (refersTo(critical, key) || containsReferenceTo(critical, raw))
     ) {
-      throw invalidValue(critical, 'is there in a way that is not understood');
+      throw invalidValue(critical, 'is referenced in a way that is not understood');
     }
     if (!target || !isWritable(target)) continue;
-    if (given.has(target.path)) throw invalidValue(target.path, 'is there twice');
+    if (given.has(target.path)) throw invalidValue(target.path, 'occurs twice');
     given.set(target.path, { target, raw });
   }
   return given;
@@ -120,7 +123,7 @@ function draftFrom(given: ReadonlyMap<string, Given>): Draft {
   return draft;
 }
 
-/** The members of a body, those of a nested schema under their full names. */
+/** The entries of a body; the attributes of a nested schema get their full names. */
 function entriesOf(
   body: Readonly<Record<string, unknown>>,
   resource: ResourceSchema,
@@ -144,7 +147,7 @@ function put(draft: Draft, target: AttributeReference, raw: unknown): void {
   }
 }
 
-/** `name` and `name.givenName` may both be there; they are parts of one. */
+/** Merges the parts of a complex value: a body may have both `name` and `name.givenName`. */
 function merge(draft: Draft, path: string, value: AttributeValue): void {
   const before = complexIn(draft, path);
   draft.set(path, before && isComplex(value) ? Object.assign(before, value) : value);

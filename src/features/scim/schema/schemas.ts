@@ -35,7 +35,7 @@ export interface Schema {
   readonly attributes: readonly Attribute[];
 }
 
-/** A resource type: its core schema and what extends it (RFC 7643 §6). */
+/** A resource type: its core schema and its extensions (RFC 7643 §6). */
 export interface ResourceSchema {
   readonly name: 'User' | 'Group';
   readonly description: string;
@@ -44,17 +44,17 @@ export interface ResourceSchema {
   readonly extensions: readonly Schema[];
 }
 
-/** An attribute found by its name: where it lies, and the sub-attribute if one was named. */
+/** A reference to an attribute or sub-attribute, found by its name. */
 export interface AttributeReference {
-  /** The extension it belongs to, under whose URN it lies in the resource; undefined for core attributes. */
+  /** The URN of the attribute's extension, the key of its values in the resource; undefined for core attributes. */
   readonly extension: string | undefined;
   readonly attribute: Attribute;
   readonly sub: Attribute | undefined;
-  /** Its one spelling: `name.givenName`, `urn:…:User:manager.value`. */
+  /** The canonical spelling: `name.givenName`, `urn:…:User:manager.value`. */
   readonly path: string;
 }
 
-/** What every resource has, and no schema lists (RFC 7643 §3.1). */
+/** The common attributes of every resource, which no schema lists (RFC 7643 §3.1). */
 const COMMON_ATTRIBUTES: readonly Attribute[] = [
   reference('schemas', 'The schemas of the resource.', ['uri'], {
     multiValued: true,
@@ -129,7 +129,10 @@ type Names = ReadonlyMap<string, Attribute>;
 const namesIn = (attributes: readonly Attribute[]): Names =>
   new Map(attributes.map((each) => [asciiLowerCase(each.name), each]));
 
-/** Names are looked up in Maps of our own spelling: nothing a client calls itself reaches a property of an object. */
+/**
+ * The attributes by their names in lower case. A name from a client is looked up in a Map and never reaches an object's
+ * prototype.
+ */
 const NAMES = new Map<readonly Attribute[], Names>();
 
 function find(attributes: readonly Attribute[], name: string): Attribute | undefined {
@@ -141,21 +144,21 @@ function find(attributes: readonly Attribute[], name: string): Attribute | undef
   return names.get(asciiLowerCase(name));
 }
 
-/** A sub-attribute by its name, in any case. */
+/** Finds a sub-attribute by its name, in any case. */
 export function subAttribute(of: Attribute, name: string): Attribute | undefined {
   return of.subAttributes && find(of.subAttributes, name);
 }
 
-/** The schema of a resource whose URN this is, in any case. */
+/** Finds a schema of a resource by its URN, in any case. */
 export function findSchema(resource: ResourceSchema, urn: string): Schema | undefined {
   const wanted = asciiLowerCase(urn);
   return [resource.core, ...resource.extensions].find(({ id }) => asciiLowerCase(id) === wanted);
 }
 
 /**
- * The attribute a name means, in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and `URN.attr` as some clients
- * write it. URNs contain dots and colons, so only the known ones are taken off. A bare name that the core schema does not
- * have may belong to an extension: Microsoft Entra says `manager`.
+ * Finds the attribute of a name, in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and `URN.attr` as some
+ * clients write it. URNs contain dots and colons, so only the known URNs are recognized as prefixes. A bare name may
+ * belong to an extension: Microsoft Entra writes `manager`.
  */
 export function findAttribute(
   resource: ResourceSchema,
@@ -190,7 +193,7 @@ function findIn(
   return referenceTo(isCore ? undefined : schema.id, found, sub);
 }
 
-/** A reference to an attribute, with its path spelled. */
+/** Makes a reference to an attribute, with its canonical path. */
 export function referenceTo(
   extension: string | undefined,
   of: Attribute,
@@ -200,7 +203,7 @@ export function referenceTo(
   return { extension, attribute: of, sub, path };
 }
 
-/** Every attribute a resource can have, the common ones first. */
+/** Lists every attribute of a resource, the common ones first. */
 export function attributesOf(resource: ResourceSchema): AttributeReference[] {
   return [
     ...COMMON_ATTRIBUTES.map((each) => referenceTo(undefined, each)),

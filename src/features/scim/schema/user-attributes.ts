@@ -13,34 +13,34 @@ import {
 import { elementsIn, isWritable, textIn, type Draft } from './draft.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
 
-/** Attributes as they are stored: canonical names, nothing empty, an extension's under its URN. */
+/** Attributes in stored form: canonical names, no empty values, the attributes of an extension under its URN. */
 export interface StoredAttributes {
   readonly [name: string]: AttributeValue | Readonly<Record<string, AttributeValue>>;
 }
 
-/** A user as clients describe them. What has a column of its own is not among the `attributes`. */
+/** A user as the body of a request describes it. `attributes` has the attributes without a column of their own. */
 export interface UserAttributes {
   readonly userName: string;
   readonly externalId: string | undefined;
   readonly active: boolean;
   readonly displayName: string | undefined;
-  /** The address they sign in with, derived and normalized; undefined when there is none. */
+  /** The address to sign in with, derived and normalized; undefined where the user has none. */
   readonly email: string | undefined;
   readonly attributes: StoredAttributes;
 }
 
-/** A user as they were stored; `email` is derived anew from the rest. */
+/** A user as the tables have it, without `email`, which is derived from the other attributes. */
 export type StoredUser = Omit<UserAttributes, 'email' | 'attributes'> & {
   readonly attributes: Readonly<Record<string, unknown>>;
 };
 
-/** The most bytes of all attributes of a resource, as many as a request can bring. */
+/** The most bytes of all attributes of a resource: as many as a request body can contain. */
 const MAX_BYTES = 65_536;
 
-/** What has a column. */
+/** The attributes with a column of their own. */
 const COLUMNS: ReadonlySet<string> = new Set(['userName', 'externalId', 'active', 'displayName']);
 
-/** A stored user as a draft that can be changed without changing them. */
+/** Makes a draft of a stored user; changes of the draft leave the user as it is. */
 export function draftOf(user: StoredUser): Draft {
   const draft: Draft = new Map([
     ['userName', user.userName],
@@ -64,8 +64,8 @@ function ownMember(of: unknown, name: string): unknown {
 }
 
 /**
- * The user a draft describes.
- * @throws DomainError `invalid_value` where `userName` is missing, or anything is too large to keep
+ * Makes a user from a draft.
+ * @throws DomainError `invalid_value` where `userName` is missing, or a value is too large
  */
 export function userOf(draft: Draft): UserAttributes {
   const userName = textIn(draft, 'userName')?.trim() ?? '';
@@ -81,7 +81,7 @@ export function userOf(draft: Draft): UserAttributes {
   };
 }
 
-/** The first that is an address: `userName`, the primary e-mail, the others in their order. */
+/** Derives the address to sign in with: the first address among `userName`, the primary e-mail and the other e-mails. */
 function emailOf(userName: string, emails: readonly ComplexValue[]): string | undefined {
   const [primary] = emails.filter(isPrimary);
   for (const candidate of [userName, primary?.['value'], ...emails.map(({ value }) => value)]) {
@@ -91,7 +91,7 @@ function emailOf(userName: string, emails: readonly ComplexValue[]): string | un
   return undefined;
 }
 
-/** The JSON of everything without a column; every name in it is one of the schema table. */
+/** Collects the attributes without a column. Every key is a name of the schema table. */
 function storedAttributes(draft: Draft): StoredAttributes {
   const stored = emptyRecord<AttributeValue | Record<string, AttributeValue>>();
   for (const { extension, attribute, path } of attributesOf(USER_SCHEMA)) {
@@ -110,7 +110,7 @@ function storedAttributes(draft: Draft): StoredAttributes {
   return stored;
 }
 
-/** What of a value is worth keeping. */
+/** Drops elements without a value; undefined where nothing is left. */
 function kept(
   attribute: AttributeReference['attribute'],
   value: AttributeValue | undefined,

@@ -3,10 +3,7 @@ import type { ComplexValue } from '../../schema/attribute-value.js';
 import type { Filter } from './filter.js';
 import type { Operator } from '../../schema/literal.js';
 
-/**
- * Whether an element meets the filter between the brackets of a path; the same meaning as {@link conditionOf} gives
- * it.
- */
+/** Tells whether an element meets the filter between the brackets of a path. The meaning is that of {@link conditionOf}. */
 export function meets(element: ComplexValue, filter: Filter): boolean {
   if (filter.kind === 'and') return filter.operands.every((operand) => meets(element, operand));
   if (filter.kind === 'or') return filter.operands.some((operand) => meets(element, operand));
@@ -36,8 +33,8 @@ const TESTS: Readonly<Record<Operator, (left: string, right: string) => boolean>
 };
 
 /**
- * What an element must be to meet the filter, where it says so: `type eq "mobile"`, or several of them joined by `and`.
- * @returns undefined for a filter that only excludes
+ * Derives an element that meets the filter, from `type eq "mobile"` or several such comparisons joined by `and`.
+ * @returns undefined for a filter that does not determine an element
  */
 export function impliedElement(filter: Filter): ComplexValue | undefined {
   const implied = Object.create(null) as ComplexValue;

@@ -3,8 +3,8 @@ import type { Filter } from './filter.js';
 type Element = Extract<Filter, { kind: 'element' }>;
 
 /**
- * The same filter, with fewer looks into lists: `emails[a] or emails[b]` is `emails[a or b]`, and `not emails[a] and not
- * emails[b]` is `not emails[a or b]`. Operands that are merged stand where the first of them stood.
+ * Merges conditions on the same list: `emails[a] or emails[b]` becomes `emails[a or b]`, and `not emails[a] and not
+ * emails[b]` becomes `not emails[a or b]`. The merged condition takes the place of the first operand.
  */
 export function merged(filter: Filter): Filter {
   if (filter.kind === 'not') return { kind: 'not', operand: merged(filter.operand) };
@@ -29,7 +29,7 @@ export function merged(filter: Filter): Filter {
   return joined.length === 1 && only ? only : { kind, operands: joined };
 }
 
-/** The look into a list that an operand of `or` is, or that an operand of `and` denies. */
+/** The list condition of an operand of `or`, or the negated list condition of an operand of `and`; undefined for others. */
 function mergeable(operand: Filter, kind: 'and' | 'or'): Element | undefined {
   const inner = kind === 'and' && operand.kind === 'not' ? operand.operand : operand;
   return inner.kind === 'element' && (inner !== operand) === (kind === 'and') ? inner : undefined;
@@ -37,7 +37,7 @@ function mergeable(operand: Filter, kind: 'and' | 'or'): Element | undefined {
 
 function joinedBy(elements: readonly Element[], kind: 'and' | 'or'): Filter {
   const [first] = elements;
-  if (!first) throw new RangeError('There is no list without elements');
+  if (!first) throw new RangeError('the list has no elements');
   const one: Filter =
     elements.length === 1
       ? first
@@ -45,7 +45,7 @@ function joinedBy(elements: readonly Element[], kind: 'and' | 'or'): Filter {
   return kind === 'and' ? { kind: 'not', operand: one } : one;
 }
 
-/** How many times a list is looked into for each resource, once a filter is {@link merged}. */
+/** Counts the list conditions of a filter that was {@link merged}: each reads a list of every resource. */
 export function listsIn(filter: Filter): number {
   if (filter.kind === 'element') return 1;
   if (filter.kind === 'present') {

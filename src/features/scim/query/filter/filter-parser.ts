@@ -20,28 +20,28 @@ import {
   type Schema,
 } from '../../schema/schemas.js';
 
-/** What the `path` of a PATCH operation points to (RFC 7644 §3.5.2). */
+/** The target of the `path` of a PATCH operation (RFC 7644 §3.5.2). */
 export type PatchPath =
   | {
       readonly kind: 'attribute';
       readonly target: AttributeReference;
       readonly filter: Filter | undefined;
     }
-  /** A bare URN: the extension, or with the core URN the resource. */
+  /** A bare URN: an extension, or with the core URN the whole resource. */
   | { readonly kind: 'schema'; readonly schema: Schema }
-  /** An attribute that we do not have; its name in lower case. */
+  /** An unknown attribute, by its name in lower case. */
   | { readonly kind: 'unknown'; readonly name: string };
 
 const MAX_DEPTH = 32;
 const MAX_NODES = 200;
-/** How often lists may be looked into, which costs far more than a test of one value: identity providers do so once. */
+/** The most list conditions of a filter. They cost far more than a test of one value; identity providers send one. */
 const MAX_LISTS = 20;
 
 /**
  * Reads a filter.
- * @param others resources searched with this one: what only they have is an attribute without a value here (RFC 7644 §3.4.2.1)
- * @throws DomainError `invalid_filter` for what is no filter, names an attribute we do not have, compares it with what
- * it cannot be compared with, or is too large; `too_many` for one that looks into too many lists
+ * @param others the schemas searched together with this one. Their attributes have no value here (RFC 7644 §3.4.2.1).
+ * @throws DomainError `invalid_filter` for a text that is not a filter, an unknown attribute, an operator that the
+ * attribute does not take, or a filter that is too large; `too_many` for a filter with too many list conditions
  */
 export function parseFilter(
   text: string,
@@ -53,7 +53,7 @@ export function parseFilter(
 
 /**
  * Reads the path of a PATCH operation.
- * @throws DomainError `invalid_path` for what is no path, `invalid_filter` for a fault between its brackets
+ * @throws DomainError `invalid_path` for a text that is not a path, `invalid_filter` for a fault between its brackets
  */
 export function parsePath(text: string, resource: ResourceSchema): PatchPath {
   return new Parser(text, resource, 'invalid_path').path();
@@ -80,17 +80,17 @@ class Parser {
     this.#reader = new TokenReader(text, code);
   }
 
-  /** @returns the filter that is the whole text */
+  /** Parses the whole text as a filter. */
   filter(): Filter {
     const filter = this.#disjunction(undefined, 0);
     this.#reader.end();
     if (listsIn(filter) > MAX_LISTS && listsIn(merged(filter)) > MAX_LISTS) {
-      throw new DomainError('too_many', 'The filter looks into too many lists of values.');
+      throw new DomainError('too_many', 'The filter has too many conditions on lists of values.');
     }
     return filter;
   }
 
-  /** @returns the path that is the whole text */
+  /** Parses the whole text as a path. */
   path(): PatchPath {
     const word = this.#reader.word();
     const target = findAttribute(this.#resource, word.text);
@@ -105,7 +105,7 @@ class Parser {
     return { kind: 'attribute', target: of, filter };
   }
 
-  /** The brackets of a path: what is wrong within them is wrong with a filter (RFC 7644 §3.12). */
+  /** Parses the brackets of a path. An error between them is `invalid_filter` (RFC 7644 §3.12). */
   #choice(target: AttributeReference): Filter {
     this.#checkElements(target);
     this.#reader.code = 'invalid_filter';
@@ -120,13 +120,13 @@ class Parser {
       this.#reader.end();
       return { kind: 'schema', schema };
     }
-    if (!/^[!-~]+$/.test(word.text)) this.#reader.refuse('is no attribute name', word.at);
-    // Nobody knows what stands in the brackets of an attribute that nobody knows.
+    if (!/^[!-~]+$/.test(word.text)) this.#reader.refuse('is not an attribute name', word.at);
+    // The brackets of an unknown attribute cannot be parsed.
     if (this.#reader.peek()?.kind !== '[') this.#reader.end();
     return { kind: 'unknown', name: asciiLowerCase(word.text) };
   }
 
-  /** `term *("or" term)`; within brackets `element` is the attribute before them. */
+  /** Parses `term *("or" term)`. Within brackets, `element` is the attribute before the brackets. */
   #disjunction(element: AttributeReference | undefined, depth: number): Filter {
     const first = this.#conjunction(element, depth);
     const operands = [first];
@@ -134,7 +134,7 @@ class Parser {
     return operands.length === 1 ? first : this.#node({ kind: 'or', operands });
   }
 
-  /** `and` binds tighter than `or`. */
+  /** Parses the operands of `and`, which binds tighter than `or`. */
   #conjunction(element: AttributeReference | undefined, depth: number): Filter {
     const first = this.#factor(element, depth);
     const operands = [first];
@@ -173,7 +173,7 @@ class Parser {
   #onResource(depth: number): Filter {
     const word = this.#reader.word();
     const target = this.#find(word.text);
-    if (!target) this.#reader.refuse('is no attribute we have', word.at);
+    if (!target) this.#reader.refuse('is not a known attribute', word.at);
     if (target.attribute.returned === 'never') this.#reader.refuse('cannot be read', word.at);
     if (this.#reader.peek()?.kind === '[') return this.#valuePath(target, depth);
     const isOfElements = target.attribute.multiValued && target.attribute.subAttributes;
@@ -192,14 +192,17 @@ class Parser {
     return this.#node({ kind: 'element', target, where: this.#node({ kind: 'and', operands }) });
   }
 
-  /** What follows the name of an attribute: `pr`, or an operator and a literal. `wrap` puts an element around it. */
+  /**
+   * Parses the rest of an expression: `pr`, or an operator and a literal. `wrap` puts an element condition around the
+   * result.
+   */
   #expression(target: AttributeReference, wrap: (leaf: Filter) => Filter): Filter {
     const word = this.#reader.word();
     const operator = asciiLowerCase(word.text);
     if (operator === 'pr') return this.#present(target, wrap);
     const isNegated = operator === 'ne';
     const positive = isNegated ? 'eq' : operator;
-    if (!isOperator(positive)) this.#reader.refuse('is no operator', word.at);
+    if (!isOperator(positive)) this.#reader.refuse('is not an operator', word.at);
     const raw = this.#reader.literal();
     if (raw === null && positive === 'eq') {
       const present = this.#present(target, wrap);
@@ -227,20 +230,23 @@ class Parser {
     return { kind: 'compare', target, operator, value };
   }
 
-  /** A complex attribute stands for its sub-attribute `value` (RFC 7643 §2.4). */
+  /** A complex attribute means its sub-attribute `value` (RFC 7643 §2.4). */
   #default(named: AttributeReference, at: number): AttributeReference {
     return named.attribute.subAttributes ? this.#subOf(named, 'value', at) : named;
   }
 
   #subOf(of: AttributeReference, name: string, at: number): AttributeReference {
     const sub = subAttribute(of.attribute, name);
-    if (!sub) this.#reader.refuse(`needs a sub-attribute that ${of.path} has`, at);
+    if (!sub) this.#reader.refuse(`must be a sub-attribute of ${of.path}`, at);
     return referenceTo(of.extension, of.attribute, sub);
   }
 
   #checkElements(target: AttributeReference): void {
     if (target.sub || !target.attribute.multiValued || !target.attribute.subAttributes) {
-      this.#reader.refuse(`cannot choose: ${target.path} has no elements`, this.#reader.peek()?.at);
+      this.#reader.refuse(
+        `is not allowed: ${target.path} has no elements`,
+        this.#reader.peek()?.at,
+      );
     }
   }
 
@@ -251,10 +257,10 @@ class Parser {
   #node(filter: Filter): Filter {
     this.#nodes += 1;
     if (this.#nodes > MAX_NODES)
-      throw new DomainError(this.#reader.code, 'It has too many conditions.');
-    const isElsewhere =
+      throw new DomainError(this.#reader.code, 'The filter has too many conditions.');
+    const isOfOtherResource =
       'target' in filter && findAttribute(this.#resource, filter.target.path) === undefined;
-    return isElsewhere ? NOTHING : filter;
+    return isOfOtherResource ? NOTHING : filter;
   }
 
   #find(name: string): AttributeReference | undefined {
@@ -266,7 +272,8 @@ class Parser {
   }
 
   #deeper(depth: number): number {
-    if (depth >= MAX_DEPTH) throw new DomainError(this.#reader.code, 'Its brackets are too deep.');
+    if (depth >= MAX_DEPTH)
+      throw new DomainError(this.#reader.code, 'The brackets are nested too deep.');
     return depth + 1;
   }
 }

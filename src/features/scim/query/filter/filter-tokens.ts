@@ -1,12 +1,12 @@
 import { isStorable } from '../../schema/literal.js';
 
-/** A piece of a filter or path; `at` is the offset of its first character. */
+/** A token of a filter or path; `at` is the offset of its first character. */
 export type Token =
   | { readonly kind: 'word'; readonly text: string; readonly at: number }
   | { readonly kind: 'string'; readonly value: string; readonly at: number }
   | { readonly kind: '(' | ')' | '[' | ']'; readonly at: number };
 
-/** The text has no tokens that make sense; `at` is where the first of those begins. */
+/** A fault in the text of a token; `at` is the offset of the token. */
 export class TokenError extends Error {
   override readonly name = 'TokenError';
   constructor(
@@ -23,9 +23,9 @@ const isBracket = (char: string): char is '(' | ')' | '[' | ']' =>
   char === '(' || char === ')' || char === '[' || char === ']';
 
 /**
- * Cuts a filter into tokens, every character looked at once. A word is whatever stands between spaces, brackets and
- * quotes: an attribute path, an operator or a literal. Strings are JSON strings (RFC 7644 §3.4.2.2).
- * @throws TokenError for a string that does not end, or that PostgreSQL could not store
+ * Cuts a filter into tokens in one pass. A word is the text between spaces, brackets and quotes: an attribute path, an
+ * operator or a literal. Strings are JSON strings (RFC 7644 §3.4.2.2).
+ * @throws TokenError for a string without an end, or a text that PostgreSQL cannot store
  */
 export function tokensOf(text: string): Token[] {
   const tokens: Token[] = [];
@@ -65,7 +65,7 @@ function endOfString(text: string, start: number): number {
     if (char === '\\') at += 1;
     else if (char === '"') return at + 1;
   }
-  throw new TokenError('is a string that does not end', start);
+  throw new TokenError('is a string without an end', start);
 }
 
 function jsonString(literal: string, at: number): string {
@@ -73,10 +73,10 @@ function jsonString(literal: string, at: number): string {
   try {
     value = JSON.parse(literal);
   } catch {
-    throw new TokenError('is no JSON string', at);
+    throw new TokenError('is not a JSON string', at);
   }
   if (typeof value !== 'string' || !isStorable(value)) {
-    throw new TokenError('contains a character that no value has', at);
+    throw new TokenError('contains a character that no value can contain', at);
   }
   return value;
 }

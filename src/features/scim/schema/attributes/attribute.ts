@@ -1,8 +1,8 @@
-/** The data types of RFC 7643 §2.3 that our resources use. */
+/** The data types of RFC 7643 §2.3 that the schemas use. */
 export type AttributeType =
   'string' | 'boolean' | 'integer' | 'dateTime' | 'binary' | 'reference' | 'complex';
 
-/** What an attribute is (RFC 7643 §7). */
+/** The characteristics of an attribute (RFC 7643 §7). */
 export interface Attribute {
   readonly name: string;
   readonly type: AttributeType;
@@ -39,12 +39,12 @@ export function attribute(
   return { ...DEFAULTS, name, type, description, ...traits };
 }
 
-/** A string, of which case does not matter unless the traits say so. */
+/** A string attribute. It compares without case unless the traits set `caseExact`. */
 export function text(name: string, description: string, traits: Traits = {}): Attribute {
   return attribute('string', name, description, traits);
 }
 
-/** A reference; its case matters (RFC 7643 §2.3.7). */
+/** A reference attribute, which compares with case (RFC 7643 §2.3.7). */
 export function reference(
   name: string,
   description: string,
@@ -54,7 +54,7 @@ export function reference(
   return attribute('reference', name, description, { caseExact: true, referenceTypes, ...traits });
 }
 
-/** One complex value. */
+/** A complex attribute with one value. */
 export function complex(
   name: string,
   description: string,
@@ -64,7 +64,7 @@ export function complex(
   return attribute('complex', name, description, { subAttributes, ...traits });
 }
 
-/** A list of complex values with the sub-attributes of RFC 7643 §2.4 beside `value`. */
+/** A multi-valued attribute with the sub-attributes of RFC 7643 §2.4 beside `value`. */
 export function list(
   name: string,
   description: string,
@@ -85,7 +85,7 @@ export function list(
   );
 }
 
-/** The same attribute, sub-attributes included, that clients cannot write. */
+/** Makes a copy of an attribute, with its sub-attributes, that clients cannot write. */
 export function readOnly(writable: Attribute): Attribute {
   return {
     ...writable,

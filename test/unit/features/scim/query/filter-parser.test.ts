@@ -221,7 +221,7 @@ describe('refused filters', () => {
 
   it('are reported with the position of the error and none of their text', () => {
     const detail = () => parseFilter('title eq "a" or <script> pr', USER_SCHEMA);
-    expect(detail).toThrow('The text from character 17 is no attribute we have.');
+    expect(detail).toThrow('The text from character 17 is not a known attribute.');
     expect(detail).not.toThrow('script');
   });
 });
