@@ -89,7 +89,7 @@ process.on('disconnect', () => {
 });
 process.send({ baseUrl });
 
-/** Whoever comes is somebody new, and is logged in at once. */
+/** Makes a new user for every login, who is logged in at once. */
 async function logIn(request, response) {
   const accountId = randomBytes(16).toString('hex');
   await provider.interactionFinished(request, response, {
@@ -97,7 +97,7 @@ async function logIn(request, response) {
   });
 }
 
-/** A grant of its own for each authorization, and nobody is asked: so do we, of an organization's own application. */
+/** Makes a grant for each authorization without consent, as our server does for an organization's own application. */
 async function grantEverything({ oidc }) {
   const grant = new oidc.provider.Grant({
     clientId: oidc.client.clientId,
@@ -113,7 +113,7 @@ function claimsOf(sub) {
     sub,
     email: `${sub}@bench.example`,
     email_verified: true,
-    name: 'Somebody',
+    name: 'A user',
     hardware_verified: true,
     hardware_aaguid: '00000000-0000-0000-0000-000000000000',
     auth_time: Math.floor(Date.now() / 1000),

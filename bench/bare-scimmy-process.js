@@ -23,7 +23,7 @@ function keep(user) {
   return kept;
 }
 
-/** A page is cut here, and not by the library, which would convert everybody first. */
+/** Cuts the page here: the library would convert all users first. */
 function* page({ startIndex = 1, count: most = 20 }) {
   let index = 0;
   for (const user of users.values()) {
@@ -54,7 +54,7 @@ Resources.declare(Resources.User)
   .degress(({ id }) => void users.delete(id));
 
 const app = express();
-// It writes numbers into the query, which Express 5 parses anew whenever it is asked for.
+// The library writes numbers into the query, which Express 5 parses again at every access.
 app.use((request, _response, next) => {
   Object.defineProperty(request, 'query', { value: request.query });
   next();

@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 
-/** One keep-alive connection of somebody who asks for many things, each from another address, and keeps their cookies. */
+/** One keep-alive connection of a browser or program. It keeps cookies; each request names another client address. */
 export class HttpClient {
   #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   #cookies = new Map();

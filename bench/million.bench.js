@@ -169,7 +169,7 @@ function pathsOf({ scim, admin, person, server, users, round }) {
       act: () => filter('Users', `emails[type eq "work" and value eq "${address()}"]`),
     },
     {
-      what: 'filter userName eq, of nobody',
+      what: 'filter userName eq, of no user',
       act: () => filter('Users', `userName eq "nobody-${some()}@x.example"`),
     },
     { what: 'GET /Users/id', act: () => get(`/Users/${userId(some())}`) },
@@ -234,10 +234,10 @@ function pathsOf({ scim, admin, person, server, users, round }) {
     { what: 'audit: first page', act: () => audit('limit=100') },
     { what: 'audit: a page in the middle', act: () => audit(`limit=100&to=${middle}`) },
     { what: 'audit: a type', act: () => audit('type=ssh_credential') },
-    { what: 'audit: a type nobody has', act: () => audit('type=admin_demote') },
+    { what: 'audit: a type without events', act: () => audit('type=admin_demote') },
     { what: 'audit: a user', act: () => audit(`user=${userId(some())}`) },
     { what: 'audit: an address', act: () => audit(`email=${address()}`) },
-    { what: 'audit: an address of nobody', act: () => audit('email=nobody@x.example') },
+    { what: 'audit: an unknown address', act: () => audit('email=nobody@x.example') },
     {
       what: 'audit: an address and a type',
       act: () => audit(`email=${address()}&type=login_success`),

@@ -4,7 +4,7 @@ import { HttpClient } from './http-client.js';
 const CALLBACK = 'https://client.example/callback';
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** Keys of everybody's FAPI client: one pair signs assertions, the other proofs. */
+/** The keys of every FAPI client: one pair signs assertions, the other proofs. */
 const CLIENT_KEYS = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const DPOP_KEYS = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const DPOP_JWK = DPOP_KEYS.publicKey.export({ format: 'jwk' });
@@ -51,7 +51,7 @@ export function libraryClients({ service, web, fapi }) {
   ];
 }
 
-/** Registers somebody's applications with our server. */
+/** Registers the applications of a person with our server. */
 export async function registerApplications(baseUrl, sessionToken) {
   const http = new HttpClient(baseUrl);
   const headers = { authorization: `Bearer ${sessionToken}` };
@@ -65,7 +65,7 @@ export async function registerApplications(baseUrl, sessionToken) {
   return applications;
 }
 
-/** Somebody with a browser, and the client they use. */
+/** A person with a browser and a client. */
 export class OAuthPerson {
   #http;
   #applications;

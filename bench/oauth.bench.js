@@ -174,13 +174,13 @@ function fapiCycles(people) {
   return Promise.all(
     people.map(async ({ baseUrl, applications, cookies }) => {
       const person = new OAuthPerson(baseUrl, applications, cookies);
-      await person.fapiCycle({ hops: 4 }); // where nobody is logged in yet, they are now
+      await person.fapiCycle({ hops: 4 }); // logs the person in where no one is
       return { act: () => person.fapiCycle(), close: () => person.close() };
     }),
   );
 }
 
-/** Signs everybody in, for a token each: the store in memory forgets the oldest when it has a thousand things. */
+/** Gets a token for each person, for each turn: the store in memory drops the oldest entry beyond a thousand. */
 function withTokens(people, open) {
   return Promise.all(
     people.map(async (one) => {

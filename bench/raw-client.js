@@ -36,7 +36,7 @@ export class RawClient {
   send() {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
-      this.#comeFromElsewhere();
+      this.#changeAddress();
       this.#socket.write(Buffer.from(this.#request));
     });
   }
@@ -45,11 +45,11 @@ export class RawClient {
     this.#socket.destroy();
   }
 
-  /** Limits hold for an address, and are never switched off: nobody comes twice from the same one for a long time. */
-  #comeFromElsewhere() {
+  /** Takes another client address: limits stay on, and hold for an address. None comes twice for a long time. */
+  #changeAddress() {
     let number = (RawClient.#addresses += 1);
     for (let octet = 0; octet < 3; octet += 1) {
-      const value = 100 + (number % 156); // three digits, whatever it is
+      const value = 100 + (number % 156); // three digits always
       number = Math.floor(number / 156);
       this.#request.write(String(value), this.#address + octet * 4, 'latin1');
     }

@@ -121,7 +121,7 @@ function tailOf(chunks) {
 
 let addresses = 0;
 
-/** Limits hold for an address, and are never switched off: nobody comes twice from the same one. */
+/** Gives a new client address for each request: limits stay on, and hold for an address. */
 function newAddress() {
   const number = (addresses += 1);
   return `10.${number >> 16}.${(number >> 8) & 255}.${number & 255}`;

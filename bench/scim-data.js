@@ -5,11 +5,11 @@ import { Client } from 'pg';
 export const USERS = 100_000;
 export const GROUPS = 10_000;
 export const MEMBERSHIPS = 1_100_000;
-/** Of whom each has 20 sessions and 50 certificates: those at the end of the list. */
+/** The users at the end of the list: each has 20 sessions and 50 certificates. */
 export const LEAVERS = 1000;
 export const REVOKED = 100_000;
 
-/** Group 0 has everybody, group 1 ten people, and the others share what is left. */
+/** Group 0 has all users, group 1 has ten, and the other groups share the remaining memberships. */
 const SMALL_GROUP = 10;
 const SHARED = MEMBERSHIPS - USERS - SMALL_GROUP;
 
@@ -38,7 +38,7 @@ export function benchUser(n) {
   };
 }
 
-/** The same in SQL, for everybody at once; `n` is who. */
+/** The same in SQL, for all users at once; `n` is the number of the user. */
 const ATTRIBUTES = `jsonb_build_object(
   'displayName', 'Given' || n || ' Family',
   'name', jsonb_build_object('givenName', 'Given' || n, 'familyName', 'Family', 'formatted', 'Given' || n || ' Family'),

@@ -24,31 +24,31 @@ const SECONDS = 3;
 const WARM_UP_SECONDS = 1;
 const ROUNDS = 2;
 const ALONE_SECONDS = 2;
-const WALK_PAGE = 1000;
+const PAGE = 1000;
 const LEAVERS_A_TURN = 150;
 const HOSTILE_TIMES = 30;
 const KRL_TIMES = 50;
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
-const [EVERYBODY, TEN] = [0, 1].map(groupId);
-/** How far from the beginning of the list somebody is whom nothing here deletes. */
+const [LARGEST, TEN] = [0, 1].map(groupId);
+/** The number of users that no scenario deletes: they are at the beginning of the list. */
 const STAYING = USERS - LEAVERS;
 
 /** What both sides are asked: `act` sends one request of a client. */
 const SHARED = [
   { what: 'POST /Users', aim: 1000, act: create },
-  { what: 'GET /Users/id', act: (client) => client.expect(200, 'GET', `/Users/${anybody()}`) },
+  { what: 'GET /Users/id', act: (client) => client.expect(200, 'GET', `/Users/${randomUserId()}`) },
   {
     what: 'filter userName eq',
     aimMs: 10,
-    act: (client) => find(client, `userName eq "user-${someone()}@scim.bench.example"`),
+    act: (client) => find(client, `userName eq "user-${randomUser()}@scim.bench.example"`),
   },
   { what: 'PATCH user', aim: 1000, act: rename },
   {
     what: 'list of 200',
     aim: 100,
     clients: LISTING_CLIENTS,
-    act: (client) => client.expect(200, 'GET', `/Users?startIndex=${1 + someone()}&count=200`),
+    act: (client) => client.expect(200, 'GET', `/Users?startIndex=${1 + randomUser()}&count=200`),
   },
 ];
 
@@ -63,20 +63,20 @@ const OURS = [
   {
     what: 'filter externalId eq',
     aimMs: 10,
-    act: (client) => find(client, `externalId eq "external-${someone()}"`),
+    act: (client) => find(client, `externalId eq "external-${randomUser()}"`),
   },
   {
     what: 'filter emails.value eq',
     aimMs: 10,
-    act: (client) => find(client, `emails.value eq "user-${someone()}@scim.bench.example"`),
+    act: (client) => find(client, `emails.value eq "user-${randomUser()}@scim.bench.example"`),
   },
   {
     what: 'filter emails[type eq "work"].value eq',
     aimMs: 10,
     act: (client) =>
-      find(client, `emails[type eq "work"].value eq "user-${someone()}@scim.bench.example"`),
+      find(client, `emails[type eq "work"].value eq "user-${randomUser()}@scim.bench.example"`),
   },
-  { what: 'filter id eq', aimMs: 10, act: (client) => find(client, `id eq "${anybody()}"`) },
+  { what: 'filter id eq', aimMs: 10, act: (client) => find(client, `id eq "${randomUserId()}"`) },
   {
     what: 'list of 200 without groups',
     clients: LISTING_CLIENTS,
@@ -258,10 +258,10 @@ async function others(ours, data, baseUrl) {
       client.expect(200, 'GET', '/Groups?count=200&excludedAttributes=members'),
     ),
     await measured('GET of the group of 100,000', 3, () =>
-      client.expect(200, 'GET', `/Groups/${EVERYBODY}`),
+      client.expect(200, 'GET', `/Groups/${LARGEST}`),
     ),
-    await measured(`walk by cursor, each page of ${counted(WALK_PAGE)}`, ...walk(client)),
-    await measured('the same, sorted by userName', ...walk(client, '&sortBy=userName')),
+    await measured(`pages by cursor, each of ${counted(PAGE)}`, ...pagesOf(client)),
+    await measured('the same, sorted by userName', ...pagesOf(client, '&sortBy=userName')),
     await measured(
       'DELETE of a user with 20 sessions and 50 certificates',
       LEAVERS_A_TURN,
@@ -287,7 +287,7 @@ async function others(ours, data, baseUrl) {
 
 /** One member comes and goes, in turns in either group, so that both have the machine as it is. */
 async function oneMember({ pid }, client) {
-  const groups = [TEN, EVERYBODY].map((id) => ({ id, cpu: [], add: [], remove: [] }));
+  const groups = [TEN, LARGEST].map((id) => ({ id, cpu: [], add: [], remove: [] }));
   const changes = 400;
   const timed = async (latencies, request) => {
     const start = performance.now();
@@ -295,7 +295,7 @@ async function oneMember({ pid }, client) {
     latencies.push(performance.now() - start);
     if (status !== 200 && status !== 204) throw new Error(`a member was not changed: ${status}`);
   };
-  // Who is in none of the two: somebody new.
+  // A new user is in neither group.
   const { id: member } = JSON.parse(await create(client));
   const add = [{ op: 'add', path: 'members', value: [{ value: member }] }];
   const remove = [{ op: 'remove', path: `members[value eq "${member}"]` }];
@@ -311,7 +311,7 @@ async function oneMember({ pid }, client) {
       if (!isWarmUp) group.cpu.push(cpuTime());
     }
   }
-  const [ten, everybody] = groups;
+  const [ten, largest] = groups;
   const perCpuSecond = ({ cpu }) => {
     const { server, postgres } = sumOfCpu(cpu);
     return (2 * changes) / (server + postgres);
@@ -325,27 +325,23 @@ async function oneMember({ pid }, client) {
     aim,
   });
   const ratio = (name) =>
-    `at most 1.2 of the small group's; is ${(percentile(everybody[name], 0.5) / percentile(ten[name], 0.5)).toFixed(2)}`;
+    `at most 1.2 of the small group's; is ${(percentile(largest[name], 0.5) / percentile(ten[name], 0.5)).toFixed(2)}`;
   return [
     rowOf(ten, 'added to a group of 10'),
-    rowOf(everybody, 'added to the group of 100,000', ratio('add')),
+    rowOf(largest, 'added to the group of 100,000', ratio('add')),
     rowOf(ten, 'removed from a group of 10'),
-    rowOf(everybody, 'removed from the group of 100,000', ratio('remove')),
+    rowOf(largest, 'removed from the group of 100,000', ratio('remove')),
   ];
 }
 
-/** How many pages a walk of everybody has, and what asks for the next one. */
-function walk(client, more = '') {
+/** Pages through all users: the number of pages, and a function that loads the next one. */
+function pagesOf(client, more = '') {
   let cursor = '';
   const next = async () => {
-    const body = await client.expect(
-      200,
-      'GET',
-      `/Users?count=${WALK_PAGE}&cursor=${cursor}${more}`,
-    );
+    const body = await client.expect(200, 'GET', `/Users?count=${PAGE}&cursor=${cursor}${more}`);
     cursor = /"nextCursor":"([^"]+)"/.exec(body.slice(0, 1000))?.[1] ?? '';
   };
-  return [USERS / WALK_PAGE, next];
+  return [USERS / PAGE, next];
 }
 
 async function thousand(client, op, turn) {
@@ -357,7 +353,7 @@ async function thousand(client, op, turn) {
   if (status !== 200 && status !== 204) throw new Error(`1,000 members: ${status}`);
 }
 
-/** How long what nobody should send takes, beside a plain list. */
+/** Measures hostile requests beside a plain list. */
 async function hostile({ url, token, pid }) {
   const client = new ScimClient(url, token);
   const rows = [];
@@ -398,9 +394,9 @@ function create(client) {
   return client.expect(201, 'POST', '/Users', JSON.stringify(benchUser(USERS + created)));
 }
 
-/** What Entra sends when somebody moves to another department. */
+/** Sends the request of Entra for a user who moves to another department. */
 function rename(client) {
-  const n = someone();
+  const n = randomUser();
   renamed += 1;
   const operations = [
     { op: 'Replace', path: 'title', value: `Title ${renamed}` },
@@ -431,19 +427,19 @@ function patchOf(type, id, operations) {
   return ['PATCH', `/${type}/${id}`, body];
 }
 
-function someone() {
+function randomUser() {
   return Math.floor(Math.random() * STAYING);
 }
 
-function anybody() {
-  return userId(someone());
+function randomUserId() {
+  return userId(randomUser());
 }
 
 function counted(number) {
   return number.toLocaleString('en');
 }
 
-/** It takes minutes: says what is being measured to whoever waits. */
+/** Names the current measurement on standard error: the whole takes minutes. */
 function progress(what) {
   process.stderr.write(`${what}\n`);
 }

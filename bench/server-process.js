@@ -73,7 +73,7 @@ async function stop() {
   await idp.close();
 }
 
-/** Signs somebody in and enrolls the software key for them; the token of their session. */
+/** Logs a person in and enrolls a software key. @returns the token of the session */
 async function enroll(person) {
   const cookies = new Map();
   const send = async (path, body) => {
