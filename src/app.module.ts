@@ -11,9 +11,9 @@ import { ConfigModule } from '#platform/config/config.module.js';
 import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
 import { DatabaseModule } from '#platform/database/database.module.js';
-import { EdgeModule } from './edge.module.js';
-import { FallbackModule } from './platform/http/fallback/fallback.module.js';
-import { HttpModule } from './platform/http/http.module.js';
+import { PAGE_ACTION } from '#platform/http/errors/error-renderer.service.js';
+import { HttpModule } from '#platform/http/http.module.js';
+import { EdgeModule, FallbackModule } from './edge.module.js';
 import { PAGE_SCRIPTS } from '#platform/http/views/views.service.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
@@ -24,6 +24,7 @@ import { HealthModule } from './features/health/health.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
 import { OidcModule } from './features/oidc/oidc.module.js';
 import { OrgAdminModule } from './features/org-admin/org-admin.module.js';
+import { pageActionOf } from './features/pages/page-action.js';
 import { PagesModule } from './features/pages/pages.module.js';
 import { ScimModule } from './features/scim/scim.module.js';
 import { OwnSessionsModule } from './features/sessions/sessions.module.js';
@@ -66,6 +67,7 @@ export class AppModule {
       imports: [
         ConfigModule.forRoot(config, [
           { provide: TRUST_ANCHORS, useValue: root.trustAnchors },
+          { provide: PAGE_ACTION, useValue: pageActionOf },
           { provide: PAGE_SCRIPTS, useValue: root.pageScripts },
           {
             provide: LISTENER_PLAN,

@@ -1,119 +1,157 @@
+import type { RequestListener } from 'node:http';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ThrottlerStorage } from '#platform/rate-limit/buckets/throttler.js';
 import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { Config } from '#platform/config/config.js';
-import { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
-import { clientAddressResolver } from '#platform/http/request/client-address.js';
-import { CLIENT_ADDRESS } from '#platform/http/request/client-origin.js';
-import { corsByClass } from '#platform/http/edge/cors.js';
-import { requestEdge } from '#platform/http/contract/edge-step.js';
 import { expectations } from '#platform/http/body/expectation.js';
+import { requestEdge, type EdgeStep } from '#platform/http/contract/edge-step.js';
+import { corsByAudience } from '#platform/http/edge/cors.js';
 import { hostRule, ownAuthorities, ownHost } from '#platform/http/edge/host-rule.js';
 import { httpsRedirect } from '#platform/http/edge/https-redirect.js';
-import { interactionId } from '#platform/http/request/interaction-id.js';
 import { unreadBodies } from '#platform/http/edge/lingering-close.js';
 import { requestDeadline } from '#platform/http/edge/request-deadline.js';
-import { withoutAuthority } from '#platform/http/contract/request-path.js';
 import { requestTarget } from '#platform/http/edge/request-target.js';
+import {
+  edgeHeadersFor,
+  responseHeaders,
+  type EdgeHeaders,
+} from '#platform/http/edge/response-headers.js';
+import { validationPipe } from '#platform/http/errors/as-domain-error.js';
+import { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
+import { clientAddressResolver } from '#platform/http/request/client-address.js';
+import { CLIENT_ADDRESS } from '#platform/http/request/client-origin.js';
+import { interactionId } from '#platform/http/request/interaction-id.js';
+import { RoutePolicies } from '#platform/http/routing/route-policies.js';
+import { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
-import { edgeHeadersFor, responseHeaders } from '#platform/http/contract/response-headers.js';
-import { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
-import { validationPipe } from '#platform/http/body/validation.js';
 import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
 import { LimitHeaders } from '#platform/rate-limit/limit-headers.js';
-import { applicationLog } from '#platform/telemetry/application-log.js';
+import { applicationLog, type ApplicationLog } from '#platform/telemetry/application-log.js';
 import { rawAnswerMetrics, requestMetrics } from '#platform/telemetry/request-metrics.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { AppModule, type CompositionRoot } from './app.module.js';
-import { Listeners } from './listeners.service.js';
+import { Listeners, type Edges } from './listeners.service.js';
 
-/** The application of a composition. */
-export interface Application {
+/** An application that is built and does not listen yet. */
+export interface BuiltApplication {
   readonly nest: NestExpressApplication;
-  /** Opens the listeners. @throws what keeps a port that must be ours from being bound */
+  /** Opens the listeners. @throws Error where a port that the service needs cannot be bound */
   listen(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** The parts that the edge is made of. */
+interface Parts {
+  readonly nest: NestExpressApplication;
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly root: CompositionRoot;
+  readonly log: ApplicationLog;
+  readonly headersOf: EdgeHeaders;
+  readonly limits: LimitHeaders;
 }
 
 /**
  * Builds the application of a composition, ready to listen.
  *
- * @throws whatever keeps it from starting: a database of another composition, a provider that cannot be discovered, a
- *   wrong CA key
+ * @throws Error for every reason not to start: a database of another composition, an identity provider without discovery, a
+ *   wrong CA key, a route without rules
  */
 export async function createApp(
   config: Config,
   logger: Logger,
   root: CompositionRoot,
-): Promise<Application> {
+): Promise<BuiltApplication> {
   const addressOf = clientAddressResolver(config.http.trustedProxies);
   const log = applicationLog(logger, addressOf);
-  const app = await NestFactory.create<NestExpressApplication>(
+  const nest = await createNest(config, logger, root, log);
+  nest.set(CLIENT_ADDRESS, addressOf);
+  const headersOf = edgeHeadersFor(nest.get(IdentityProviders).authorizationEndpointOrigins());
+  const limits = new LimitHeaders(nest.get<Buckets>(ThrottlerStorage), addressOf);
+  const edges = edgesOf({ nest, config, logger, root, log, headersOf, limits });
+  return {
+    nest,
+    async listen() {
+      await nest.init();
+      await nest.get(Listeners).open(edges);
+    },
+    close: () => nest.close(),
+  };
+}
+
+/** Creates the Nest application, with Express as the router alone. */
+async function createNest(
+  config: Config,
+  logger: Logger,
+  root: CompositionRoot,
+  log: ApplicationLog,
+): Promise<NestExpressApplication> {
+  const nest = await NestFactory.create<NestExpressApplication>(
     AppModule.compose(config, logger, root),
     {
-      bodyParser: false, // bodies are read after the guards
+      bodyParser: false, // the route guard reads bodies
       logger: log.nest,
-      abortOnError: false, // the caller says what went wrong
+      abortOnError: false, // the caller reports the error
     },
   );
-  const express = app.getHttpAdapter().getInstance();
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('query parser', 'simple');
-  app.set(CLIENT_ADDRESS, addressOf);
-  app.useGlobalPipes(validationPipe);
-  app.enableShutdownHooks(['SIGTERM', 'SIGINT'], { useProcessExit: true });
+  nest.disable('x-powered-by');
+  nest.disable('etag');
+  nest.set('query parser', 'simple');
+  nest.useGlobalPipes(validationPipe);
+  nest.enableShutdownHooks(['SIGTERM', 'SIGINT'], { useProcessExit: true });
+  return nest;
+}
 
-  const voices = app.get(ErrorVoices);
-  const headersOf = edgeHeadersFor(app.get(IdentityProviders).authorizationEndpointOrigins());
-  const limits = new LimitHeaders(app.get<Buckets>(ThrottlerStorage), addressOf);
-  const steps = [
-    app.get(RequestsInFlight).track,
+/** Makes the two edges: that of the application, and that of the plain listener beside TLS, which redirects to https. */
+function edgesOf(parts: Parts): Edges {
+  const { nest, config } = parts;
+  const routePolicies = nest.get(RoutePolicies);
+  const express = nest.getHttpAdapter().getInstance() as RequestListener;
+  const hostOptions = {
+    baseUrl: config.http.baseUrl,
+    routePolicies,
+    errorRenderer: nest.get(ErrorRenderer),
+  };
+  const first = firstSteps(parts);
+  const onAuthority = hostRule(ownAuthorities(config.http), hostOptions);
+  const onHost = hostRule(ownHost(config.http), hostOptions);
+  const redirect = httpsRedirect(routePolicies, config.http.baseUrl);
+  const { normalizeTarget } = routePolicies;
+  return {
+    application: requestEdge([...first, onAuthority, normalizeTarget], express),
+    redirect: requestEdge([...first, onHost, normalizeTarget, redirect], express),
+    parseErrorResponder: parseErrorResponder(parts),
+  };
+}
+
+/** The steps that both edges begin with, in their order. */
+function firstSteps({ nest, config, root, log, headersOf, limits }: Parts): EdgeStep[] {
+  const routePolicies = nest.get(RoutePolicies);
+  const errorRenderer = nest.get(ErrorRenderer);
+  return [
+    nest.get(RequestsInFlight).track,
     interactionId,
-    responseHeaders(headersOf, limits.set),
+    responseHeaders(routePolicies, headersOf, limits.set),
     log.requestLog,
-    requestMetrics(app.get(ServiceMetrics)),
-    requestDeadline(voices, root.timeouts),
+    requestMetrics(nest.get(ServiceMetrics)),
+    requestDeadline(errorRenderer, root.timeouts),
     unreadBodies(root.timeouts.linger),
-    corsByClass(config.http.corsOrigins),
-    expectations(voices),
-    requestTarget(voices),
+    corsByAudience(routePolicies, config.http.corsOrigins),
+    expectations(errorRenderer),
+    requestTarget(errorRenderer),
   ];
-  const unreadable = new UnreadableRequests({
+}
+
+function parseErrorResponder(parts: Parts): ParseErrorResponder {
+  const { nest, logger, root, headersOf, limits } = parts;
+  return new ParseErrorResponder({
     headersOf,
     limitsOf: (address) => limits.lines(address),
-    voices,
+    errorRenderer: nest.get(ErrorRenderer),
     logger,
     linger: root.timeouts.linger,
-    onRawAnswer: rawAnswerMetrics(app.get(ServiceMetrics)),
+    onRawResponse: rawAnswerMetrics(nest.get(ServiceMetrics)),
   });
-  return {
-    nest: app,
-    async listen() {
-      await app.init();
-      await app.get(Listeners).open({
-        application: requestEdge(
-          [
-            ...steps,
-            hostRule(ownAuthorities(config.http), config.http.baseUrl, voices),
-            withoutAuthority,
-          ],
-          express,
-        ),
-        redirect: requestEdge(
-          [
-            ...steps,
-            hostRule(ownHost(config.http), config.http.baseUrl, voices),
-            withoutAuthority,
-            httpsRedirect(config.http.baseUrl),
-          ],
-          express,
-        ),
-        unreadable,
-      });
-    },
-    close: () => app.close(),
-  };
 }

@@ -19,7 +19,7 @@ import { isLoopbackHost } from '#platform/text/loopback.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { stopServers } from '#platform/http/server/stop-servers.js';
 import { readTlsMaterial, type TlsMaterial, type TlsSource } from '#platform/tls/tls-material.js';
-import type { UnreadableRequests } from '#platform/http/server/unreadable-requests.js';
+import type { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { startUpLine, type StartUpFacts } from './start-up-line.js';
 
 /** Where a composition listens, beside what its operator says. */
@@ -43,7 +43,7 @@ export interface Edges {
   readonly application: RequestListener;
   readonly redirect: RequestListener;
   /** Answers what becomes no request, on all of them. */
-  readonly unreadable: UnreadableRequests;
+  readonly parseErrorResponder: ParseErrorResponder;
 }
 
 /** The protocol versions of RFC 9325 §3.1.1; of TLS 1.2 the cipher suites of its §4.2 alone (FAPI 2.0 SP §5.2.2). */
@@ -144,8 +144,8 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     this.#tellServed(https);
   }
 
-  #serverOptions({ unreadable }: Edges): EdgeServerOptions {
-    return { timeouts: this.plan.timeouts, unreadable };
+  #serverOptions({ parseErrorResponder }: Edges): EdgeServerOptions {
+    return { timeouts: this.plan.timeouts, parseErrorResponder };
   }
 
   async #listen(server: Server, where: ListenOptions, what: string): Promise<void> {

@@ -15,12 +15,15 @@ import {
 } from '../../src/demo/identity-provider/identity-provider.js';
 import { Listeners } from '../../src/listeners.service.js';
 import { systemClock } from '../../src/platform/clock/clock.js';
-import { ErrorVoices } from '../../src/platform/http/errors/error-renderer.service.js';
+import { ErrorRenderer } from '../../src/platform/http/errors/error-renderer.service.js';
 import { clientCertificateOf } from '../../src/platform/http/request/client-certificate.js';
 import { EDGE_TIMEOUTS } from '../../src/platform/http/edge/edge-timeouts.js';
 import { RequestsInFlight } from '../../src/platform/http/server/requests-in-flight.service.js';
-import { edgeHeadersFor } from '../../src/platform/http/contract/response-headers.js';
-import { UnreadableRequests } from '../../src/platform/http/server/unreadable-requests.js';
+import { edgeHeadersFor } from '../../src/platform/http/edge/response-headers.js';
+import { ParseErrorResponder } from '../../src/platform/http/server/parse-error-responder.js';
+import { RoutePolicies } from '../../src/platform/http/routing/route-policies.js';
+import { RouteTable } from '../../src/platform/http/routing/route-table.js';
+import { pageActionOf } from '../../src/features/pages/page-action.js';
 import { Views } from '../../src/platform/http/views/views.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -257,15 +260,17 @@ describe('the listeners alone', () => {
     };
     const plan = { ports, hosts: [], timeouts: EDGE_TIMEOUTS };
     const listeners = new Listeners(config, plan, new RequestsInFlight(), systemClock);
-    const unreadable = new UnreadableRequests({
+    const routes = new RoutePolicies([], new RouteTable([]));
+    const views = new Views({ relyingParty }, []);
+    const parseErrorResponder = new ParseErrorResponder({
       limitsOf: () => [],
       headersOf: edgeHeadersFor([]),
-      voices: new ErrorVoices({ http }, new Views({ relyingParty }, [])),
+      errorRenderer: new ErrorRenderer({ http }, pageActionOf, views, routes),
       logger: pino({ level: 'silent' }),
       linger: 0,
-      onRawAnswer: () => undefined,
+      onRawResponse: () => undefined,
     });
-    await listeners.open({ application, redirect: application, unreadable });
+    await listeners.open({ application, redirect: application, parseErrorResponder });
     opened.push({
       close: async () => {
         await listeners.beforeApplicationShutdown();

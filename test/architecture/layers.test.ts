@@ -48,6 +48,16 @@ function arrowsOf(of: readonly SourceFile[], nameOf: (path: string) => string) {
   return arrows;
 }
 
+/** Matches a path of the product in a string or in a regular expression. */
+const PRODUCT_PATH =
+  /(?:['"`](?:[A-Z]+ )?|\/\^)\\?\/(?:\.well-known|admin|api|certification|device|enroll|health|interaction|keys|login|logout|metrics|oauth|saml|scim|sessions|static|v1)\b/g;
+
+/** The paths of the product that a file names outside its comments. */
+function routesIn({ path, text }: SourceFile): string[] {
+  const code = text.replaceAll(/\/\*[\s\S]*?\*\/|(?<!['"`:])\/\/.*$/gm, '');
+  return [...code.matchAll(PRODUCT_PATH)].map(([found]) => `${path}: ${found}`);
+}
+
 const planted = (path: string, target: string): SourceFile => ({
   path,
   text: '',
@@ -142,6 +152,15 @@ describe('layers', () => {
       ({ path }) => !path.endsWith('.repository.ts') && !path.startsWith('src/platform/database/'),
     );
     expect(elsewhere.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('src/platform names no route of the product', () => {
+    const platform = files.filter(({ path }) => layerOf(path) === 'platform');
+    expect(platform.flatMap(routesIn)).toEqual([]);
+    const text =
+      "const A = ['/v1/keys*']; const B = [`POST /oauth/token`]; const C = /^\\/scim\\/v2/;";
+    const found = routesIn({ path: 'src/platform/http/x.ts', text, imports: [] });
+    expect(found).toHaveLength(3);
   });
 
   it('no folder has a name without meaning', () => {

@@ -8,7 +8,7 @@ import {
   PINNED_ROOTS,
   trustAnchorFromPem,
 } from '../../src/domain/authenticators/attestation/trust-anchors.js';
-import { createApp, type Application } from '../../src/create-app.js';
+import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';
 import type { Config } from '../../src/platform/config/config.js';
@@ -49,7 +49,7 @@ export interface EnrolledUser {
 export interface TestApp {
   readonly baseUrl: string;
   readonly config: Config;
-  readonly nest: Application['nest'];
+  readonly nest: BuiltApplication['nest'];
   readonly dataSource: DataSource;
   readonly log: string[];
   /** Creates a client with its own cookies and address. */

@@ -6,7 +6,7 @@ import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   AccessPolicy,
-  type AskedRequest,
+  type VerifiedRequest,
   type CallerFacts,
   type PresentedToken,
   type Visitor,
@@ -64,10 +64,10 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
    *
    * @throws DomainError hardware_required, admin_required, insufficient_user_authentication
    */
-  override async judge(
+  override async verify(
     session: LiveSession | Provisioner,
     requirement: AuthRule,
-    asked: AskedRequest,
+    asked: VerifiedRequest,
   ): Promise<void> {
     if (!('level' in session)) return;
     try {
@@ -101,7 +101,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   async #recordDenial(
     user: SessionUser,
     { code }: DomainError,
-    asked: AskedRequest,
+    asked: VerifiedRequest,
   ): Promise<void> {
     const { method, path, origin } = asked;
     const event = {

@@ -7,7 +7,7 @@ import { ADMIN_READS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { logError } from '#platform/http/errors/error-log.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { AUDIT_QUERY, auditJson, type AuditJson, type AuditQuery } from './audit-log.schemas.js';
 import { AuditEvents } from './audit-log.service.js';

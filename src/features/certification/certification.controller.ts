@@ -5,7 +5,7 @@ import { PendingLogins, type PendingLogin } from '#domain/grants/pending-logins.
 import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
 import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { bearerSecret } from '#platform/http/access/bearer-secret.js';
+import { bearerSecret } from '#platform/http/access/presented-token.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';

@@ -5,7 +5,7 @@ import { IssueCertificate } from '#domain/ssh-certificates/issue-certificate.ser
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schemas.js';
 

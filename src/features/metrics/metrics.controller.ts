@@ -2,7 +2,7 @@ import { Controller, Get, Header, Inject, Req } from '@nestjs/common';
 import type { Request } from 'express';
 import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { bearerSecret } from '#platform/http/access/bearer-secret.js';
+import { bearerSecret } from '#platform/http/access/presented-token.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';

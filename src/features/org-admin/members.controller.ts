@@ -4,7 +4,7 @@ import { Members, adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   MEMBER_ID,

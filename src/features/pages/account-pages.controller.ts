@@ -16,7 +16,7 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { moment } from './moment.js';
 import { person } from './person.js';

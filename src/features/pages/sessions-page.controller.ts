@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { moment } from './moment.js';
 import { person } from './person.js';

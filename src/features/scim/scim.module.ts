@@ -15,7 +15,7 @@ import { ScimResources } from './resources/scim-resources.service.js';
  */
 @UnmatchedPaths({
   '/scim/*': { errors: 'scim', protectedResource: true },
-  '/scim/v2/*': { tier: 'general', body: { max: 64 * KIB } },
+  '/scim/v2/*': { tier: 'general', body: { max: 64 * KIB }, dropsSecondSlash: true },
 })
 @Module({
   imports: [ProvisioningModule],

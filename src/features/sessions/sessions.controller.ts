@@ -6,7 +6,7 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { sessionJson, type SessionJson } from './session-json.js';
 

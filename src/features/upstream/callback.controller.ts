@@ -8,7 +8,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 
 /** Serves `GET /oauth/callback`, to which an upstream OpenID provider redirects the browser. */

@@ -6,7 +6,7 @@ import { invalidState } from '#domain/single-use/single-use-states.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
 import { keyJson } from './key-json.js';

@@ -3,7 +3,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';

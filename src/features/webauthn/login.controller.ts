@@ -5,7 +5,7 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { COMPLETE_LOGIN, START, type CompleteLogin, type Start } from './webauthn.schemas.js';

@@ -2,20 +2,20 @@ import { Module } from '@nestjs/common';
 import { ModulesContainer } from '@nestjs/core';
 import { compileRoutes } from '#platform/http/routing/compile-routes.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
-import { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 
-/** What features that render pages or set cookies import. */
+/** The parts of HTTP that features and the edge share: cookies, views, errors, and the table of routes. */
 @Module({
   providers: [
     RequestsInFlight,
     SessionCookies,
     Views,
-    ErrorVoices,
+    ErrorRenderer,
     { provide: RoutePolicies, useFactory: compileRoutes, inject: [ModulesContainer] },
   ],
-  exports: [RequestsInFlight, SessionCookies, Views, ErrorVoices, RoutePolicies],
+  exports: [RequestsInFlight, SessionCookies, Views, ErrorRenderer, RoutePolicies],
 })
 export class HttpModule {}

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ClientAddressResolver } from '#platform/http/request/client-address.js';
-import type { HeaderLine } from '#platform/http/contract/response-headers.js';
+import type { HeaderLine } from '#platform/http/contract/kept-headers.js';
 import type { Buckets } from './buckets/buckets.js';
 import { hitOf } from './hit.js';
 import { TIERS, type TierName } from './buckets/tiers.js';

@@ -7,11 +7,11 @@ import {
   type ThrottlerModuleOptions,
 } from './buckets/throttler.js';
 import type { Request, Response } from 'express';
-import { answeredErrorOf } from '#platform/http/errors/answered-error.js';
+import { responseErrorOf } from '#platform/http/errors/error-log.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
-import { FallbackController } from '#platform/http/fallback/fallback.controller.js';
-import { requestPath } from '#platform/http/contract/request-path.js';
+import { RoutePolicies } from '#platform/http/routing/route-policies.js';
+import type { RoutePolicy } from '#platform/http/routing/route-policy.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Buckets, type Hit } from './buckets/buckets.js';
 import { hitOf, holderOf } from './hit.js';
@@ -19,7 +19,7 @@ import { isFailedAttempt } from './failed-attempt.js';
 import type { Decision } from '#platform/gcra/gcra.js';
 import { noteLimit } from './limit-headers.js';
 import { Networks } from './networks.js';
-import { tierOf, type TierName } from './buckets/tiers.js';
+import type { TierName } from './buckets/tiers.js';
 
 /**
  * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;
@@ -29,15 +29,14 @@ import { tierOf, type TierName } from './buckets/tiers.js';
  */
 @Injectable()
 export class TierGuard extends ThrottlerGuard {
-  /** By method and template: as many as there are routes. */
-  readonly #tiers = new Map<string, TierName | 'unlimited'>();
   readonly #networks: Networks;
 
   constructor(
     @InjectThrottlerOptions() options: ThrottlerModuleOptions,
     @InjectThrottlerStorage() private readonly buckets: Buckets,
     reflector: Reflector,
-    private readonly cookies: SessionCookies,
+    private readonly routePolicies: RoutePolicies,
+    private readonly sessionCookies: SessionCookies,
   ) {
     super(options, buckets, reflector);
     this.#networks = new Networks(buckets);
@@ -47,30 +46,22 @@ export class TierGuard extends ThrottlerGuard {
     if (this.commonOptions.skipIf?.(context)) return true;
     const http = context.switchToHttp();
     const request = http.getRequest<Request>();
-    const isUnmatched = context.getClass() === FallbackController;
-    const tier = isUnmatched
-      ? (tierOf(request.method, requestPath(request)) ?? 'unlimited')
-      : this.#tierOfRoute(request);
-    if (tier !== 'unlimited') await this.#hold(tier, request, http.getResponse<Response>());
+    const policy = this.routePolicies.ofContext(context);
+    const { tier } = policy;
+    if (tier !== 'unlimited') await this.#hold(tier, policy, request, http.getResponse<Response>());
     return true;
   }
 
-  /** A route that no row speaks of is limited all the same. */
-  #tierOfRoute({ method, route }: Request): TierName | 'unlimited' {
-    const template = (route as { readonly path: string }).path;
-    const name = `${method} ${template}`;
-    const known = this.#tiers.get(name);
-    if (known) return known;
-    const tier = tierOf(method, template) ?? 'general';
-    this.#tiers.set(name, tier);
-    return tier;
-  }
-
   /** @throws DomainError rate_limited */
-  async #hold(tier: TierName, request: Request, response: Response): Promise<void> {
+  async #hold(
+    tier: TierName,
+    { failureStatus }: RoutePolicy,
+    request: Request,
+    response: Response,
+  ): Promise<void> {
     const address = clientAddressOf(request);
     const hit = hitOf(tier, address, () =>
-      holderOf(request.headers.authorization ?? this.cookies.token(request)),
+      holderOf(request.headers.authorization ?? this.sessionCookies.token(request)),
     );
     const isAttempt = tier === 'authentication' && address !== undefined;
     const refusal = () => (isAttempt ? this.#refusalOfNetwork(address, hit) : undefined);
@@ -79,7 +70,7 @@ export class TierGuard extends ThrottlerGuard {
     const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
-    if (isAttempt) this.#countFailure(address, request, response);
+    if (isAttempt) this.#countFailure(address, response, failureStatus);
   }
 
   /** The refusal where the network of a client failed too often: until its own bucket has room, too. */
@@ -90,14 +81,13 @@ export class TierGuard extends ThrottlerGuard {
     return { allowed: false, remaining: 0, retryAfter: Math.max(wait, own.retryAfter) };
   }
 
-  #countFailure(address: string, request: Request, response: Response): void {
+  #countFailure(address: string, response: Response, failureStatus: number | undefined): void {
     if (response.closed) return; // the connection went while the limit was asked for: no event ends this attempt
     const done = this.#networks.begin(address);
     response.once('close', () => {
       const { statusCode: status } = response;
-      const error = answeredErrorOf(response);
-      const { method } = request;
-      done(isFailedAttempt({ method, path: requestPath(request), status, error }));
+      const error = responseErrorOf(response);
+      done(isFailedAttempt({ status, error }, failureStatus));
     });
   }
 }

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import { systemClock } from '#platform/clock/clock.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
-import { callerOf } from '#platform/http/access/access.js';
+import { callerOf } from '#platform/http/access/caller.js';
 import type { ClientAddressResolver } from '#platform/http/request/client-address.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 import { routeTemplateOf } from '#platform/http/routing/route-template.js';

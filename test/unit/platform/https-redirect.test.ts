@@ -1,8 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { HealthController } from '../../../src/features/health/health.controller.js';
 import { httpsRedirect } from '#platform/http/edge/https-redirect.js';
+import { compiledRoutes } from '../../support/compiled-routes.js';
 
-const redirect = httpsRedirect('https://keys.example.org');
+const routes = compiledRoutes(class {}, HealthController);
+const redirect = httpsRedirect(routes, 'https://keys.example.org');
 
 /** Returns the redirect target of a request target; undefined when the request is served. */
 function locationOf(url: string): string | undefined {

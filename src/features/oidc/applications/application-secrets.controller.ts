@@ -2,7 +2,7 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/co
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { secretJson, type SecretJson } from './application-json.js';
 import { APPLICATION_SECRETS, APPLICATIONS, managerOf } from './application-manager.js';

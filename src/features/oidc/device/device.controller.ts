@@ -7,7 +7,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { Caller } from '#platform/http/access/access.js';
+import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { approvalPage, formatUserCode } from './device-request.js';

@@ -48,7 +48,7 @@ export class DiscoveryController implements OnModuleInit {
 
   /** Returns the metadata of our own APIs as a protected resource (RFC 9728 §2). */
   @Get('.well-known/oauth-protected-resource')
-  @Route({ summary: 'Metadata of the protected resources (RFC 9728)' })
+  @Route({ resourceMetadata: true, summary: 'Metadata of the protected resources (RFC 9728)' })
   protectedResource(): object {
     return {
       resource: this.#http.baseUrl,

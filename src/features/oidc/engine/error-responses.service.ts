@@ -3,11 +3,11 @@ import { EntityManager } from 'typeorm';
 import { ConsentsRepository } from '#domain/grants/consents.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
-import { noteAnsweredError } from '#platform/http/errors/answered-error.js';
+import { noteResponseError } from '#platform/http/errors/error-log.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { logError } from '#platform/http/errors/error-log.js';
-import { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
-import { oauthJson } from '#platform/http/errors/oauth-json.js';
+import { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
+import { oauthJson } from '#platform/http/errors/error-formats.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { Views } from '#platform/http/views/views.service.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
@@ -43,7 +43,7 @@ export class ErrorResponses {
     private readonly consentsRepository: ConsentsRepository,
     private readonly resourceOwners: ResourceOwners,
     private readonly views: Views,
-    private readonly errorRenderer: ErrorVoices,
+    private readonly errorRenderer: ErrorRenderer,
   ) {
     this.#isCertification = config.certification.token !== undefined;
   }
@@ -129,7 +129,7 @@ export class ErrorResponses {
     ctx: KoaContextWithOIDC,
     { error: code, error_description: description, error_detail: detail }: errors.OIDCProviderError,
   ): void {
-    noteAnsweredError(ctx.res, code);
+    noteResponseError(ctx.res, code);
     this.#logger.warn(`${endpoint}: ${code}: ${detail ?? description ?? ''}`);
   }
 
@@ -143,7 +143,7 @@ export class ErrorResponses {
     if (!response.headersSent) {
       for (const name of ['location', 'set-cookie']) response.removeHeader(name);
     }
-    this.errorRenderer.answer(asDomainError(error), request, response);
+    this.errorRenderer.render(asDomainError(error), request, response);
   }
 }
 

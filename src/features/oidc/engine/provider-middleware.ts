@@ -1,8 +1,10 @@
 import type { Config } from '#platform/config/config.js';
-import { noteCaller } from '#platform/http/access/access.js';
-import { RESOURCE_METADATA_PATH } from '#platform/http/errors/challenge.js';
+import { noteCaller } from '#platform/http/access/caller.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 import { correctErrorCode } from './library-patches.js';
+
+/** The path of the metadata of our protected resources (RFC 9728 §3). */
+const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 
 /** The endpoints whose responses name addresses for users and for other clients. */
 const WITH_ADDRESSES: ReadonlySet<string> = new Set([

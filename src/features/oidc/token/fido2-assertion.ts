@@ -1,5 +1,5 @@
 import { DomainError } from '#platform/errors/domain-error.js';
-import { readable } from '#platform/http/errors/oauth-json.js';
+import { readable } from '#platform/http/errors/error-formats.js';
 import { errors } from '../protocol/library.js';
 
 /** The longest assertion in characters. An AuthenticationResponseJSON has a few hundred bytes. */

@@ -1,7 +1,7 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { logError } from '#platform/http/errors/error-log.js';
-import { scimJson } from '#platform/http/errors/scim-json.js';
+import { scimJson } from '#platform/http/errors/error-formats.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
 import type { BulkOperation } from './bulk-request.js';
 

@@ -2,7 +2,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Response } from 'express';
 import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
-import type { AdmittedRequest } from '#platform/http/access/access.js';
+import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import type { PolicyChanges } from '#platform/http/routing/route-policy.js';
 import { KIB } from '#platform/http/routing/route.js';
 import { originOf } from '#platform/http/request/client-origin.js';

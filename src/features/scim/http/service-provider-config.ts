@@ -1,6 +1,6 @@
 import { SERVICE_PROVIDER_CONFIG_URN } from '../schema/schemas.js';
-import { bodyLimitOf } from '#platform/http/body/body-limits.js';
 import { MOST_OPERATIONS } from '../bulk/bulk-request.js';
+import { SCIM } from './resource-endpoint.js';
 import { MOST_RESULTS } from '../query/scim-query.js';
 
 /**
@@ -15,7 +15,7 @@ export function serviceProviderConfig(base: string): object {
     bulk: {
       supported: true,
       maxOperations: MOST_OPERATIONS,
-      maxPayloadSize: bodyLimitOf('/scim/v2/Bulk'),
+      maxPayloadSize: SCIM.body.max,
     },
     filter: { supported: true, maxResults: MOST_RESULTS },
     changePassword: { supported: false },

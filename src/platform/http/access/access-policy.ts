@@ -1,16 +1,16 @@
-import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import type { originOf } from '#platform/http/request/client-origin.js';
+import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
-/** An access token as a request presented it, and what came with it to prove whose it is. */
+/** An access token of a request, and the proofs that came with it. */
 export interface PresentedToken {
   readonly scheme: 'Bearer' | 'DPoP' | 'cookie';
   readonly token: string;
-  /** Every DPoP header of the request (RFC 9449 §4.3 wants one). */
+  /** Every DPoP header of the request (RFC 9449 §4.3 wants exactly one). */
   readonly proofs: readonly string[];
   readonly method: string;
-  /** The path of the request as it was written, without its query. */
+  /** The path of the request as the client wrote it, without its query. */
   readonly path: string;
-  /** SHA-256, base64url, of the client certificate that the TLS layer saw (RFC 8705 §3.1). */
+  /** SHA-256, base64url, of the client certificate of the TLS connection (RFC 8705 §3.1). */
   readonly certificate: string | undefined;
 }
 
@@ -22,51 +22,51 @@ export interface CallerFacts {
   readonly clientId?: string | undefined;
 }
 
-/** The person at a browser, as the header of a page shows them. */
+/** The user at a browser, as the header of a page shows them. */
 export interface Visitor {
   readonly email: string;
   readonly name: string | null;
-  /** Logged in with a security key, and not only signed in upstream. */
+  /** Whether the user logged in with a security key, and not only with the identity provider. */
   readonly verified: boolean;
 }
 
-/** The request that a session is judged for, as a refusal is recorded. */
-export interface AskedRequest {
+/** The request whose session is verified, as the record of a denial needs it. */
+export interface VerifiedRequest {
   readonly scheme: PresentedToken['scheme'];
   readonly method: string;
   readonly path: string;
-  /** Where it came from, as audit rows keep it. */
+  /** The client's address and program, as audit rows keep them. */
   readonly origin: () => ReturnType<typeof originOf>;
 }
 
 /**
- * Decides who may come in: implemented where sessions are known, called by the guard.
+ * Decides which callers a route admits. The domain of sessions implements it, and the route guard calls it.
  *
- * @typeParam Session what a route's handler gets as its caller
+ * @typeParam Session the type of callers that a handler gets by `@Caller()`
  */
 export abstract class AccessPolicy<Session = unknown> {
   /**
-   * Looks the session of a request up.
+   * Looks up the session of a request.
    *
    * @param presented the token of the request, if it carries one
-   * @returns the session, or undefined where none was presented and none is required
-   * @throws DomainError unauthenticated, or why the token is not accepted
+   * @returns the session, or undefined where the request carries none and the rule requires none
+   * @throws DomainError unauthenticated, or the reason why the token is not accepted
    */
   abstract find(
     presented: PresentedToken | undefined,
-    requirement: AuthRule,
+    rule: AuthRule,
   ): Promise<Session | undefined>;
 
   /**
-   * Judges whether a session that was found is enough.
+   * Verifies that a session meets the rule of a route.
    *
-   * @throws DomainError why it is not
+   * @throws DomainError the reason why it does not
    */
-  abstract judge(session: Session, requirement: AuthRule, asked: AskedRequest): Promise<void>;
+  abstract verify(session: Session, rule: AuthRule, request: VerifiedRequest): Promise<void>;
 
   /** Names the caller of a session for the log. */
   abstract factsOf(session: Session): CallerFacts;
 
-  /** Names the person of an admitted session for the header of a page; undefined where it is no person's. */
+  /** Names the user of a session for the header of a page; undefined for a session without a user. */
   abstract visitorOf(session: Session): Visitor | undefined;
 }

@@ -1,13 +1,19 @@
 import { hash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { Request } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { clientCertificateOf } from '#platform/http/request/client-certificate.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 import type { PresentedToken } from './access-policy.js';
 
+/** Reads the secret of an `Authorization: Bearer` header, of any characters; undefined where there is none. */
+export function bearerSecret({ headers }: Pick<IncomingMessage, 'headers'>): string | undefined {
+  return /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
+}
+
 /**
- * The access token of a request: of the Authorization header (RFC 6750 §2.1, RFC 9449 §7.1), else of the session
- * cookie. A header always wins, so that a client with a token of its own is never judged by a cookie.
+ * Reads the access token of a request from its Authorization header (RFC 6750 §2.1, RFC 9449 §7.1), or else from the session
+ * cookie. The header always wins, so that a cookie never decides about a client that sends a token of its own.
  *
  * @param cookie the token of the session cookie, if there is one
  * @throws DomainError unauthenticated for an Authorization header that carries neither scheme

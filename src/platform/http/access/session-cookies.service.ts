@@ -1,17 +1,18 @@
-import { randomBytes } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { systemClock } from '#platform/clock/clock.js';
+import { systemRandom } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { readCookie, readCookieValues, setCookie } from '#platform/http/request/cookies.js';
 
-/** Holds the first-party access token. */
+/** The name of the cookie with the access token of a session. */
 const SESSION = 'svc_session';
-/** Ties a sign-in or a login to the browser that began it, before there is a session. */
+/** The name of the cookie that ties a sign-in or a login to the browser that began it, before a session exists. */
 const BROWSER = 'svc_browser';
-/** A browser takes a cookie of this prefix from this very host alone, over https (RFC 6265bis §4.1.3.2). */
+/** A browser accepts a cookie of this prefix only from this host itself, over https (RFC 6265bis §4.1.3.2). */
 const HOST_PREFIX = '__Host-';
 
-/** Says that a security key was used in this browser: the same word in every browser. */
+/** The name of the cookie that says that a security key was used in this browser. Its value is the same in every browser. */
 const RETURNING = 'svc_returning';
 /** 400 days, the longest that browsers keep a cookie (RFC 6265bis §5.5). */
 const RETURNING_SECONDS = 400 * 86_400;
@@ -19,11 +20,11 @@ const RETURNING_SECONDS = 400 * 86_400;
 const BROWSER_SECRET = /^[\w-]{43}$/; // 256 bits, base64url
 
 /**
- * The cookies we set: HttpOnly, SameSite=Lax, Path=/, and Secure whenever the base URL is https.
+ * The cookies of the service: HttpOnly, SameSite=Lax, Path=/, and Secure whenever the base URL is https.
  *
- * Under https the session has two cookies of one value. A sibling host can plant `svc_session`, and cannot plant
- * `__Host-svc_session`: where that one arrives it alone is read. `svc_session` alone is for programs, which send no
- * `Sec-Fetch-Site`; every browser sends that header over https, and its `svc_session` alone opens nothing.
+ * Under https a session has two cookies of the same value. A sibling host can plant `svc_session`, but not
+ * `__Host-svc_session`; where the latter arrives, it alone is read. `svc_session` alone is for programs, which send no
+ * `Sec-Fetch-Site`. Every browser sends that header over https, and a browser's `svc_session` alone opens nothing.
  */
 @Injectable()
 export class SessionCookies {
@@ -37,7 +38,7 @@ export class SessionCookies {
     this.#browser = this.#secure ? HOST_PREFIX + BROWSER : BROWSER;
   }
 
-  /** The session's token, as the request carries it; undefined where there is none, or two that differ. */
+  /** Reads the session's token of a request; undefined where there is none, or where two differ. */
   token(request: Request): string | undefined {
     if (!this.#secure) return readCookie(request, SESSION);
     const ofHost = readCookieValues(request, HOST_PREFIX + SESSION);
@@ -46,18 +47,20 @@ export class SessionCookies {
     return isBrowsers ? undefined : readCookie(request, SESSION);
   }
 
-  /** Every token that came under either name, read or not: a logout leaves none of them alive. */
+  /** Reads every token that came under either name: a logout ends the sessions of all of them. */
   everyToken(request: Request): string[] {
     return [...new Set(this.#names.flatMap((name) => readCookieValues(request, name)))];
   }
 
-  /** Hands a session's token to the browser, for as long as the session lasts. */
+  /** Sets the cookies of a session, which last as long as the session. */
   set(response: Response, session: { readonly token: string; readonly expiresAt: Date }): void {
-    const maxAgeSeconds = Math.floor((session.expiresAt.getTime() - Date.now()) / 1000);
+    const maxAgeSeconds = Math.floor(
+      (session.expiresAt.getTime() - systemClock.milliseconds()) / 1000,
+    );
     this.#setAll(response, session.token, maxAgeSeconds);
   }
 
-  /** Takes the token away, and from the browser's cache the pages that were shown with it (Clear Site Data §3.1). */
+  /** Removes the cookies of the session, and the pages in the browser's cache (Clear Site Data §3.1). */
   clear(response: Response): void {
     this.#setAll(response, '', 0);
     response.setHeader('Clear-Site-Data', '"cache"');
@@ -69,27 +72,27 @@ export class SessionCookies {
     }
   }
 
-  /** Remembers, without anything that tells browsers apart, that a security key was used in this one. */
+  /** Sets the cookie that says that a security key was used in this browser. It does not identify the browser. */
   rememberKeyUse(response: Response): void {
     const options = { secure: this.#secure, maxAgeSeconds: RETURNING_SECONDS };
     setCookie(response, RETURNING, '1', options);
   }
 
-  /** Whether a security key was used in this browser before. It is a hint for the order of a page, and no proof. */
+  /** Says whether a security key was used in this browser before. It is a hint for the order of a page, and no proof. */
   hasUsedKey(request: Request): boolean {
     return readCookie(request, RETURNING) === '1';
   }
 
-  /** The browser's secret, minted on first need: 256 random bits that only this browser presents. */
+  /** Reads the browser's secret, or sets a new one: 256 random bits that only this browser presents. */
   ensureBrowserSecret(request: Request, response: Response): string {
     const known = this.browserSecret(request);
     if (known !== undefined) return known;
-    const secret = randomBytes(32).toString('base64url');
+    const secret = systemRandom.token();
     setCookie(response, this.#browser, secret, { secure: this.#secure });
     return secret;
   }
 
-  /** The browser's secret, if it has one. */
+  /** Reads the browser's secret; undefined where the browser has none. */
   browserSecret(request: Request): string | undefined {
     const value = readCookie(request, this.#browser);
     return value !== undefined && BROWSER_SECRET.test(value) ? value : undefined;

@@ -1,28 +1,28 @@
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /**
- * Refuses whatever a client expects beside `100-continue` (RFC 9110 §10.1.1). That one is answered by whoever reads the
- * body, right before, so that no client sends what an earlier guard refuses anyway.
+ * Refuses every expectation but `100-continue` (RFC 9110 §10.1.1). The reader of the body answers that one right before it
+ * reads, so that no client sends a body that a guard refuses.
  */
-export function expectations(voices: ErrorVoices): EdgeStep {
+export function expectations(errorRenderer: ErrorRenderer): EdgeStep {
   return (request, response, next) => {
     if (expectationOf(request) === undefined || expectsContinue(request)) next();
     else {
       const detail = 'The Expect header allows only 100-continue.';
-      voices.answer(new DomainError('expectation_failed', detail), request, response);
+      errorRenderer.render(new DomainError('expectation_failed', detail), request, response);
     }
   };
 }
 
-/** Whether the client holds its body back until it is told to go on. */
+/** Returns true for a client that sends its body only after a `100 Continue`. */
 export function expectsContinue(request: IncomingMessage): boolean {
   return expectationOf(request)?.toLowerCase() === '100-continue';
 }
 
-/** HTTP/1.0 knows no expectations, and a server must not answer them there. */
+/** Reads the expectation of a request. HTTP/1.0 has none, and a server must not answer one there. */
 function expectationOf({ headers, httpVersion }: IncomingMessage): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect;
 }

@@ -1,16 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** What became of a body: its bytes, `too-large`, or `cut-off` where its client or its answer was gone before its end. */
+/** The outcome of reading: the bytes, `too-large`, or `cut-off` where the connection or the response ended first. */
 export type ReadBody = Buffer | 'too-large' | 'cut-off';
 
-/** What is held of a body at first, in bytes. */
+/** The size of the first buffer, in bytes. */
 const FIRST_ROOM = 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Reads a body, and holds no more of it than the limit, in one piece: kept as they come, pieces of a byte would cost
- * hundreds each. Once the request is answered, by whoever else, the rest is none of our business, and what was read is
- * dropped.
+ * Reads a body into one buffer, up to the limit. Chunks kept one by one would cost hundreds of bytes each, even for one byte.
+ * Once the response ends, reading stops and the bytes are dropped.
  *
  * @param limit in bytes
  */
@@ -46,8 +45,8 @@ export function readBody(
     const finish = () => settle(held.subarray(0, length));
     const cutOff = () => settle('cut-off');
 
-    // The client is gone, or the deadline answered. The request's own errors say nothing more, and Node raises them only
-    // where it saw a listener: one that is gone by then would have ended the process.
+    // The client is gone, or the deadline has responded. No listener for the request's errors is added: they say nothing more,
+    // and an error that Node raises after the listener is removed would end the process.
     response.once('close', cutOff);
     request.on('data', take).once('end', finish);
     if (response.closed) cutOff();

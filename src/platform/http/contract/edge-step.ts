@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
-/** One thing that every request meets before the application: it calls `next`, or answers itself. */
+/** A step that every request passes before the application. It calls `next`, or responds itself. */
 export type EdgeStep = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -8,8 +8,8 @@ export type EdgeStep = (
 ) => void;
 
 /**
- * The steps in their order, and the application behind them. They stand before Express, which answers by itself what
- * its router cannot read.
+ * Puts steps in front of an application. They stand before Express, which answers by itself the requests that its router cannot
+ * read.
  */
 export function requestEdge(steps: readonly EdgeStep[], application: RequestListener) {
   return (request: IncomingMessage, response: ServerResponse): void => {

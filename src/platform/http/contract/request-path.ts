@@ -1,49 +1,52 @@
 import type { IncomingMessage } from 'node:http';
-import type { EdgeStep } from './edge-step.js';
 
-/** What the absolute form of a target has before its path: proxies send it (RFC 9112 §3.2.2). */
+/** Matches the scheme and authority of an absolute target, which proxies send (RFC 9112 §3.2.2). */
 const ORIGIN = /^https?:\/\/([^/?]*)/i;
 
-/** The authority that an absolute target names; undefined for every other form. */
+/** Reads the authority that an absolute target names; undefined for every other form. */
 export function targetAuthority(url: string): string | undefined {
   return ORIGIN.exec(url)?.[1];
 }
 
 /**
- * The path of a request target, without its query, as it was written: `/a/../b` is no `/b`, and the router would not take
- * it for one; the base address of SCIM alone may end with two slashes. `*` for a target that has none.
+ * Reads the path of a request target without its query, as the client wrote it: `/a/../b` is not `/b`, and the router does not
+ * take it for `/b` either. A target without a path is `*`.
+ *
+ * @param bases see {@link originForm}
  */
-export function requestPath({ url = '' }: Pick<IncomingMessage, 'url'>): string {
-  const target = originForm(url);
+export function requestPath(
+  { url = '' }: Pick<IncomingMessage, 'url'>,
+  bases: readonly string[] = [],
+): string {
+  const target = originForm(url, bases);
   const end = target.indexOf('?');
   return end === -1 ? target : target.slice(0, end);
 }
 
 /**
- * Takes the authority off a target once it was judged, so that whoever comes next, the router above all, reads the same
- * path as those before.
+ * Reduces a target to a path and its query. A target that is neither a path nor an http address becomes `*`.
+ *
+ * @param bases base addresses that end with a slash, in lower case. A second slash behind one of them is dropped, since clients
+ *   append paths to a base address that an administrator entered with a slash. No other slash is dropped.
  */
-export const withoutAuthority: EdgeStep = (request, _response, next) => {
-  request.url = originForm(request.url ?? '');
-  next();
-};
-
-/** A target as a path and its query; `*` where it is neither that nor an address of http. */
-function originForm(url: string): string {
-  if (url.startsWith('/')) return withoutSecondSlash(url);
+export function originForm(url: string, bases: readonly string[] = []): string {
+  if (url.startsWith('/')) return withoutSecondSlash(url, bases);
   const [origin] = ORIGIN.exec(url) ?? [];
   if (origin === undefined || !URL.canParse(url)) return '*';
   const rest = url.slice(origin.length);
-  return withoutSecondSlash(rest.startsWith('/') ? rest : `/${rest}`);
+  return withoutSecondSlash(rest.startsWith('/') ? rest : `/${rest}`, bases);
 }
 
-/** Where identity providers are told a base address with a slash at its end, and put their own behind it. */
-const SCIM_BASE = /^(\/scim\/v2\/)\/(?!\/)/i;
+function withoutSecondSlash(target: string, bases: readonly string[]): string {
+  for (const base of bases) {
+    const { length } = base;
+    if (target[length] === '/' && target[length + 1] !== '/' && startsWith(target, base)) {
+      return target.slice(0, length) + target.slice(length + 1);
+    }
+  }
+  return target;
+}
 
-/**
- * `/scim/v2//Users` as `/scim/v2/Users`: for the router, and for every rule that goes by the path, alike. No other slash is
- * taken away, so a path with two of them is none of ours.
- */
-function withoutSecondSlash(target: string): string {
-  return target.replace(SCIM_BASE, '$1');
+function startsWith(target: string, base: string): boolean {
+  return target.slice(0, base.length).toLowerCase() === base;
 }

@@ -1,4 +1,4 @@
-/** The directives of the Content-Security-Policy that are `'self'`: no inline script, no nonce. */
+/** The directives of the Content-Security-Policy whose value is `'self'`. There is no inline script and no nonce. */
 const OWN_ORIGIN_ONLY = [
   'default-src',
   'script-src',
@@ -10,9 +10,9 @@ const OWN_ORIGIN_ONLY = [
 ];
 
 /**
- * What is sent with every response, whatever it is.
+ * Makes the security headers of every response.
  *
- * @param formActionOrigins where forms may lead beside our own origin: the upstream identity providers
+ * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity providers
  */
 export function securityHeaders(formActionOrigins: readonly string[]) {
   const self = "'self'";
@@ -33,7 +33,7 @@ export function securityHeaders(formActionOrigins: readonly string[]) {
   ] as const;
 }
 
-/** Two years. Browsers heed it over TLS alone, and RFC 6797 §7.2 forbids it elsewhere. */
+/** Two years. Browsers obey this header only over TLS, and RFC 6797 §7.2 forbids it over plain HTTP. */
 export const STRICT_TRANSPORT_SECURITY = [
   'Strict-Transport-Security',
   'max-age=63072000; includeSubDomains; preload',

@@ -1,16 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import cors, { type CorsOptions } from 'cors';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
-import { requestPath } from '#platform/http/contract/request-path.js';
-import { keepHeader, type HeaderLine } from '#platform/http/contract/response-headers.js';
-import { corsClassOf } from '#platform/http/contract/route-classes.js';
+import { keepHeader, type HeaderLine } from '#platform/http/contract/kept-headers.js';
+import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
-/** Seconds a browser may remember the answer to a preflight: two hours, the most that Chromium heeds. */
+/** Seconds for which a browser may cache the response to a preflight: two hours, the most that Chromium allows. */
 const MAX_AGE = 7200;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** What a script may send besides the headers that browsers always allow. */
+/** The headers that a script may send besides those that browsers always allow. */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -20,7 +19,7 @@ const REQUEST_HEADERS = [
   'x-fapi-interaction-id',
 ];
 
-/** What a script may read besides the headers that browsers always show. */
+/** The headers that a script may read besides those that browsers always show. */
 const RESPONSE_HEADERS = [
   'DPoP-Nonce',
   'ETag',
@@ -34,13 +33,13 @@ const RESPONSE_HEADERS = [
 ];
 
 /**
- * Cross-origin reading by the class of the route: of the API by anybody, without credentials; of the pages' routes by the
- * origins named, with credentials; of what is reached by navigation alone by nobody (RFC 9700 §2.6). Preflights are
- * answered here, before any limit: a browser sends them of its own accord.
+ * Sets the CORS headers by the audience of the route. Scripts of every origin may read the API, without credentials. Scripts of
+ * the given origins may read the routes of the UI, with credentials. No script may read the routes of navigation (RFC 9700 §2.6).
+ * Preflights are answered here, before any rate limit, since a browser sends them by itself.
  *
  * @param origins those of SVC_CORS_ORIGINS
  */
-export function corsByClass(origins: readonly string[]): EdgeStep {
+export function corsByAudience(routePolicies: RoutePolicies, origins: readonly string[]): EdgeStep {
   const shared: CorsOptions = {
     methods: METHODS,
     allowedHeaders: REQUEST_HEADERS,
@@ -50,34 +49,34 @@ export function corsByClass(origins: readonly string[]): EdgeStep {
   };
   const preflightOfApi = cors({ ...shared, origin: '*' });
   const fromOrigins = cors({ ...shared, origin: [...origins], credentials: true });
-  const readByAnybody: readonly HeaderLine[] = [
+  const readByAll: readonly HeaderLine[] = [
     ['Access-Control-Allow-Origin', '*'],
     ['Access-Control-Expose-Headers', RESPONSE_HEADERS.join(',')],
   ];
   return (request, response, next) => {
-    const corsClass = corsClassOf(requestPath(request));
+    const { audience } = routePolicies.of(request);
     const { origin } = request.headers;
     const isPreflight =
       request.method === 'OPTIONS' &&
       origin !== undefined &&
       request.headers['access-control-request-method'] !== undefined;
-    if (corsClass === 'api' && !isPreflight) {
-      for (const [name, value] of readByAnybody) keepHeader(response, name, value);
+    if (audience === 'api' && !isPreflight) {
+      for (const [name, value] of readByAll) keepHeader(response, name, value);
       next();
       return;
     }
-    const answer = () => {
+    const respond = () => {
       keepCorsHeaders(response);
       if (isPreflight) response.writeHead(204).end();
       else next();
     };
-    if (corsClass === 'api') preflightOfApi(request, response, answer);
-    else if (corsClass === 'ui' && origins.includes(origin ?? '')) {
-      fromOrigins(request, response, answer);
+    if (audience === 'api') preflightOfApi(request, response, respond);
+    else if (audience === 'ui' && origins.includes(origin ?? '')) {
+      fromOrigins(request, response, respond);
     } else {
-      // Not theirs to read; but a cache must not hand it to those whose it is.
-      if (corsClass === 'ui' && origins.length > 0) response.setHeader('Vary', 'Origin');
-      answer();
+      // This origin may not read the response, and a cache must not serve it to an origin that may.
+      if (audience === 'ui' && origins.length > 0) response.setHeader('Vary', 'Origin');
+      respond();
     }
   };
 }

@@ -1,22 +1,22 @@
-/** How long a client may take, in milliseconds. */
+/** The times that a client has, in milliseconds. */
 export interface EdgeTimeouts {
-  /** Over its TLS handshake. */
+  /** For its TLS handshake. */
   readonly handshake: number;
-  /** Over the head of a request, and before its first one. */
+  /** For the head of a request, and before the first request. */
   readonly headers: number;
-  /** A request, from its head to the end of its answer. */
+  /** For a request, from its head to the end of its response. */
   readonly request: number;
   /** Between two requests of a connection. */
   readonly keepAlive: number;
-  /** To read an answer that came before it had sent its whole request. */
+  /** To read a response that came before the client had sent its whole request. */
   readonly linger: number;
 }
 
-/** Those of every composition but the tests', which have no time. */
+/** The times of every composition except the tests', which use shorter ones. */
 export const EDGE_TIMEOUTS: EdgeTimeouts = {
   handshake: 10_000,
   headers: 10_000,
   request: 30_000,
-  keepAlive: 65_000, // above the 60 s of the usual load balancers: it is they who should hang up
+  keepAlive: 65_000, // above the 60 s of common load balancers, which should close first
   linger: 5_000,
 };

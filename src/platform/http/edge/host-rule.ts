@@ -2,31 +2,24 @@ import type { IncomingMessage } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { limitedLines } from './limited-lines.js';
-import { requestPath, targetAuthority } from '#platform/http/contract/request-path.js';
-import { RouteTable } from '#platform/text/route-table.js';
+import { targetAuthority } from '#platform/http/contract/request-path.js';
+import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** Asked by probes and scrapers, which know us by our address. */
-const ANY_HOST = new RouteTable([
-  ['/health', true],
-  ['/health/ready', true],
-  ['/metrics', true],
-]);
-
-/** In characters: a host name has 253 at most, and a port. */
+/** In characters: a host name has at most 253, and then a port may follow. */
 const LONGEST_HOST = 260;
 
-/** A host and perhaps a port (RFC 3986 §3.2), without user information; or nothing. */
+/** Matches a host with an optional port (RFC 3986 §3.2), without user information; or nothing. */
 const AUTHORITY = /^(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})+)?(?::\d*)?$/i;
 
-/** Whether an authority, in lower case, is one of ours. */
-type Ours = (authority: string) => boolean;
+/** Returns true for an authority of this service, in lower case. */
+type OwnAuthority = (authority: string) => boolean;
 
-/** The base URL's authority, and the one of the mutual-TLS listener beside it. */
-export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): Ours {
+/** Accepts the authority of the base URL, and that of the mutual-TLS listener beside it. */
+export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): OwnAuthority {
   const { host, hostname, protocol } = new URL(baseUrl);
   const authorities = new Set([host]);
   if (host === hostname) authorities.add(`${hostname}:${protocol === 'https:' ? 443 : 80}`);
@@ -34,37 +27,48 @@ export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): Ours {
   return (authority) => authorities.has(authority);
 }
 
-/** The base URL's host, whatever the port: for the listener whose port is not that of the base URL. */
-export function ownHost({ baseUrl }: Config['http']): Ours {
+/** Accepts the host of the base URL with any port, for a listener whose port is not that of the base URL. */
+export function ownHost({ baseUrl }: Config['http']): OwnAuthority {
   const { hostname } = new URL(baseUrl);
   return (authority) => authority.replace(/:\d*$/, '') === hostname;
 }
 
+/** The parts of the application that the rule about hosts needs. */
+export interface HostRuleOptions {
+  readonly baseUrl: string;
+  readonly routePolicies: RoutePolicies;
+  readonly errorRenderer: ErrorRenderer;
+}
+
 /**
- * Refuses what was asked of another host (RFC 9110 §7.4): 421, and a line for `security`, since it may be somebody who
- * rebinds a name to our address. The answer names the configured address. A request whose `Host` is missing, there twice or no host is 400 (RFC 9112 §3.2).
+ * Refuses a request for another host with 421 (RFC 9110 §7.4) and logs it for `security`, since an attacker may have bound a
+ * name to our address. The response names the configured address. A request without a `Host`, with two or with a malformed
+ * one gets 400 (RFC 9112 §3.2).
  */
-export function hostRule(isOurs: Ours, baseUrl: string, voices: ErrorVoices): EdgeStep {
+export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeStep {
+  const { baseUrl, routePolicies, errorRenderer } = options;
   const security = new Logger('security');
-  const tell = limitedLines((line) => security.warn(line));
+  const log = limitedLines((line) => security.warn(line));
   return (request, response, next) => {
     const host = authorityOf(request);
-    if (host !== undefined && (isOurs(host) || ANY_HOST.of(requestPath(request)))) next();
+    const isServed =
+      host !== undefined && (isOwn(host) || routePolicies.of(request).hosts === 'any');
+    if (isServed) next();
     else if (!host) {
       const detail = 'The request must name one host.';
-      voices.answer(new DomainError('invalid_request', detail), request, response);
+      errorRenderer.render(new DomainError('invalid_request', detail), request, response);
     } else {
-      tell(`refused a request for the host ${toSingleLine(host, LONGEST_HOST)}`);
+      log(`refused a request for the host ${toSingleLine(host, LONGEST_HOST)}`);
       const detail = `This host name is not the service’s. Use ${baseUrl}.`;
-      voices.answer(new DomainError('misdirected_request', detail), request, response);
+      errorRenderer.render(new DomainError('misdirected_request', detail), request, response);
     }
   };
 }
 
 /**
- * The one authority a request is for, in lower case; that of an absolute target wins over `Host` (RFC 9112 §3.2.2).
+ * Reads the one authority that a request names, in lower case. That of an absolute target wins over `Host` (RFC 9112 §3.2.2).
  *
- * @returns empty where none is named, as HTTP/1.0 may; undefined where that is an error
+ * @returns an empty string where HTTP/1.0 names none; undefined where the authority is missing, double or malformed
  */
 function authorityOf({ url = '', rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   const hosts = rawHeaders.filter((_, i) => i % 2 === 1 && isHost(rawHeaders[i - 1]));

@@ -1,22 +1,15 @@
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
-import { RouteTable } from '#platform/text/route-table.js';
-import { requestPath } from '#platform/http/contract/request-path.js';
-
-/** What is answered over plain HTTP too: probes have no use for a redirect. */
-const SERVED_PLAINLY = new RouteTable([
-  ['/health', true],
-  ['/health/ready', true],
-]);
+import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
- * The last step of the plain listener beside TLS: everything but the probes is to be asked again over TLS. Where that
- * is comes from configuration, and never from the request.
+ * Redirects every request of the plain listener beside TLS to https, except for routes that serve plain HTTP. The origin of
+ * the redirect comes from the configuration, and never from the request.
  *
  * @param baseUrl the public origin, https
  */
-export function httpsRedirect(baseUrl: string): EdgeStep {
+export function httpsRedirect(routePolicies: RoutePolicies, baseUrl: string): EdgeStep {
   return (request, response, next) => {
-    if (SERVED_PLAINLY.of(requestPath(request))) {
+    if (routePolicies.of(request).plainHttp) {
       next();
       return;
     }
@@ -25,7 +18,7 @@ export function httpsRedirect(baseUrl: string): EdgeStep {
   };
 }
 
-/** Begins with a slash, so that whatever follows cannot become part of the origin in front of it. */
+/** Returns a path that begins with a slash, so that no part of it can extend the origin in front of it. */
 function pathAndQuery(target: string): string {
   if (target.startsWith('/')) return target;
   const url = URL.parse(target);

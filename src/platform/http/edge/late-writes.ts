@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * For a response that was answered over the head of its handler: whatever the handler, or a guard, still does to it is
- * done to nothing, and succeeds.
+ * Makes a response ignore later writes of its handler or of a guard. The edge calls this after it has responded in their place;
+ * their writes succeed without any effect.
  */
 export function swallowLateWrites(response: ServerResponse): void {
   const swallow = (...parameters: unknown[]) => {
@@ -22,11 +22,11 @@ export function swallowLateWrites(response: ServerResponse): void {
     end: swallow,
   };
   Object.assign(response, silent);
-  const { statusCode } = response; // as it was sent: the log and the metrics read it
+  const { statusCode } = response; // the log and the metrics read the status that was sent
   Object.defineProperty(response, 'statusCode', {
     get: () => statusCode,
     set: (_late: number) => {
-      // Express sets it before it writes.
+      // Express sets the status before it writes.
     },
   });
 }

@@ -1,28 +1,29 @@
+import { systemClock } from '#platform/clock/clock.js';
 import { gcra, type Rate } from '#platform/gcra/gcra.js';
 
-/** As many lines at once as one looks at, then one a second. */
+/** 20 lines at once, then one a second. */
 const RATE: Rate = { burst: 20, interval: 1000 };
 
 /**
- * Writes lines that anybody can cause, at a rate: they must not drown the others of their target. The next line says how
- * many went untold.
+ * Limits the rate of log lines that every client can cause, so that they do not drown other lines. The next line says how many
+ * were left out.
  *
- * @param now of a clock that never goes back, in whole milliseconds
+ * @param now reads a clock that never goes backwards, in whole milliseconds
  */
 export function limitedLines(
   write: (line: string) => void,
-  now = () => Math.floor(performance.now()),
+  now = () => Math.floor(systemClock.monotonic()),
 ): (line: string) => void {
   let tat = 0;
-  let untold = 0;
+  let omitted = 0;
   return (line) => {
     const decision = gcra(tat, now(), RATE);
     tat = decision.tat;
     if (!decision.allowed) {
-      untold += 1;
+      omitted += 1;
       return;
     }
-    write(untold === 0 ? line : `${line} (and ${untold} untold before)`);
-    untold = 0;
+    write(omitted === 0 ? line : `${line} (and ${omitted} untold before)`);
+    omitted = 0;
   };
 }

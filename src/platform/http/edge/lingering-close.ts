@@ -2,16 +2,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
-/** How much a client that is refused may still send, in bytes; what is beyond stays in its own buffers. */
+/** The bytes that are still read of a refused client. The rest stays in the client's own buffers. */
 const MOST_DISCARDED = 1024 * 1024;
 
 /**
- * Ends a connection whose client may still be sending (RFC 9112 §9.6). Closed at once, it would be reset, and the client
- * lose the answer on its way. So this side is closed, what comes is dropped, up to a bound, and after a while the
- * connection is cut.
+ * Ends a connection whose client may still be sending (RFC 9112 §9.6). An immediate close would reset the connection, and the
+ * client would lose the response. This function closes our side, drops incoming bytes up to a bound, and cuts the connection
+ * after some time.
  *
- * @param ms how long the client may take to read and close its side
- * @param request the one that is still coming, unless it is nothing that could be read
+ * @param ms the time that the client has to read the response and close its side
+ * @param request the request that is still arriving; undefined where it could not be read
  */
 export function closeLingeringly(socket: Socket, ms: number, request?: IncomingMessage): void {
   const timer = setTimeout(() => socket.destroy(), ms);
@@ -20,16 +20,16 @@ export function closeLingeringly(socket: Socket, ms: number, request?: IncomingM
   socket.on('data', (chunk: Buffer) => {
     rest -= chunk.length;
     if (rest >= 0) return;
-    request?.pause(); // first: one that flows lets its connection flow
+    request?.pause(); // first, since a flowing request keeps its connection flowing
     socket.pause();
   });
-  request?.resume(); // to nowhere: nobody listens
+  request?.resume(); // the bytes are dropped, since no listener is left
   socket.end();
 }
 
 /**
- * Where a request is answered before its body has come whole, whoever refused it and whatever is left, the answer is the
- * last of its connection, which is closed lingeringly: nobody makes us swallow what we do not read.
+ * Closes the connection of a request whose response is sent before its body has arrived completely. The service does not read the
+ * rest of a body that it refused.
  *
  * @param ms see {@link closeLingeringly}
  */
@@ -44,7 +44,7 @@ export function unreadBodies(ms: number): EdgeStep {
     response.writeHead = (...head: unknown[]) => {
       if (!request.complete) {
         response.setHeader('Connection', 'close');
-        // What Node calls when the last answer of a connection is out.
+        // Node calls this after the last response of a connection.
         socket.destroySoon = () => closeLingeringly(socket, ms, request);
       }
       return writeHead(...head);

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import type { EdgeTimeouts } from './edge-timeouts.js';
 import { swallowLateWrites } from './late-writes.js';
 
 /**
- * Gives every request so long and no longer, counted from its head. One that is not answered by then is answered 408, and
- * the connection ends (RFC 9110 §15.5.9); an answer that has begun and stalls is cut off with its connection. What a
- * handler that comes too late writes goes nowhere; its statements end by the database's own time-outs.
+ * Limits the time of every request, counted from its head. A request without a response by then gets 408, and its connection
+ * ends (RFC 9110 §15.5.9). A response that has begun and stalls is cut off with its connection. Later writes of the handler
+ * are ignored; its statements end by the time-outs of the database.
  */
-export function requestDeadline(voices: ErrorVoices, timeouts: EdgeTimeouts): EdgeStep {
+export function requestDeadline(errorRenderer: ErrorRenderer, timeouts: EdgeTimeouts): EdgeStep {
   const expire = (request: IncomingMessage, response: ServerResponse) => {
     if (response.headersSent) {
       request.socket.destroy();
@@ -18,7 +18,7 @@ export function requestDeadline(voices: ErrorVoices, timeouts: EdgeTimeouts): Ed
     }
     response.setHeader('Connection', 'close');
     const detail = 'The request took too long and was cancelled. Try again.';
-    voices.answer(new DomainError('timed_out', detail), request, response);
+    errorRenderer.render(new DomainError('timed_out', detail), request, response);
     swallowLateWrites(response);
     const cutOff = setTimeout(() => request.socket.destroy(), timeouts.linger);
     response.once('close', () => clearTimeout(cutOff));

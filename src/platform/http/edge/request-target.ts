@@ -1,19 +1,19 @@
 import type { IncomingMessage } from 'node:http';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorVoices } from '#platform/http/errors/error-renderer.service.js';
+import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { requestPath } from '#platform/http/contract/request-path.js';
 
 /**
- * Refuses request targets that the router cannot read and would answer by itself (RFC 9112 §3.2): neither a path nor an
- * address of http, with a fragment, or with a percent sign that stands for nothing.
+ * Refuses request targets that the router cannot read and would answer by itself (RFC 9112 §3.2): targets that are neither a path
+ * nor an http address, that have a fragment, or that have a malformed percent-encoding.
  */
-export function requestTarget(voices: ErrorVoices): EdgeStep {
+export function requestTarget(errorRenderer: ErrorRenderer): EdgeStep {
   return (request, response, next) => {
     if (isReadable(request)) next();
     else {
       const error = new DomainError('invalid_request', 'The address of the request is malformed.');
-      voices.answer(error, request, response);
+      errorRenderer.render(error, request, response);
     }
   };
 }

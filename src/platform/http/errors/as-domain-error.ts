@@ -1,9 +1,9 @@
-import { HttpException } from '@nestjs/common';
+import { HttpException, StandardSchemaValidationPipe } from '@nestjs/common';
 import { isDatabaseAway, isLostRace, isUnstorable } from '#platform/database/statements/faults.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** What the framework itself refuses, in our codes, and what its client is told. */
+/** The codes and texts of errors that the framework itself throws. */
 const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   400: ['invalid_request', 'The request is malformed.'],
   404: ['not_found', 'There is nothing here.'],
@@ -11,27 +11,16 @@ const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> =
 };
 
 /**
- * The DomainError of anything thrown. A database that is away is `unavailable`, never the client's fault; what nobody
- * foresaw is `internal`: logged whole as the cause, shown as nothing.
+ * Maps any thrown value to a DomainError. An unreachable database is `unavailable`, and never the client's fault. An unforeseen
+ * error is `internal`: the log has it whole as the cause, and the client sees nothing of it.
  */
 export function asDomainError(thrown: unknown): DomainError {
   if (thrown instanceof DomainError) return thrown;
   if (isDatabaseAway(thrown)) {
-    return new DomainError('unavailable', 'The service cannot reach its database. Try again.', {
-      cause: thrown,
-      retryAfter: 1,
-    });
+    return unavailable('The service cannot reach its database. Try again.', thrown);
   }
-  if (isLostRace(thrown)) {
-    return new DomainError(
-      'unavailable',
-      'A concurrent request changed the same data. Try again.',
-      {
-        cause: thrown,
-        retryAfter: 1,
-      },
-    );
-  }
+  if (isLostRace(thrown))
+    return unavailable('A concurrent request changed the same data. Try again.', thrown);
   if (isUnstorable(thrown)) {
     return new DomainError(
       'invalid_request',
@@ -44,8 +33,27 @@ export function asDomainError(thrown: unknown): DomainError {
   return new DomainError('internal', 'The service failed. Try again later.', { cause: thrown });
 }
 
-/** Express marks what a client caused (a malformed percent-encoding, say) by a status on the error. */
+function unavailable(detail: string, cause: unknown): DomainError {
+  return new DomainError('unavailable', detail, { cause, retryAfter: 1 });
+}
+
+/** Express marks an error that the client caused, such as a malformed percent-encoding, by a status on the error. */
 function statusOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !('status' in thrown)) return undefined;
   return typeof thrown.status === 'number' && thrown.status < 500 ? thrown.status : undefined;
 }
+
+const MOST_ISSUES = 5;
+
+/** Validates bodies, queries and parameters by the schema that their decorator names, on every route. */
+export const validationPipe = new StandardSchemaValidationPipe({
+  exceptionFactory: (issues) => {
+    const lines = issues.slice(0, MOST_ISSUES).map((issue) => {
+      const path = (issue.path ?? []).map((part) =>
+        String(typeof part === 'object' ? part.key : part),
+      );
+      return path.length === 0 ? issue.message : `${path.join('.')}: ${issue.message}`;
+    });
+    return new DomainError('invalid_request', lines.join('; '));
+  },
+});

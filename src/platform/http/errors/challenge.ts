@@ -1,25 +1,14 @@
-import { RouteTable } from '#platform/text/route-table.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import type { DomainError } from '#platform/errors/domain-error.js';
-import { readable } from './oauth-json.js';
-
-/** What OAuth protects: there a challenge says where to read about it (RFC 9728 §5.1). */
-const PROTECTED_RESOURCES = new RouteTable([
-  ['/v1/*', true],
-  ['/api/*', true],
-  ['/scim/*', true],
-]);
-
-/** Where the metadata of our protected resources is served (RFC 9728 §3). */
-export const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
+import { readable } from './error-formats.js';
 
 /**
- * The one challenge of an error, as `WWW-Authenticate` carries it (RFC 6750 §3, RFC 9449 §7.1). Whoever presented no token
- * is told the scheme and no error.
+ * Writes the one challenge of an error for `WWW-Authenticate` (RFC 6750 §3, RFC 9449 §7.1). A client that presented no token
+ * gets the scheme and no error.
  *
- * @param path of the request
+ * @param metadata the address of the metadata of a protected resource (RFC 9728 §5.1); undefined where OAuth protects nothing
  */
-export function challengeOf(error: DomainError, path: string, baseUrl: string): string {
+export function challengeOf(error: DomainError, metadata: string | undefined): string {
   const { challenge } = error;
   const parameters = {
     ...(challenge && {
@@ -29,10 +18,10 @@ export function challengeOf(error: DomainError, path: string, baseUrl: string): 
       max_age: challenge.maxAge,
       algs: challenge.algs?.join(' '),
     }),
-    resource_metadata: PROTECTED_RESOURCES.of(path) && baseUrl + RESOURCE_METADATA_PATH,
+    resource_metadata: metadata,
   };
-  const told = Object.entries(parameters)
+  const written = Object.entries(parameters)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}="${value}"`);
-  return [challenge?.scheme ?? 'Bearer', told.join(', ')].join(' ').trimEnd();
+  return [challenge?.scheme ?? 'Bearer', written.join(', ')].join(' ').trimEnd();
 }

@@ -1,13 +1,28 @@
+import type { ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { DomainError } from '#platform/errors/domain-error.js';
 
 const logger = new Logger('errors');
 
-/** Logs an error as the client's (4xx, warn) or ours (5xx, error with its cause), whatever voice answers it. */
+/** Logs an error: a client's error (4xx) as a warning, and an error of the service (5xx) with its cause. */
 export function logError(error: DomainError): void {
   if (error.status < 500) {
     logger.warn({ code: error.code, ...(error.cause ? { err: error.cause } : {}) }, error.detail);
     return;
   }
   logger.error({ code: error.code, err: error.cause ?? error }, error.detail);
+}
+
+/** The key of the error code on its response: a WeakMap of all responses would be work for the garbage collector. */
+const ERROR = Symbol('code of the error');
+type FailedResponse = ServerResponse & { [ERROR]?: string };
+
+/** Notes the code of the error that a response carries: a code of the catalogue, or one of OAuth (RFC 6749 §5.2). */
+export function noteResponseError(response: ServerResponse, code: string): void {
+  (response as FailedResponse)[ERROR] = code;
+}
+
+/** Returns the code of the error that a response carries; undefined where it carries none. */
+export function responseErrorOf(response: ServerResponse): string | undefined {
+  return (response as FailedResponse)[ERROR];
 }

@@ -2,86 +2,108 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Inject, Injectable } from '@nestjs/common';
 import accepts from 'accepts';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { CATALOGUE } from '#platform/errors/catalogue.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 import type { Visitor } from '#platform/http/access/access-policy.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
-import { requestPath } from '#platform/http/contract/request-path.js';
+import { RoutePolicies } from '#platform/http/routing/route-policies.js';
+import type { ErrorFormat } from '#platform/http/routing/route-policy.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { noteAnsweredError } from './answered-error.js';
-import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { challengeOf } from './challenge.js';
-import type { DomainError } from '#platform/errors/domain-error.js';
-import type { ErrorBody } from './error-body.js';
-import { logError } from './error-log.js';
-import { oauthJson } from './oauth-json.js';
-import { pageActionOf } from './page-action.js';
-import { problemJson } from './problem-json.js';
-import { scimJson } from './scim-json.js';
-import { VOICES, type Voice } from './error-format.js';
+import { oauthJson, problemJson, scimJson, type ErrorBody } from './error-formats.js';
+import { logError, noteResponseError } from './error-log.js';
 
-/** How the programs' voices write an error. */
-const DIALECTS = {
+/** The renderers of the formats for programs. */
+const RENDERERS = {
   problem: problemJson,
   oauth: oauthJson,
   scim: scimJson,
-} satisfies Record<Exclude<Voice, 'page'>, (error: DomainError) => ErrorBody>;
+} satisfies Record<Exclude<ErrorFormat, 'html'>, (error: DomainError) => ErrorBody>;
 
-/** Tells an error, in the voice of the place where it happened, and writes its line in the log. */
+/** The step that an error page offers. */
+export interface PageAction {
+  readonly href: string;
+  readonly text: string;
+}
+
+/** The facts of a failed request that decide which step its error page offers. */
+export interface FailedRequest {
+  readonly method: string | undefined;
+  readonly baseUrl: string;
+  /** Whether the request came from a session that a security key verified. */
+  readonly isVerified: boolean;
+}
+
+/** Decides which step an error page offers. The composition root provides it by {@link PAGE_ACTION}. */
+export type PageActionRule = (error: DomainError, request: FailedRequest) => PageAction;
+
+/** The injection token of the {@link PageActionRule}. */
+export const PAGE_ACTION = Symbol('rule of the step that an error page offers');
+
+/** Renders an error in the format of its route, and logs it. */
 @Injectable()
-export class ErrorVoices {
+export class ErrorRenderer {
   readonly #baseUrl: string;
 
   constructor(
     @Inject(CONFIG) config: Pick<Config, 'http'>,
+    @Inject(PAGE_ACTION) private readonly pageActionOf: PageActionRule,
     private readonly views: Views,
+    private readonly routePolicies: RoutePolicies,
   ) {
     this.#baseUrl = config.http.baseUrl;
   }
 
   /**
-   * Answers a request with an error. An answer that has begun already is left alone, and a client's error that there is
-   * nobody left to tell is not worth a line.
+   * Responds to a request with an error. A response that has begun is left alone; a client's error that no client can receive any
+   * more is not logged.
    *
-   * @param visitor the person whose header a page shows
+   * @param visitor the user whose name the header of a page shows
    */
-  answer(
+  render(
     error: DomainError,
     request: IncomingMessage,
     response: ServerResponse,
     visitor?: Visitor,
   ): void {
-    const isTold = !response.headersSent && !response.destroyed;
-    noteAnsweredError(response, error.code);
-    if (isTold || error.status >= 500) logError(error);
-    if (!isTold) return;
-    const voice = voiceOf(request);
+    const isReceived = !response.headersSent && !response.destroyed;
+    noteResponseError(response, error.code);
+    if (isReceived || error.status >= 500) logError(error);
+    if (!isReceived) return;
+    const format = this.formatFor(request);
     const { type, content } =
-      voice === 'page' ? this.#page(error, request, visitor) : DIALECTS[voice](error);
-    this.#setHeaders(response, error, requestPath(request));
+      format === 'html' ? this.#html(error, request, visitor) : RENDERERS[format](error);
+    this.#setHeaders(error, request, response);
     response.statusCode = error.status;
     response.setHeader('Content-Type', type);
     response.setHeader('Content-Length', Buffer.byteLength(content));
     response.end(content);
   }
 
-  /** Whether the errors of a request are told on a page. */
-  isPage(request: IncomingMessage): boolean {
-    return voiceOf(request) === 'page';
+  /** The format of a request's errors: that of its route, or else the one that its `Accept` prefers. */
+  formatFor(request: IncomingMessage): ErrorFormat {
+    const { errors } = this.routePolicies.of(request);
+    if (errors !== 'negotiated') return errors;
+    return accepts(request).type(['json', 'html']) === 'html' ? 'html' : 'problem';
   }
 
-  /** The headers an error owes its client in every voice: the one challenge of a 401, and how long to wait. */
-  #setHeaders(response: ServerResponse, error: DomainError, path: string): void {
+  /** Sets the headers of an error in every format: the challenge of a 401, and the wait before a retry. */
+  #setHeaders(error: DomainError, request: IncomingMessage, response: ServerResponse): void {
     if (error.status === 401 || error.challenge !== undefined) {
-      response.setHeader('WWW-Authenticate', challengeOf(error, path, this.#baseUrl));
+      const { protectedResource } = this.routePolicies.of(request);
+      const metadata = protectedResource ? this.routePolicies.resourceMetadata : undefined;
+      const address = metadata === undefined ? undefined : this.#baseUrl + metadata;
+      response.setHeader('WWW-Authenticate', challengeOf(error, address));
     }
     if (error.retryAfter !== undefined) response.setHeader('Retry-After', String(error.retryAfter));
   }
 
-  #page(error: DomainError, request: IncomingMessage, visitor: Visitor | undefined): ErrorBody {
+  #html(error: DomainError, request: IncomingMessage, visitor: Visitor | undefined): ErrorBody {
     const { method } = request;
     const content = this.views.render('error', {
       title: CATALOGUE[error.code].title,
       detail: error.detail,
-      action: pageActionOf(error, {
+      action: this.pageActionOf(error, {
         method,
         baseUrl: this.#baseUrl,
         isVerified: visitor?.verified === true,
@@ -91,10 +113,4 @@ export class ErrorVoices {
     });
     return { type: 'text/html; charset=utf-8', content };
   }
-}
-
-function voiceOf(request: IncomingMessage): Voice {
-  const voice = VOICES.of(requestPath(request));
-  if (voice) return voice;
-  return accepts(request).type(['json', 'html']) === 'html' ? 'page' : 'problem';
 }

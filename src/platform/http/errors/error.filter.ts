@@ -1,28 +1,48 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
-import type { Request, Response } from 'express';
-import { asDomainError } from './as-domain-error.js';
+import type { Response } from 'express';
 import type { DomainError } from '#platform/errors/domain-error.js';
-import { ErrorVoices } from './error-renderer.service.js';
-import { PageVisitors } from '#platform/http/access/page-visitors.service.js';
+import { AccessPolicy, type Visitor } from '#platform/http/access/access-policy.js';
+import type { AdmittedRequest } from '#platform/http/access/caller.js';
+import { presentedToken } from '#platform/http/access/presented-token.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { asDomainError } from './as-domain-error.js';
+import { ErrorRenderer } from './error-renderer.service.js';
 
-/** Global: every error of a route, in the voice of its path. */
+/** Renders every error that a guard or a handler throws. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   constructor(
-    private readonly voices: ErrorVoices,
-    private readonly visitors: PageVisitors,
+    private readonly errorRenderer: ErrorRenderer,
+    private readonly accessPolicy: AccessPolicy,
+    private readonly sessionCookies: SessionCookies,
   ) {}
 
   async catch(thrown: unknown, host: ArgumentsHost): Promise<void> {
     const http = host.switchToHttp();
-    const request = http.getRequest<Request>();
+    const request = http.getRequest<AdmittedRequest>();
     const error = asDomainError(thrown);
-    const visitor = this.#looksUp(error, request) ? await this.visitors.of(request) : undefined;
-    this.voices.answer(error, request, http.getResponse<Response>(), visitor);
+    const visitor = this.#showsVisitor(error, request) ? await this.#visitorOf(request) : undefined;
+    this.errorRenderer.render(error, request, http.getResponse<Response>(), visitor);
   }
 
-  /** A page has the header of its person. A refused flood and a database that is away look nothing up. */
-  #looksUp({ code, status }: DomainError, request: Request): boolean {
-    return status < 500 && code !== 'rate_limited' && this.voices.isPage(request);
+  /** A page shows its user. For a rate-limited request and an unreachable database, no session is looked up. */
+  #showsVisitor({ code, status }: DomainError, request: AdmittedRequest): boolean {
+    const isLookedUp = status < 500 && code !== 'rate_limited';
+    return isLookedUp && this.errorRenderer.formatFor(request) === 'html';
+  }
+
+  /** @returns undefined where there is no session, or where it cannot be looked up */
+  async #visitorOf(request: AdmittedRequest): Promise<Visitor | undefined> {
+    try {
+      const session = request.session ?? (await this.#find(request));
+      return session === undefined ? undefined : this.accessPolicy.visitorOf(session);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #find(request: AdmittedRequest): Promise<unknown> {
+    const presented = presentedToken(request, this.sessionCookies.token(request));
+    return this.accessPolicy.find(presented, { session: 'optional', origin: 'any' });
   }
 }

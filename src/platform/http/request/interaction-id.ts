@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { newUuid } from '#platform/clock/random.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
-import { keepHeader } from '#platform/http/contract/response-headers.js';
+import { keepHeader } from '#platform/http/contract/kept-headers.js';
 
 /** FAPI's correlation header: accepted from the client, returned, and on every log line and audit row. */
 export const INTERACTION_ID = 'x-fapi-interaction-id';

@@ -1,7 +1,7 @@
 import type { Application } from 'express';
-import { RouteTable } from '#platform/text/route-table.js';
+import { FALLBACK_TEMPLATE } from './route-policies.js';
 
-/** What Express keeps of a route: how it matches a path, and which methods it has. */
+/** The part of Express' layers that matches a path to a route. */
 interface Layer {
   readonly route?: {
     readonly path: string;
@@ -10,22 +10,18 @@ interface Layer {
   match(path: string): boolean;
 }
 
-/** Whose GET spends what it was sent: it answers no HEAD, which link previews send. */
-const WITHOUT_HEAD = new RouteTable([['/oauth/callback', true]]);
-
-/** The template of the route that takes what no other route took. */
-export const FALLBACK_TEMPLATE = '/{*path}';
-
 /**
- * The methods that routes of an application answer for a path, as the router matches it; none where nothing is. The
- * fallback does not count.
+ * Lists the methods that routes of an application serve at a path, as the router matches it; none where no route is. The fallback
+ * does not count.
+ *
+ * @param head whether HEAD works like GET at this path
  */
-export function allowedMethods(application: Application, path: string): string[] {
+export function allowedMethods(application: Application, path: string, head: boolean): string[] {
   const methods = new Set<string>();
   for (const layer of application.router.stack as unknown as Layer[]) {
     if (!layer.route || layer.route.path === FALLBACK_TEMPLATE || !layer.match(path)) continue;
     for (const method of Object.keys(layer.route.methods)) methods.add(method.toUpperCase());
   }
-  if (methods.has('GET') && !WITHOUT_HEAD.of(path)) methods.add('HEAD'); // by the handler of GET
+  if (methods.has('GET') && head) methods.add('HEAD');
   return [...methods];
 }

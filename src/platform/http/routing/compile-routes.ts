@@ -1,10 +1,14 @@
 import { RequestMethod } from '@nestjs/common';
 import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
-import { FALLBACK_TEMPLATE } from './allowed-methods.js';
-import { RoutePolicies, type CompiledRoute, type Handler } from './route-policies.js';
+import {
+  FALLBACK_TEMPLATE,
+  RoutePolicies,
+  type CompiledRoute,
+  type Handler,
+} from './route-policies.js';
 import { UNMATCHED_POLICY, withChanges, type RoutePolicy } from './route-policy.js';
-import { RouteTable } from '#platform/text/route-table.js';
+import { RouteTable } from './route-table.js';
 import { Route, UnmatchedPaths, type UnmatchedRules } from './route.js';
 
 type Constructor = new (...parameters: never[]) => object;
@@ -25,25 +29,27 @@ const NO_BODY = { body: { kind: 'none' } } as const;
  */
 export function compileRoutes(modules: ModulesContainer): RoutePolicies {
   const all = [...modules.values()];
-  const unmatched = compileUnmatched(
-    all
-      .map(({ metatype }) => reflector.get(UnmatchedPaths, metatype))
-      .filter((rules) => rules !== undefined),
-  );
+  const rules = all
+    .map(({ metatype }) => reflector.get(UnmatchedPaths, metatype))
+    .flatMap((each) => Object.entries(each ?? {}));
+  const unmatched = compileUnmatched(rules);
   const controllers = all.flatMap((module) => [...module.controllers.values()]);
   const routes = controllers.flatMap(({ metatype }) =>
     typeof metatype === 'function' ? routesOf(metatype as Constructor, unmatched) : [],
   );
-  return new RoutePolicies(routes, unmatched);
+  const bases = rules
+    .filter(([, { dropsSecondSlash }]) => dropsSecondSlash)
+    .map(([pattern]) => pattern.replace(/\*$/, '').toLowerCase());
+  return new RoutePolicies(routes, unmatched, bases);
 }
 
 /** A rule inherits from the rules of the shorter paths that cover it. */
-function compileUnmatched(rules: readonly UnmatchedRules[]): RouteTable<RoutePolicy> {
-  const rows = rules
-    .flatMap((each) => Object.entries(each))
-    .toSorted(([a], [b]) => a.length - b.length);
+function compileUnmatched(
+  rules: readonly [string, UnmatchedRules[string]][],
+): RouteTable<RoutePolicy> {
+  const rows = rules.toSorted(([a], [b]) => a.length - b.length);
   const compiled: [string, RoutePolicy][] = [];
-  for (const [pattern, changes] of rows) {
+  for (const [pattern, { dropsSecondSlash: _, ...changes }] of rows) {
     const base = new RouteTable(compiled).of(pattern.replace(/\*$/, '')) ?? UNMATCHED_POLICY;
     compiled.push([pattern, withChanges(base, changes)]);
   }

@@ -1,4 +1,4 @@
-import { normalizePath } from '#platform/text/route-table.js';
+import { normalizePath } from './route-table.js';
 
 /** A segment of templates: the fixed segments below it, and the one that is a parameter. */
 interface Node<T> {

@@ -1,11 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import type { ExecutionContext } from '@nestjs/common';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { requestPath } from '#platform/http/contract/request-path.js';
-import { FALLBACK_TEMPLATE } from './allowed-methods.js';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
+import { originForm, requestPath } from '#platform/http/contract/request-path.js';
 import { asUnmatched, UNMATCHED_POLICY, type RoutePolicy } from './route-policy.js';
 import { matchesTemplate, PathTree } from './path-tree.js';
-import type { RouteTable } from '#platform/text/route-table.js';
+import type { RouteTable } from './route-table.js';
+
+/** The template of the route that takes every request that no other route takes. */
+export const FALLBACK_TEMPLATE = '/{*path}';
 
 /** A route with its rules. */
 export interface CompiledRoute {
@@ -41,11 +44,15 @@ type Classified = IncomingMessage & {
 export class RoutePolicies {
   readonly #byHandler = new Map<Handler, Map<string, RoutePolicy>>();
   readonly #byPath = new PathTree<PathEntry>();
+  /** The path of the metadata of our protected resources, if a route serves them. */
+  readonly resourceMetadata: string | undefined;
 
   constructor(
     readonly routes: readonly CompiledRoute[],
     private readonly unmatched: RouteTable<RoutePolicy>,
+    private readonly bases: readonly string[] = [],
   ) {
+    this.resourceMetadata = routes.find(({ policy }) => policy.resourceMetadata)?.template;
     for (const { handler, template, policy } of routes) {
       this.#byPath.set(template, entryOf(template, routes));
       const byTemplate = this.#byHandler.get(handler) ?? new Map<string, RoutePolicy>();
@@ -63,8 +70,20 @@ export class RoutePolicies {
 
   /** The policy of a request. A request keeps its first answer: the path is looked up once. */
   of(request: Classified): RoutePolicy {
-    return (request[POLICY] ??= this.ofPath(request.method ?? '', requestPath(request)));
+    return (request[POLICY] ??= this.ofPath(
+      request.method ?? '',
+      requestPath(request, this.bases),
+    ));
   }
+
+  /**
+   * Reduces the target of a request to its path and query, so that the router reads the same path as the steps before it. It runs
+   * once the authority of the target is checked.
+   */
+  readonly normalizeTarget: EdgeStep = (request, _response, next) => {
+    request.url = originForm(request.url ?? '', this.bases);
+    next();
+  };
 
   /**
    * The policy of the handler that the router chose. The policy of a request that no route takes comes from its path.
@@ -81,7 +100,7 @@ export class RoutePolicies {
   }
 
   #unmatchedAt(request: Classified): RoutePolicy {
-    const path = requestPath(request);
+    const path = requestPath(request, this.bases);
     return this.#byPath.find(path)?.otherwise ?? this.unmatched.of(path) ?? UNMATCHED_POLICY;
   }
 }

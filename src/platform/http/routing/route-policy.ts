@@ -72,6 +72,8 @@ export interface RoutePolicy {
   readonly failureStatus: number | undefined;
   /** Whether OAuth protects the route: its challenge names the metadata of the resource (RFC 9728 §5.1). */
   readonly protectedResource: boolean;
+  /** Whether the route serves the metadata that the challenges of protected resources name (RFC 9728 §3). */
+  readonly resourceMetadata: boolean;
   /** One line for the reference. */
   readonly summary: string;
 }
@@ -90,6 +92,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   head: true,
   failureStatus: undefined,
   protectedResource: false,
+  resourceMetadata: false,
   summary: '',
 };
 
@@ -110,14 +113,7 @@ export function withChanges(
 }
 
 /** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
-export function asUnmatched({ tier, body, ...policy }: RoutePolicy): RoutePolicy {
-  const { audience, errors, hosts, plainHttp } = policy;
-  return withChanges(UNMATCHED_POLICY, {
-    tier,
-    body: { max: body.max },
-    audience,
-    errors,
-    hosts,
-    plainHttp,
-  });
+export function asUnmatched(policy: RoutePolicy): RoutePolicy {
+  const { auth, failureStatus, head, summary } = UNMATCHED_POLICY;
+  return withChanges(policy, { body: { kind: 'none' }, auth, failureStatus, head, summary });
 }

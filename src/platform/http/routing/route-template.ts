@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http';
-import { FALLBACK_TEMPLATE } from './allowed-methods.js';
+import { FALLBACK_TEMPLATE } from './route-policies.js';
 
-/** Where requests are counted that no route took: of the fallback, and of steps that answer before the router. */
+/** The label of requests that no route takes: those of the fallback, and those that a step before the router answers. */
 export const UNMATCHED = '<unmatched>';
 
-/** As many as there are routes. */
+/** The templates with their parameters as `{id}`, by Express' spelling. There are as many as routes. */
 const templates = new Map([[FALLBACK_TEMPLATE, UNMATCHED]]);
 
 /**
- * The template of the route that took a request, parameters as `{id}`: `/v1/keys/{id}`. What a client wrote in its place
- * is never in it. {@link UNMATCHED} where none took it.
+ * The template of the route that took a request, parameters as `{id}`: `/v1/keys/{id}`. It never contains the values that a
+ * client sent. {@link UNMATCHED} where no route took the request.
  */
 export function routeTemplateOf(request: IncomingMessage): string {
   const path = (request as { readonly route?: { readonly path: string } }).route?.path;

@@ -12,8 +12,13 @@ export const Route = Reflector.createDecorator<PolicyChanges>();
 
 /** The rules of unmatched requests by path: an exact path, or a path and all paths below it (`/scim/*`). */
 export type UnmatchedRules = Readonly<
-  Record<string, Omit<PolicyChanges, 'auth' | 'summary' | 'failureStatus' | 'head'>>
+  Record<string, Omit<PolicyChanges, 'auth' | 'summary' | 'failureStatus' | 'head'> & SlashRule>
 >;
+
+interface SlashRule {
+  /** Whether a second slash right behind this path is dropped: clients append paths to a base address that ends with a slash. */
+  readonly dropsSecondSlash?: boolean;
+}
 
 /**
  * States on a module how requests are answered that no route takes, by path. A longer path changes the rules of a shorter one,

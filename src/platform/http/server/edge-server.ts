@@ -13,21 +13,21 @@ import {
 } from 'node:https';
 import type { Socket } from 'node:net';
 import type { EdgeTimeouts } from '#platform/http/edge/edge-timeouts.js';
-import type { UnreadableRequests } from './unreadable-requests.js';
+import type { ParseErrorResponder } from './parse-error-responder.js';
 
-/** What the listeners of a process share. */
+/** The parts that all listeners of a process share. */
 export interface EdgeServerOptions {
   readonly timeouts: EdgeTimeouts;
-  readonly unreadable: UnreadableRequests;
+  readonly parseErrorResponder: ParseErrorResponder;
 }
 
-/** Of all headers of a request, in bytes. */
+/** The largest size of all headers of a request, in bytes. */
 const MOST_HEADERS = 16 * 1024;
 
-/** How often connections are looked at, in milliseconds: what they may take longer than they may. */
+/** Milliseconds between two checks of the time-outs of connections: a connection may exceed its time by so much. */
 const CHECK_EVERY = 1000;
 
-/** What Node gives a request beyond our own deadline, in milliseconds: it is there where that one is not. */
+/** Milliseconds by which Node's own deadline exceeds ours. It applies where ours does not. */
 const GRACE = 5000;
 
 /** Makes the HTTP server of a listener. @param tls for a listener that ends TLS */
@@ -39,7 +39,7 @@ export function edgeServer(
 ): TlsServer;
 export function edgeServer(
   edge: RequestListener,
-  { timeouts, unreadable }: EdgeServerOptions,
+  { timeouts, parseErrorResponder }: EdgeServerOptions,
   tls?: TlsServerOptions,
 ): Server {
   const http: ServerOptions = {
@@ -48,18 +48,18 @@ export function edgeServer(
     keepAliveTimeout: timeouts.keepAlive,
     connectionsCheckingInterval: CHECK_EVERY,
     maxHeaderSize: MOST_HEADERS,
-    insecureHTTPParser: false, // whatever NODE_OPTIONS says
-    requireHostHeader: false, // the rule about hosts says it, with our headers
+    insecureHTTPParser: false, // NODE_OPTIONS must not change this
+    requireHostHeader: false, // the host rule refuses such requests, with our headers
   };
   const server = tls
     ? createTlsServer({ ...http, ...tls, handshakeTimeout: timeouts.handshake })
     : createServer(http);
   const serve = (request: IncomingMessage, response: ServerResponse) => {
-    if (unreadable.follow(response)) edge(request, response);
+    if (parseErrorResponder.follow(response)) edge(request, response);
   };
-  // Expectations too are requests: what becomes of them is decided on their way, and never by Node.
+  // Requests with an expectation pass the same steps; Node must not answer them by itself.
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, serve);
-  server.on('clientError', (error, socket) => unreadable.refuse(error, socket as Socket));
-  server.on('connect', (_request, socket) => unreadable.refuseTunnel(socket));
+  server.on('clientError', (error, socket) => parseErrorResponder.refuse(error, socket as Socket));
+  server.on('connect', (_request, socket) => parseErrorResponder.refuseTunnel(socket));
   return server;
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { ListenOptions, Server } from 'node:net';
 
-/** A port that could not be bound, in one line. */
+/** The error of a port that cannot be bound, in one line. */
 export class CannotListen extends Error {
   override readonly name = 'CannotListen';
 
@@ -18,7 +18,7 @@ export class CannotListen extends Error {
 /**
  * Binds a server's port.
  *
- * @param what names it in the message: a variable, or a port
+ * @param what the name of the port in the message: a variable, or a number
  * @throws CannotListen
  */
 export async function listen(server: Server, where: ListenOptions, what: string): Promise<void> {

@@ -1,20 +1,21 @@
 import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import { systemClock } from '#platform/clock/clock.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
-/** The requests that are being served, and whether they are among the last: what a graceful stop waits for. */
+/** Counts the requests that are being served. A graceful stop waits for them. */
 @Injectable()
 export class RequestsInFlight {
   readonly #responses = new Set<ServerResponse>();
   #isStopping = false;
   #lastCame = 0;
 
-  /** The first of the steps, so that it sees every request. */
+  /** Counts a request until its response closes. It is the first step, so that it sees every request. */
   readonly track: EdgeStep = (_request, response, next) => {
     this.#responses.add(response);
     response.once('close', () => this.#responses.delete(response));
     if (this.#isStopping) {
-      this.#lastCame = performance.now();
+      this.#lastCame = systemClock.monotonic();
       endConnectionAfter(response);
     }
     next();
@@ -24,20 +25,20 @@ export class RequestsInFlight {
     return this.#responses.size;
   }
 
-  /** Whether this process is on its way out, and wants no more traffic. */
+  /** Whether the process is stopping and wants no more traffic. */
   get isStopping(): boolean {
     return this.#isStopping;
   }
 
-  /** Milliseconds since the last request came, or since the stop began. */
+  /** Milliseconds since the last request, or since the stop began. */
   get quietFor(): number {
-    return performance.now() - this.#lastCame;
+    return systemClock.monotonic() - this.#lastCame;
   }
 
-  /** From now on every answer is the last of its connection (RFC 9112 §9.6), so that clients go elsewhere. */
+  /** Makes every response from now on the last of its connection (RFC 9112 §9.6), so that clients connect to another replica. */
   beginStop(): void {
     this.#isStopping = true;
-    this.#lastCame = performance.now();
+    this.#lastCame = systemClock.monotonic();
     this.#responses.forEach(endConnectionAfter);
   }
 }

@@ -1,40 +1,41 @@
 import type { Server } from 'node:http';
-import { setImmediate as afterPoll, setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as afterPoll } from 'node:timers/promises';
+import { systemClock } from '#platform/clock/clock.js';
 import type { RequestsInFlight } from './requests-in-flight.service.js';
 
-/** A drain is over when no request came for so long… */
+/** A drain ends after so long without a request, … */
 const QUIET_MS = 1000;
-/** …or after this. */
+/** … or after this time. */
 const DRAIN_MS = 10_000;
-/** What a connection that came last has to bring its request. */
+/** The time that the newest connection has to send its request. */
 const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 
 /**
- * Stops servers without losing a request they took: every answer ends its connection, listeners close, what is in
- * flight ends, and what is left then is cut off.
+ * Stops servers without losing an accepted request: every response ends its connection, the listeners close, the requests in
+ * flight end, and the rest is cut off.
  *
- * @param drain whether to go on listening until traffic has gone elsewhere, or for ten seconds
- * @param limit when to cut off what is still in flight, in milliseconds from now
- * @returns how many requests were cut off
+ * @param drain whether to go on listening until no more requests arrive, for at most ten seconds
+ * @param limit the time after which requests in flight are cut off, in milliseconds from now
+ * @returns the number of requests that were cut off
  */
 export async function stopServers(
   servers: readonly Server[],
   inFlight: RequestsInFlight,
   { drain, limit }: { readonly drain: boolean; readonly limit: number },
 ): Promise<number> {
-  const begun = performance.now();
+  const begun = systemClock.monotonic();
   inFlight.beginStop();
   if (drain) await until(() => inFlight.quietFor >= QUIET_MS, begun + DRAIN_MS);
 
   let open = servers.length;
   for (const server of servers) server.once('close', () => (open -= 1));
-  // Right after the loop took what was waiting to be accepted: what waits in a closed listener's queue is reset.
+  // This waits until the event loop has accepted all waiting connections: the system resets those of a closed listener.
   await afterPoll();
   for (const server of servers) server.close();
-  const lastCall = performance.now() + LAST_CALL_MS;
-  // An open connection without a request in flight may be one that has only just come.
-  const isOver = () => open === 0 || (inFlight.count === 0 && performance.now() >= lastCall);
+  const lastCall = systemClock.monotonic() + LAST_CALL_MS;
+  // An open connection without a request in flight may be new.
+  const isOver = () => open === 0 || (inFlight.count === 0 && systemClock.monotonic() >= lastCall);
   await until(isOver, begun + limit);
 
   const lost = inFlight.count;
@@ -43,5 +44,5 @@ export async function stopServers(
 }
 
 async function until(condition: () => boolean, deadline: number): Promise<void> {
-  while (!condition() && performance.now() < deadline) await delay(POLL_MS);
+  while (!condition() && systemClock.monotonic() < deadline) await systemClock.sleep(POLL_MS);
 }

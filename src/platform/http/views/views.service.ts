@@ -5,10 +5,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Eta } from 'eta';
 import { CONFIG, type Config } from '#platform/config/config.js';
 
-/** Scripts that the composition root adds to every page; production adds none. */
+/** The injection token of the scripts that the composition root adds to every page. Production adds none. */
 export const PAGE_SCRIPTS = Symbol('scripts added to every page');
 
-/** HTML templates (Eta), escaped by the engine: `<%= %>` escapes, and no template of ours uses the raw form for data. */
+/** Renders HTML templates (Eta). `<%= %>` escapes its value, and no template uses the raw form for data. */
 @Injectable()
 export class Views {
   readonly #eta = new Eta({ autoEscape: true, varName: 'page', useWith: false });
@@ -19,10 +19,9 @@ export class Views {
     @Inject(PAGE_SCRIPTS) scripts: readonly string[],
   ) {
     this.#site = { organizationName: relyingParty.organizationName, scripts };
-    this.register(new URL('./', import.meta.url));
   }
 
-  /** Makes every `.eta` file of a folder known by its name, without the ending. */
+  /** Registers every `.eta` file of a folder under its name without the ending. */
   register(folder: URL): void {
     const path = fileURLToPath(folder);
     for (const file of readdirSync(path).filter((name) => name.endsWith('.eta'))) {
@@ -31,7 +30,7 @@ export class Views {
     }
   }
 
-  /** Renders a template with its data; `site` is there in every one. */
+  /** Renders a template with its data. Every template has `site` too. */
   render(name: string, data: object): string {
     return this.#eta.render(`@${name}`, { ...data, site: this.#site });
   }

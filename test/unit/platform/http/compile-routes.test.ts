@@ -1,17 +1,8 @@
-import 'reflect-metadata';
 import { Controller, Get, Module, Patch, Post } from '@nestjs/common';
-import type { ModulesContainer } from '@nestjs/core';
 import { describe, expect, it } from 'vitest';
-import { compileRoutes } from '#platform/http/routing/compile-routes.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route, UnmatchedPaths } from '#platform/http/routing/route.js';
-
-/** Compiles the routes of controllers as if one module contained them all. */
-function compile(module: object, ...controllers: readonly object[]) {
-  const wrapped = controllers.map((metatype) => [metatype, { metatype }] as const);
-  const container = new Map([['module', { metatype: module, controllers: new Map(wrapped) }]]);
-  return compileRoutes(container as unknown as ModulesContainer);
-}
+import { compiledRoutes } from '../../../support/compiled-routes.js';
 
 @UnmatchedPaths({
   '/shop/*': { tier: 'general', errors: 'problem' },
@@ -42,7 +33,7 @@ class OrdersController {
 }
 
 describe('the table of routes', () => {
-  const table = compile(ShopModule, OrdersController);
+  const table = compiledRoutes(ShopModule, OrdersController);
   const tierOf = (method: string, path: string) => table.ofPath(method, path).tier;
 
   it('lets a handler change what its controller states, and inherits the rest from its path', () => {
@@ -105,8 +96,12 @@ describe('the table of routes', () => {
       @Route({ tier: 'general' })
       read() {}
     }
-    expect(() => compile(ShopModule, Untiered)).toThrow('Untiered.read (/untiered) states no tier');
-    expect(() => compile(ShopModule, Unruled)).toThrow('Unruled.read (/unruled) states no auth');
+    expect(() => compiledRoutes(ShopModule, Untiered)).toThrow(
+      'Untiered.read (/untiered) states no tier',
+    );
+    expect(() => compiledRoutes(ShopModule, Unruled)).toThrow(
+      'Unruled.read (/unruled) states no auth',
+    );
   });
 
   it('does not compile routes of one path that differ before the method counts', () => {
@@ -120,6 +115,8 @@ describe('the table of routes', () => {
       @Route({ audience: 'ui' })
       write() {}
     }
-    expect(() => compile(ShopModule, Divided)).toThrow('The routes of /two must share audience');
+    expect(() => compiledRoutes(ShopModule, Divided)).toThrow(
+      'The routes of /two must share audience',
+    );
   });
 });

@@ -1,4 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EnrollController } from '../../../../src/features/webauthn/enroll.controller.js';
+import { LoginController } from '../../../../src/features/webauthn/login.controller.js';
+import { RegistrationController } from '../../../../src/features/oidc/registration/registration.controller.js';
+import { TokenController } from '../../../../src/features/oidc/token/token.controller.js';
+import { compiledRoutes } from '../../../support/compiled-routes.js';
 import { isFailedAttempt } from '#platform/rate-limit/failed-attempt.js';
 import { GRACE } from '#platform/gcra/gcra.js';
 import { LocalBuckets } from '#platform/rate-limit/buckets/local-buckets.js';
@@ -61,6 +66,14 @@ describe('10.9 the failed attempts of an IPv6 /48', () => {
 });
 
 describe('10.9 a failed attempt', () => {
+  const routes = compiledRoutes(
+    class {},
+    EnrollController,
+    LoginController,
+    RegistrationController,
+    TokenController,
+  );
+
   it.each([
     [true, 'POST', '/oauth/token', 401, 'invalid_client'],
     [true, 'POST', '/oauth/token', 400, 'invalid_grant'],
@@ -82,6 +95,7 @@ describe('10.9 a failed attempt', () => {
     [false, 'POST', '/oauth/par', 201, undefined],
     [false, 'GET', '/oauth/register/some-client', 200, undefined],
   ])('is %s: %s %s, answered %i %s', (expected, method, path, status, error) => {
-    expect(isFailedAttempt({ method, path, status, error })).toBe(expected);
+    const { failureStatus } = routes.ofPath(method, path);
+    expect(isFailedAttempt({ status, error }, failureStatus)).toBe(expected);
   });
 });

@@ -1,19 +1,5 @@
-import type { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
-
-/** The one thing that an error page offers to do next. */
-export interface PageAction {
-  readonly href: string;
-  readonly text: string;
-}
-
-/** The facts that are known of the request that failed. */
-export interface FailedRequest {
-  readonly method: string | undefined;
-  readonly baseUrl: string;
-  /** Whether the request came from a session that a security key verified. */
-  readonly isVerified: boolean;
-}
+import type { PageAction, PageActionRule } from '#platform/http/errors/error-renderer.service.js';
 
 const SIGN_IN: PageAction = { href: '/login', text: 'Sign in' };
 const USE_KEY: PageAction = { href: '/login', text: 'Use your security key' };
@@ -41,12 +27,12 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'unavailable',
 ]);
 
-/** Decides what an error page offers: the one step that leads on from this error. */
-export function pageActionOf(error: DomainError, request: FailedRequest): PageAction {
+/** Decides which page an error page leads to. */
+export const pageActionOf: PageActionRule = (error, request) => {
   if (error.code === 'misdirected_request') {
     return { href: `${request.baseUrl}/`, text: `Go to ${new URL(request.baseUrl).host}` };
   }
   if (error.code === 'already_enrolled') return request.isVerified ? KEYS : USE_KEY;
   if (PASSING.has(error.code)) return request.method === 'GET' ? AGAIN : START;
   return ACTIONS[error.code] ?? START;
-}
+};

@@ -1,9 +1,9 @@
-import type { BodyKind } from '#platform/http/routing/route-policy.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import type { BodyKind } from '#platform/http/routing/route-policy.js';
 
-/** How a body is read: a media type, or not at all. */
+/** A reader of one kind of body. */
 export interface BodyReader {
-  /** As a client is told it. */
+  /** The media type, as error texts name it. */
   readonly name: string;
   readonly accepts: RegExp;
   /** @throws DomainError malformed_body or invalid_request */
@@ -16,47 +16,44 @@ const JSON_READER = {
   parse: parseJson,
 } as const;
 
-/** The types of body that routes read. */
+const FORM = {
+  name: 'application/x-www-form-urlencoded',
+  accepts: /^application\/x-www-form-urlencoded$/i,
+} as const;
+
+/** The reader of each kind of body. */
 export const BODY_READERS = {
   json: JSON_READER,
-  /** The same, told in the words of RFC 7644 §3.1. */
+  /** JSON under the media types of RFC 7644 §3.1. */
   scim: { ...JSON_READER, name: 'application/scim+json or application/json' },
-  form: {
-    name: 'application/x-www-form-urlencoded',
-    accepts: /^application\/x-www-form-urlencoded$/i,
-    parse: parseForm,
-  },
-  /** For OAuth, where one parameter may come twice (RFC 8707 §2), and the library says which. */
-  fields: {
-    name: 'application/x-www-form-urlencoded',
-    accepts: /^application\/x-www-form-urlencoded$/i,
-    parse: parseFields,
-  },
+  form: { ...FORM, parse: parseForm },
+  /** A form of OAuth, where one parameter may come twice (RFC 8707 §2); the library says which. */
+  fields: { ...FORM, parse: parseFields },
 } as const satisfies Record<Exclude<BodyKind, 'none'>, BodyReader>;
 
-/** The most fields of a form, and the deepest that JSON may be nested. */
+/** The largest number of fields in a form, and the deepest nesting of JSON. */
 const MOST_FIELDS = 100;
 const DEEPEST = 32;
 
-/** An object or an array: what is neither is nothing that any route reads. */
+/** Parses JSON that is an object or an array; no route reads any other value. */
 function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // Without its cause: a parser quotes what it stumbled over, and bodies carry secrets.
+    // The cause is left out: a parser's message quotes the text, and bodies carry secrets.
     throw new DomainError('malformed_body', 'The body is not JSON.');
   }
   if (typeof value !== 'object' || value === null) {
     throw new DomainError('malformed_body', 'The body must be a JSON object or array.');
   }
   checkDepth(value);
-  // Nothing but an escape can stand for a character that is none: the body was read as UTF-8, and JSON refuses a bare U+0000.
+  // The body was decoded as UTF-8 and JSON refuses a bare U+0000, so that only an escape can stand for no character.
   if (text.includes('\\u') && !isText(JSON.stringify(value))) throw notText();
   return value;
 }
 
-/** Whoever walks a value by recursion, JSON.stringify among them, must come back. @throws DomainError malformed_body */
+/** Bounds the depth, so that recursive code such as JSON.stringify does not overflow the stack. @throws DomainError malformed_body */
 function checkDepth(value: object): void {
   let level: object[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -70,11 +67,11 @@ function checkDepth(value: object): void {
 }
 
 /**
- * A form, whose fields are strings and nothing more: a name with brackets is a name. A field that comes twice is refused
- * (RFC 6749 §3.1), since two readers might each believe another one.
+ * Parses a form whose fields are plain strings: brackets in a name have no meaning. A field that comes twice is refused
+ * (RFC 6749 §3.1), since two readers might each take a different value.
  */
 function parseForm(text: string): unknown {
-  // Without a prototype: no name of a field means anything.
+  // The object has no prototype, so that no name of a field has a meaning.
   const fields = Object.create(null) as Record<string, string>;
   for (const [name, value] of fieldsOf(text)) {
     if (name in fields)
@@ -84,7 +81,7 @@ function parseForm(text: string): unknown {
   return fields;
 }
 
-/** A form whose fields are a string each, or a list of them where they come more than once. */
+/** Parses a form whose fields are a string each, or a list of strings where a name comes more than once. */
 function parseFields(text: string): unknown {
   const fields = Object.create(null) as Record<string, string | string[]>;
   for (const [name, value] of fieldsOf(text)) {
@@ -107,9 +104,9 @@ function fieldsOf(text: string): URLSearchParams {
 }
 
 /**
- * Whether JSON is made of characters that a database takes: neither U+0000 nor half of a surrogate pair.
+ * Returns true for JSON whose characters a database can store: neither U+0000 nor half of a surrogate pair.
  *
- * @param json as JSON.stringify writes it: by number it escapes those, and control characters
+ * @param json as JSON.stringify writes it: it escapes those characters, and control characters, by number
  */
 function isText(json: string): boolean {
   return !/\\u(?:0000|d[89a-f])/.test(json.replaceAll('\\\\', ''));

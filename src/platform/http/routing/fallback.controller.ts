@@ -1,17 +1,21 @@
 import { All, Controller, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { allowedMethods, FALLBACK_TEMPLATE } from '#platform/http/routing/allowed-methods.js';
+import { allowedMethods } from './allowed-methods.js';
+import { FALLBACK_TEMPLATE, RoutePolicies } from './route-policies.js';
 
 /**
- * Whatever no route took, brought before the guards like every route: 405 where another method would do (RFC 9110
- * §15.5.6), 404 elsewhere.
+ * Answers the requests that no route takes, behind the same guards as every route: 405 where another method works (RFC 9110
+ * §15.5.6), and 404 otherwise.
  */
 @Controller()
 export class FallbackController {
+  constructor(private readonly routePolicies: RoutePolicies) {}
+
   @All(FALLBACK_TEMPLATE)
   refuse(@Req() request: Request, @Res() response: Response): void {
-    const methods = allowedMethods(request.app, request.path);
+    const { head } = this.routePolicies.ofPath('GET', request.path);
+    const methods = allowedMethods(request.app, request.path, head);
     if (methods.length === 0) throw new DomainError('not_found', 'There is nothing here.');
     response.setHeader('Allow', [...methods, 'OPTIONS'].join(', '));
     if (request.method !== 'OPTIONS') {

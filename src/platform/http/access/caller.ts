@@ -1,0 +1,32 @@
+import type { IncomingMessage } from 'node:http';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Request } from 'express';
+import type { CallerFacts } from './access-policy.js';
+
+/** A request that the route guard admitted. */
+export interface AdmittedRequest extends Request {
+  session?: unknown;
+}
+
+/**
+ * Gives a handler the caller that its `auth` rule admits: the session that was found, or the identity provider of a SCIM token.
+ * The caller is undefined only where the rule makes a session optional.
+ */
+export const Caller = createParamDecorator(
+  (_: unknown, context: ExecutionContext) =>
+    context.switchToHttp().getRequest<AdmittedRequest>().session,
+);
+
+const CALLER = Symbol('caller');
+type Identified = IncomingMessage & { [CALLER]?: CallerFacts };
+
+/** Notes the caller of a request for the log. */
+export function noteCaller(request: Identified, caller: CallerFacts): void {
+  request[CALLER] = caller;
+}
+
+/** Returns the caller that was noted for a request; without one, no facts. */
+export function callerOf(request: Identified): CallerFacts {
+  return request[CALLER] ?? NO_CALLER;
+}
+const NO_CALLER: CallerFacts = {};

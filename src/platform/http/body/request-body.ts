@@ -1,0 +1,86 @@
+import type { Request, Response } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { BodyRule } from '#platform/http/routing/route-policy.js';
+import { BODY_READERS, type BodyReader } from './body-readers.js';
+import { expectsContinue } from './expectation.js';
+import { readBody } from './read-body.js';
+
+/** Methods whose content means something (RFC 9110 §9.3). */
+const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
+
+/** The spellings of the one charset that is read. */
+const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
+
+/**
+ * Refuses a body whose `Content-Length` exceeds the limit of its route, before any look-up.
+ *
+ * @throws DomainError body_too_large
+ */
+export function assertDeclaredSize({ headers }: Request, { max }: BodyRule): void {
+  const declared = headers['content-length'];
+  if (declared !== undefined && Number(declared) > max) throw tooLarge(max);
+}
+
+/** Says whether a request has a body that its route reads. */
+export function hasBodyFor({ method, headers }: Request, { kind }: BodyRule): boolean {
+  const isSent =
+    headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  return isSent && kind !== 'none' && METHODS_WITH_BODY.has(method);
+}
+
+/**
+ * Reads the body of a request into `request.body`. No body parser of Nest or Express does this: they read a body that is too
+ * large to its end before they refuse it.
+ *
+ * @throws DomainError body_too_large, unsupported_media_type, malformed_body or invalid_request
+ */
+export async function parseBody(
+  request: Request,
+  response: Response,
+  { kind, max }: BodyRule,
+): Promise<void> {
+  if (kind === 'none') return;
+  const reader = BODY_READERS[kind];
+  assertType(request, reader);
+  if (expectsContinue(request)) response.writeContinue();
+  const body = await readBody(request, response, max);
+  if (body === 'too-large') throw tooLarge(max);
+  if (body === 'cut-off') throw new DomainError('malformed_body', 'The body ended too early.');
+  if (body.length > 0) request.body = reader.parse(decode(body));
+}
+
+function tooLarge(limit: number): DomainError {
+  return new DomainError('body_too_large', `The body may have at most ${limit} bytes here.`);
+}
+
+/** Refuses compressed bodies too, which no client needs and which can expand without bound. @throws DomainError unsupported_media_type */
+function assertType({ headers }: Request, reader: BodyReader): void {
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
+  if (!reader.accepts.test(type.trim())) {
+    throw new DomainError('unsupported_media_type', `The body must be ${reader.name}.`);
+  }
+  const isPlain =
+    (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity' &&
+    (headers['transfer-encoding'] ?? 'chunked').toLowerCase() === 'chunked';
+  if (!isPlain || !parameters.every(leavesUtf8)) {
+    throw new DomainError(
+      'unsupported_media_type',
+      'The body must be plain UTF-8, without content coding.',
+    );
+  }
+}
+
+/** @throws DomainError malformed_body */
+function decode(body: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+  } catch {
+    throw new DomainError('malformed_body', 'The body is not UTF-8.');
+  }
+}
+
+/** Returns false for a parameter of a media type that names another charset than UTF-8. */
+function leavesUtf8(parameter: string): boolean {
+  const [name = '', value = ''] = parameter.toLowerCase().split('=', 2);
+  return name.trim() !== 'charset' || UTF8.has(value.trim());
+}

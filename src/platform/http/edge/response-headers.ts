@@ -1,0 +1,97 @@
+import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
+import type { EdgeStep } from '#platform/http/contract/edge-step.js';
+import {
+  isEncrypted,
+  keptHeadersOf,
+  type HeaderLine,
+} from '#platform/http/contract/kept-headers.js';
+import {
+  securityHeaders,
+  STRICT_TRANSPORT_SECURITY,
+} from '#platform/http/contract/security-headers.js';
+import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
+import type { Audience } from '#platform/http/routing/route-policy.js';
+
+/** A page is checked again before each use; of the API, no cache keeps anything. */
+const CACHE_CONTROL = {
+  ui: 'no-cache',
+  api: 'no-cache, no-store, must-revalidate',
+} as const;
+
+/** The facts that decide the headers of a response: its route's audience, and whether it travels over TLS that we end. */
+interface Destination {
+  readonly audience: Audience;
+  readonly encrypted: boolean;
+}
+
+/** The headers of every response that depend only on its destination. */
+export type EdgeHeaders = (destination: Destination) => readonly HeaderLine[];
+
+/**
+ * Makes the one source of the headers of every response.
+ *
+ * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity providers
+ */
+export function edgeHeadersFor(formActionOrigins: readonly string[]): EdgeHeaders {
+  const always = securityHeaders(formActionOrigins);
+  const variant = (cache: keyof typeof CACHE_CONTROL) => {
+    const lines: HeaderLine[] = [...always, ['Cache-Control', CACHE_CONTROL[cache]]];
+    return { plain: lines, encrypted: [...lines, STRICT_TRANSPORT_SECURITY] };
+  };
+  const variants = { ui: variant('ui'), api: variant('api') };
+  return ({ audience, encrypted }) => {
+    const { plain, encrypted: overTls } = variants[audience === 'ui' ? 'ui' : 'api'];
+    return encrypted ? overTls : plain;
+  };
+}
+
+/** Sets headers that depend on the status of the response. */
+export type LateHeaders = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+) => void;
+
+/** Writes the headers of every response at `writeHead`, the last possible moment, so that no later layer can change them. */
+export function responseHeaders(
+  routePolicies: RoutePolicies,
+  headersOf: EdgeHeaders,
+  setLate: LateHeaders,
+): EdgeStep {
+  return (request, response, next) => {
+    const { audience } = routePolicies.of(request);
+    const lines = headersOf({ audience, encrypted: isEncrypted(request) });
+    const writeHead = response.writeHead.bind(response);
+    response.writeHead = (status: number, ...rest: unknown[]) => {
+      const message = typeof rest[0] === 'string' ? rest[0] : undefined;
+      setAll(response, rest.at(-1));
+      for (const [name, value] of lines) response.setHeader(name, value);
+      for (const [name, value] of keptHeadersOf(response)) response.setHeader(name, value);
+      setLate(request, response, status);
+      return message === undefined ? writeHead(status) : writeHead(status, message);
+    };
+    next();
+  };
+}
+
+type Pair = readonly [name: string, value: OutgoingHttpHeader | undefined];
+
+/**
+ * Sets the headers that `writeHead` got, in any form that Node takes: an object, pairs, or names and values in turn. In the last
+ * two forms a name may come twice, as `Set-Cookie` does.
+ */
+function setAll(response: ServerResponse, headers: unknown): void {
+  if (typeof headers !== 'object' || headers === null) return;
+  const pairs = pairsOf(headers).filter(([, value]) => value !== undefined);
+  for (const [name] of pairs) response.removeHeader(name);
+  for (const [name, value = ''] of pairs) {
+    response.appendHeader(name, Array.isArray(value) ? value : String(value));
+  }
+}
+
+function pairsOf(headers: object): readonly Pair[] {
+  if (!Array.isArray(headers)) return Object.entries(headers) as Pair[];
+  if (Array.isArray(headers[0])) return headers as Pair[];
+  const flat = headers as OutgoingHttpHeader[];
+  return flat.flatMap((name, i) => (i % 2 === 0 ? [[String(name), flat[i + 1]] as const] : []));
+}

@@ -1,0 +1,164 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Logger } from 'pino';
+import { newUuid } from '#platform/clock/random.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
+import { peerAddressOf } from '#platform/http/request/client-address.js';
+import { INTERACTION_ID } from '#platform/http/request/interaction-id.js';
+import { swallowLateWrites } from '#platform/http/edge/late-writes.js';
+import { closeLingeringly } from '#platform/http/edge/lingering-close.js';
+import type { EdgeHeaders } from '#platform/http/edge/response-headers.js';
+import { isEncrypted, type HeaderLine } from '#platform/http/contract/kept-headers.js';
+import { UNMATCHED_POLICY } from '#platform/http/routing/route-policy.js';
+import { rawResponse } from './raw-response.js';
+
+/** The errors for Node's codes of faults other than malformed input. */
+const FAULTS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: ['timed_out', 'The request arrived too slowly. Send it again.'],
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body_too_large', 'The extensions of a chunk are too large.'],
+};
+
+/** The parts of the application that a response without a request needs. */
+export interface ParseErrorOptions {
+  readonly headersOf: EdgeHeaders;
+  /** Makes the headers about the rate limit of a client, by its address. */
+  readonly limitsOf: (address: string | undefined) => readonly HeaderLine[];
+  readonly errorRenderer: ErrorRenderer;
+  /** Writes the lines of the target `http`. */
+  readonly logger: Logger;
+  /** The time that a refused client has to read the response, in milliseconds. */
+  readonly linger: number;
+  /** Is called with the status of each response without a request, and with the method where one was read. */
+  readonly onRawResponse: (status: number, method?: string) => void;
+}
+
+/** The requests of one connection that may wait for their responses. Clients that pipeline send fewer. */
+const MOST_WAITING = 32;
+
+const RESPONSES = Symbol('responses of the connection, in their order');
+const REFUSED = Symbol('whether the connection is refused');
+type Connection = Socket & { [RESPONSES]?: ServerResponse[]; [REFUSED]?: true };
+
+/** A refusal that answers no request. */
+interface RawRefusal {
+  readonly error: DomainError;
+  readonly method?: string;
+  readonly headers?: readonly HeaderLine[];
+}
+
+/**
+ * Responds to input that Node would answer by itself, without our headers: malformed requests, requests that arrive too slowly or
+ * whose heads are too large, and CONNECT.
+ */
+export class ParseErrorResponder {
+  constructor(private readonly options: ParseErrorOptions) {}
+
+  /**
+   * Records a response that a connection waits for: unreadable input may be the body of the newest request.
+   *
+   * @returns false for a request that follows the last response of its connection and is not served (RFC 9112 §9.6). The response
+   *   is made the last one where too many wait already, since a client that sends without reading would fill the memory.
+   */
+  follow(response: ServerResponse): boolean {
+    const { socket } = response.req as { readonly socket: Connection };
+    const responses = (socket[RESPONSES] ??= []);
+    if (responses.at(-1)?.getHeader('connection') === 'close') {
+      socket.pause(); // no more bytes are read
+      return false;
+    }
+    while (responses[0]?.closed && responses.length > 1) responses.shift();
+    if (responses.push(response) > MOST_WAITING) response.setHeader('Connection', 'close');
+    return true;
+  }
+
+  /** Responds to a server's `clientError`. */
+  refuse(fault: Error, socket: Connection): void {
+    if (socket[REFUSED]) return; // the client goes on sending while the connection closes
+    const latest = socket[RESPONSES]?.at(-1);
+    const error = errorOf(fault);
+    if (!error || !socket.writable || isSilent(socket) || isHalfAnswered(latest)) {
+      socket.destroy();
+      return;
+    }
+    socket[REFUSED] = true;
+    if (latest === undefined || latest.req.complete) this.#respondInOrder(socket, { error });
+    else {
+      this.options.errorRenderer.render(error, latest.req, latest);
+      swallowLateWrites(latest);
+    }
+  }
+
+  /** Responds to a server's `connect`: the service offers no tunnels. */
+  refuseTunnel(stream: Duplex): void {
+    const socket = stream as Connection;
+    takeOver(socket);
+    if (socket[REFUSED]) return;
+    socket[REFUSED] = true;
+    this.#respondInOrder(socket, TUNNEL);
+  }
+
+  /** Responds after the responses to earlier requests of the connection. */
+  #respondInOrder(socket: Connection, refusal: RawRefusal): void {
+    const latest = socket[RESPONSES]?.at(-1);
+    if (latest === undefined || latest.closed) this.#respond(socket, refusal);
+    else latest.once('close', () => this.#respond(socket, refusal));
+  }
+
+  #respond(socket: Connection, { error, method, headers: special = [] }: RawRefusal): void {
+    if (!socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const { headersOf, limitsOf, linger, logger, onRawResponse } = this.options;
+    const interactionId = newUuid();
+    const headers = [
+      ...headersOf({ audience: UNMATCHED_POLICY.audience, encrypted: isEncrypted({ socket }) }),
+      ...limitsOf(peerAddressOf(socket)),
+      [INTERACTION_ID, interactionId] as const,
+      ...special,
+    ];
+    socket.write(rawResponse(error, headers));
+    closeLingeringly(socket, linger);
+    logger.info({ context: 'http', interactionId }, `unreadable ${error.status}`);
+    onRawResponse(error.status, method);
+  }
+}
+
+const TUNNEL: RawRefusal = {
+  error: new DomainError('method_not_allowed', 'The method CONNECT is not supported.'),
+  method: 'CONNECT',
+  // The methods to use instead (RFC 9110 §15.5.6).
+  headers: [['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']],
+};
+
+/**
+ * Handles the errors of a connection after CONNECT, when Node no longer does: an unhandled error would end the process. It also
+ * ends the responses that still wait.
+ */
+function takeOver(socket: Connection): void {
+  socket.on('error', () => undefined); // 'close' follows
+  socket.once('close', () => socket[RESPONSES]?.forEach((response) => response.destroy()));
+}
+
+/** Returns true for a connection without a byte. Browsers open connections ahead, and would show a response to no request. */
+function isSilent(socket: Socket): boolean {
+  return socket.bytesRead === 0;
+}
+
+/** Returns true for a response that has begun although its request never arrived completely. No second response may follow. */
+function isHalfAnswered(latest: ServerResponse | undefined): boolean {
+  return latest !== undefined && latest.headersSent && !latest.req.complete;
+}
+
+/** Maps a fault to the error of its response; undefined where the connection or its handshake failed. */
+function errorOf(fault: Error): DomainError | undefined {
+  const code = 'code' in fault ? String(fault.code) : '';
+  const known = FAULTS[code];
+  if (known) return new DomainError(...known);
+  if (!code.startsWith('HPE_')) return undefined;
+  return new DomainError('invalid_request', 'The request cannot be read.');
+}

@@ -1,0 +1,28 @@
+import { STATUS_CODES } from 'node:http';
+import { systemClock } from '#platform/clock/clock.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
+import type { HeaderLine } from '#platform/http/contract/kept-headers.js';
+import { problemJson } from '#platform/http/errors/error-formats.js';
+
+/**
+ * Writes the bytes of a response to input that is no request, and so has neither a response object nor a path: a problem document,
+ * after which the connection ends.
+ *
+ * @param headers the headers of every response
+ */
+export function rawResponse(error: DomainError, headers: readonly HeaderLine[]): string {
+  const { type, content } = problemJson(error);
+  const lines: HeaderLine[] = [
+    ...headers,
+    ['Content-Type', type],
+    ['Content-Length', String(Buffer.byteLength(content))],
+    ['Date', systemClock.now().toUTCString()],
+    ['Connection', 'close'],
+  ];
+  return [
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
+    ...lines.map(([name, value]) => `${name}: ${value}`),
+    '',
+    content,
+  ].join('\r\n');
+}
