@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsRepository } from '../../src/domain/grants/artifacts.repository.js';
-import { ClientsRepository } from '../../src/domain/grants/clients.repository.js';
+import { ClientsRepository } from '../../src/domain/grants/clients/clients.repository.js';
 import type { Artifact } from '../../src/domain/grants/artifact.js';
 import { USER_TOKEN, type TokenAudit } from '../../src/domain/grants/tokens.repository.js';
 import { BatchedQueries } from '../../src/domain/grants/batched-queries.service.js';
@@ -477,10 +477,8 @@ describe('de-provisioning', () => {
       const about = { clientId: 'svc-cli', userId: person.id, payload: {}, expiresIn: 600 };
       const underWay = Promise.withResolvers<void>();
       let issued = 0;
-      const issueAlone = async (token: Artifact, note: TokenAudit) => {
-        const [outcome] = await USER_TOKEN.issue(manager, [{ token, audit: note }], 'wait');
-        return outcome !== undefined && 'issued' in outcome;
-      };
+      const issueAlone = async (token: Artifact, audited: TokenAudit) =>
+        'issued' in (await USER_TOKEN.issue(manager, { token, audit: audited }));
       const issue = async (): Promise<boolean> => {
         const id = randomBytes(32);
         const grant = { ...about, id, sessionId };

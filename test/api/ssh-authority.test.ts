@@ -13,10 +13,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createKeyFile } from '#domain/ssh-certificates/ca-key-file.js';
-import { CertificateAuthority } from '#domain/ssh-certificates/certificate-authority.service.js';
-import { writePrivateKey } from '#domain/ssh-certificates/openssh-private-key.js';
-import { SshAuthorityRepository } from '#domain/ssh-certificates/ssh-authority.repository.js';
+import { createKeyFile } from '#domain/ssh-certificates/authority/ca-key-file.js';
+import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
+import { writePrivateKey } from '#domain/ssh-certificates/openssh/private-key.js';
+import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
 import { createTestDatabase } from '../support/database.js';
 
 const repository = new SshAuthorityRepository();

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type {
-  IssueCertificate,
+  CertificateIssuance,
   IssuedCertificate,
   IssuingSession,
-} from '#domain/ssh-certificates/issue-certificate.service.js';
+} from '#domain/ssh-certificates/certificate-issuance.service.js';
 import { SSH_CERTIFICATE } from '#domain/ssh-certificates/ssh-certificates.repository.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
@@ -55,7 +55,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     return attempt;
   }
 
-  function issueWith(service: IssueCertificate): Promise<IssuedCertificate> {
+  function issueWith(service: CertificateIssuance): Promise<IssuedCertificate> {
     return service.issue({ session, request: { publicKey: PUBLIC_KEY }, origin: ORIGIN });
   }
 
@@ -100,7 +100,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
         auditId: randomUUID(),
         origin: ORIGIN,
       };
-      const [outcome] = await SSH_CERTIFICATE.issue(tx, [request], 'wait');
+      const outcome = await SSH_CERTIFICATE.issue(tx, request);
       expect(outcome).toHaveProperty('issued.serial');
       const waiting = world.dataSource.transaction(deprovision);
       expect(await Promise.race([waiting, sleep(300, STILL_WAITING)])).toBe(STILL_WAITING);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { Revocations } from '#domain/ssh-certificates/revocations.service.js';
+import { RevocationList } from '../../src/domain/ssh-certificates/revocation-list/revocation-list.service.js';
 import { deprovision } from '../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
@@ -333,7 +333,7 @@ describe('GET /v1/credentials/ssh/krl', () => {
     await certificates(1_000);
     await get();
     const statements = spyOnStatements(app);
-    const revocations = app.nest.get(Revocations, { strict: false });
+    const revocations = app.nest.get(RevocationList, { strict: false });
     const lists = await Promise.all(Array.from({ length: 20 }, () => revocations.list()));
     expect(statements.sent()).toHaveLength(1);
     expect(new Set(lists).size).toBe(1);

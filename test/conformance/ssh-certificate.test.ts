@@ -8,10 +8,10 @@ import {
   publicKeyBlob,
   readPrivateKey,
   writePrivateKey,
-} from '#domain/ssh-certificates/openssh-private-key.js';
-import { parseSshPublicKey, sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
-import { SshReader } from '#domain/ssh-certificates/ssh-wire.js';
-import { signUserCertificate } from '#domain/ssh-certificates/user-certificate.js';
+} from '#domain/ssh-certificates/openssh/private-key.js';
+import { parseSshPublicKey, sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
+import { SshReader } from '#domain/ssh-certificates/openssh/wire.js';
+import { signUserCertificate } from '#domain/ssh-certificates/openssh/user-certificate.js';
 import { requires } from '../support/programs.js';
 
 interface Vectors {

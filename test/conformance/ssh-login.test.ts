@@ -3,12 +3,12 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh-private-key.js';
-import { parseSshPublicKey } from '#domain/ssh-certificates/ssh-public-key.js';
+import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
+import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
 import {
   type UserCertificate,
   signUserCertificate,
-} from '#domain/ssh-certificates/user-certificate.js';
+} from '#domain/ssh-certificates/openssh/user-certificate.js';
 import { requires } from '../support/programs.js';
 import { type LoginResult, SSHD_PROGRAMS, type Sshd, startSshd } from '../support/sshd.js';
 

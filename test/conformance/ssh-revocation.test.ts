@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { encodeKeyRevocationList } from '#domain/ssh-certificates/key-revocation-list.js';
+import { encodeKeyRevocationList } from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { requires } from '../support/programs.js';

@@ -1,5 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { ClientsRepository, type ClientKind } from '../../src/domain/grants/clients.repository.js';
+import {
+  ClientsRepository,
+  type ClientKind,
+} from '../../src/domain/grants/clients/clients.repository.js';
 import { mintOpaqueToken } from '../../src/platform/crypto/opaque-token.js';
 import type { TestApp } from './app.js';
 import { rows } from './rows.js';

@@ -1,21 +1,21 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { DataSource, type Logger } from 'typeorm';
 import { Issuance } from '#domain/issuance/issuance.repository.js';
-import { CertificateAuthority } from '#domain/ssh-certificates/certificate-authority.service.js';
+import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import {
-  type CertificateRequest,
+  type SshRequestedCertificate,
   type IssuedCertificate,
-  IssueCertificate,
+  CertificateIssuance,
   type IssuingSession,
-} from '#domain/ssh-certificates/issue-certificate.service.js';
+} from '#domain/ssh-certificates/certificate-issuance.service.js';
 import {
   publicKeyBlob,
   publicKeyLine,
   writePrivateKey,
-} from '#domain/ssh-certificates/openssh-private-key.js';
+} from '#domain/ssh-certificates/openssh/private-key.js';
 import type { PrincipalKind } from '#domain/ssh-certificates/principals.js';
-import { SshAuthorityRepository } from '#domain/ssh-certificates/ssh-authority.repository.js';
-import { sshFingerprint } from '#domain/ssh-certificates/ssh-public-key.js';
+import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
+import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { createTestDatabase } from './database.js';
 
 const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
@@ -62,7 +62,7 @@ export class SshIssuance {
     return this.signIn('alice@example.com', await this.newOrganization('example.com'));
   }
 
-  async service(...principals: PrincipalKind[]): Promise<IssueCertificate> {
+  async service(...principals: PrincipalKind[]): Promise<CertificateIssuance> {
     const config = {
       ssh: { caKey: CA_KEY, caKeyPath: '', principals: new Set(principals) },
       relyingParty: { id: 'svc.example.com', name: 'svc', organizationName: 'svc' },
@@ -72,13 +72,13 @@ export class SshIssuance {
       this.dataSource,
       new SshAuthorityRepository(),
     );
-    return new IssueCertificate(config, new Issuance(this.dataSource.manager), authority);
+    return new CertificateIssuance(config, new Issuance(this.dataSource.manager), authority);
   }
 
   /** Issues a certificate to a session, with these configured kinds of principals; addresses by default. */
   async issue(
     session: IssuingSession,
-    request: Partial<CertificateRequest> = {},
+    request: Partial<SshRequestedCertificate> = {},
     kinds: readonly PrincipalKind[] = ['email'],
   ): Promise<IssuedCertificate> {
     const service = await this.service(...kinds);

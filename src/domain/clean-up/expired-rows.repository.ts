@@ -1,5 +1,5 @@
 import type { EntityManager } from 'typeorm';
-import { DYNAMIC_CLIENT_DAYS } from '#domain/grants/clients.repository.js';
+import { DYNAMIC_CLIENT_DAYS } from '#domain/grants/clients/clients.repository.js';
 import { LOCK_MINUTES } from '#domain/grants/device-codes.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
 import { fixedSql, sql } from '#platform/database/statements/sql.js';

@@ -4,12 +4,12 @@ import { Issuance, type IssuanceKind } from '#domain/issuance/issuance.repositor
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
-import { ClientsRepository, type LiveClient } from './clients.repository.js';
+import { ClientsRepository, type LiveClient } from '#domain/grants/clients/clients.repository.js';
 import type { ResourceOwner } from './resource-owner.js';
 import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
 import type { LiveGrant } from './live-grant.js';
 import { CLIENT_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
-import { ReplaysRepository, type Spend } from './replays.repository.js';
+import { spendIds, type Spend } from './replays.repository.js';
 
 /**
  * What the protocol asks of the database in nearly every request, together with what others ask at the time. Each is a
@@ -31,7 +31,6 @@ export class BatchedQueries {
     clients: ClientsRepository,
     grants: GrantsRepository,
     private readonly issuance: Issuance,
-    replays: ReplaysRepository,
   ) {
     this.#artifacts = new QueryBatcher((keys) => artifacts.find(manager, keys));
     this.#clients = new QueryBatcher((ids) => clients.findLive(manager, ids));
@@ -39,7 +38,7 @@ export class BatchedQueries {
     this.#holders = new QueryBatcher((hashes) => grants.resourceOwnersOfBrowsers(manager, hashes));
     this.#writes = new QueryBatcher((rows) => artifacts.upsert(manager, rows, 'skip'));
     this.#uses = new QueryBatcher((keys) => artifacts.consume(manager, keys, 'skip'));
-    this.#spends = new QueryBatcher((spends) => replays.spend(manager, spends));
+    this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
   }
 
   /** {@link ArtifactsRepository.find} */
@@ -96,7 +95,7 @@ export class BatchedQueries {
     return 'issued' in (await this.issuance.issue(kind, request));
   }
 
-  /** {@link ReplaysRepository.spend} */
+  /** {@link spendIds} */
   spend(issuer: string, jti: string, expiresAt: Date): Promise<boolean> {
     return this.#spends.load({ issuer, jti, expiresAt });
   }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind } from '#domain/issuance/issuance.repository.js';
 import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
 import type { ResourceOwner } from './resource-owner.js';
@@ -40,7 +41,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
       grant: 'parent',
     },
     columns: fragment`id bytea, payload jsonb, expires_in int`,
-    computed: fragment`least(i.grant_ends, now() + make_interval(secs => i.expires_in)) AS ends`,
+    computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends`,
     // A batch writes new grants alone: to change one may mean to wait for its lock.
     issuedIf: (locks) =>
       locks === 'wait'
@@ -52,7 +53,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
       SELECT i.id, i.grant_id, i.client_id, i.user_id, i.session_id,
              i.payload || CASE WHEN i.grant_id IS NULL THEN '{}'
                           ELSE jsonb_build_object('exp', floor(extract(epoch FROM i.ends))::bigint) END, i.ends
-      FROM issued i ORDER BY i.id
+      ${ISSUED} ORDER BY i.id
       ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload`,
     audited: undefined,
   },
@@ -73,8 +74,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
 export class GrantsRepository {
   /** Writes a grant within a transaction. False when the account is inactive, or the client, the session or the parent is gone. */
   async write(tx: EntityManager, grant: GrantRequest): Promise<boolean> {
-    const [outcome] = await GRANT.issue(tx, [grant], 'wait');
-    return outcome !== undefined && 'issued' in outcome;
+    return 'issued' in (await GRANT.issue(tx, grant));
   }
 
   /** The grants of some ids, in their order, with who is behind each, if they may still be issued anything. */

@@ -1,5 +1,6 @@
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
+import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind } from '#domain/issuance/issuance.repository.js';
 import { byteaText, fragment } from '#platform/database/statements/sql.js';
 import type { Artifact } from './artifact.js';
@@ -58,7 +59,7 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
     written: fragment`
       INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
       SELECT i.model, i.id, i.payload, i.grant_id, i.client_id, i.user_id, now() + make_interval(secs => i.expires_in)
-      FROM issued i`,
+      ${ISSUED}`,
     audited: recordAudit(
       {
         id: fragment`e.id`,
@@ -73,10 +74,10 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
         clientName: CLIENT_NAME,
       },
       fragment`
-        FROM issued i CROSS JOIN LATERAL (VALUES
+        FROM decided i CROSS JOIN LATERAL (VALUES
           (i.audit_id, 'oauth_token_issued', i.details), (i.exchange_id, 'token_exchange', i.exchange_details)
         ) AS e (id, type, details)
-        WHERE e.id IS NOT NULL`,
+        WHERE i.is_issued AND e.id IS NOT NULL`,
     ),
   },
   columnsOf,
@@ -90,7 +91,7 @@ export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(
     columns: COLUMNS,
     written: fragment`
       INSERT INTO oauth_artifacts (model, id, payload, client_id, expires_at)
-      SELECT i.model, i.id, i.payload, i.client_id, now() + make_interval(secs => i.expires_in) FROM issued i`,
+      SELECT i.model, i.id, i.payload, i.client_id, now() + make_interval(secs => i.expires_in) ${ISSUED}`,
     audited: recordAudit(
       {
         id: fragment`i.audit_id`,
@@ -100,7 +101,7 @@ export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(
         details: fragment`i.details`,
         clientName: CLIENT_NAME,
       },
-      fragment`FROM issued i`,
+      ISSUED,
     ),
   },
   columnsOf,

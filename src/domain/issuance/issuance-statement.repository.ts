@@ -21,8 +21,8 @@ export interface Requirements {
 }
 
 /**
- * The SQL of a kind of credential, of constants alone. `k` is a request with its columns, `a` its user. `i` is an issued row: the
- * columns of the request, then `of_user`, `org_id` and `user_email`, and of the rows that the kind requires `client_name`,
+ * The SQL of a kind of credential, of constants alone. `k` is a request with its columns, `a` its user, `s` its session, `g` its grant.
+ * `i` is a decided request: its columns, `of_user`, `org_id` and `user_email`, and of the rows that the kind requires `client_name`,
  * `client_org_id`, `of_session`, `session_ends` and `grant_ends`.
  */
 export interface IssuanceSql {
@@ -31,13 +31,13 @@ export interface IssuanceSql {
   readonly columns: SqlFragment;
   /** A condition on `k` and `a` under which the denial is `gone`. */
   readonly goneIf?: SqlFragment;
-  /** Columns that are computed for each permitted request, and belong to `i`. */
+  /** More columns of `i`, computed of `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
   /** A condition on `i`, without which the denial is `withheld`. */
   readonly issuedIf?: (locks: RowLocks) => SqlFragment | undefined;
-  /** A column of `i` that is computed for issued rows alone, such as a serial. */
-  readonly numbered?: SqlFragment;
-  /** Writes the issued rows: `INSERT … SELECT … FROM issued i`. */
+  /** A value that is drawn for each issued row alone, such as a serial: a column of `i`. */
+  readonly drawn?: { readonly value: SqlFragment; readonly column: SqlFragment };
+  /** Writes the issued rows: `INSERT … SELECT …` from {@link ISSUED}. */
   readonly written: SqlFragment;
   /** Writes the audit rows in the same way. */
   readonly audited: SqlFragment | undefined;
@@ -49,41 +49,49 @@ const NOTHING = fragment``;
 
 /**
  * Writes the statement of a kind: it locks the rows behind the requests, decides about each request, and writes what is issued with
- * its audit rows. The same text serves one request and many; only `SKIP LOCKED` differs.
+ * its audit rows. The same text serves one request and many; only `SKIP LOCKED` differs. `OFFSET 0` makes PostgreSQL compute each
+ * column once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
-  const { requires, columns, computed, issuedIf, numbered, written, audited, returned } = kind;
+  const { requires, columns, computed, drawn, written, audited, returned } = kind;
   const behind = rowsBehind(requires);
-  const condition = issuedIf?.(locks);
+  const condition = kind.issuedIf?.(locks);
+  const isIssued = condition
+    ? fragment`i.denial IS NULL AND (${condition})`
+    : fragment`i.denial IS NULL`;
   return fragment`
     WITH asked AS MATERIALIZED (
       SELECT k.*, ${userOf(requires)} AS of_user, ${sessionOf(requires)} AS of_session
       FROM jsonb_to_recordset($1::jsonb) AS k (
         n int, user_id uuid, client_id text, session_id uuid, grant_id bytea, ${columns})
     ), ${lockInOrder(behind, locks)}, decided AS MATERIALIZED (
-      SELECT k.*, ${joined(
-        behind.map(({ columns: own }) => own),
-        ', ',
-      )},
-        CASE WHEN ${joined(
-          behind.map(({ isGone }) => isGone),
-          ' OR ',
-        )} ${kind.goneIf ? fragment`OR ${kind.goneIf}` : NOTHING} THEN 'gone'
-             WHEN NOT a.active THEN 'account_inactive'
-             WHEN NOT a.is_own THEN 'domain_not_owned' END AS denial
-      FROM asked k ${joined(
-        behind.map(({ join }) => join),
-        ' ',
-      )}
-    ), issued AS MATERIALIZED (
-      SELECT i.* ${columnList(numbered)}
-      FROM (SELECT i.* ${columnList(computed)} FROM decided i WHERE i.denial IS NULL) i
-      ${condition ? fragment`WHERE ${condition}` : NOTHING}
+      SELECT i.*, ${isIssued} AS is_issued
+        ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}
+      FROM (
+        SELECT k.*, ${joined(
+          behind.map((row) => row.columns),
+          ', ',
+        )} ${columnList(computed)}, ${denialOf(kind, behind)} AS denial
+        FROM asked k ${joined(
+          behind.map(({ join }) => join),
+          ' ',
+        )} OFFSET 0
+      ) i
     ), written AS (${written})
     ${audited ? fragment`, audited AS (${audited})` : NOTHING}
-    SELECT d.n, coalesce(d.denial, CASE WHEN i.n IS NULL THEN 'withheld' END) AS denial ${columnList(returned)}
-    FROM decided d LEFT JOIN issued i ON i.n = d.n`;
+    SELECT i.n, CASE WHEN NOT i.is_issued THEN coalesce(i.denial, 'withheld') END AS denial ${columnList(returned)}
+    FROM decided i`;
 }
+
+/** Says why a request is denied, or NULL: the one rule of activity, ownership of the e-mail domain, and end. */
+function denialOf({ goneIf }: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
+  const isGone = joined([...behind.map((row) => row.isGone), ...(goneIf ? [goneIf] : [])], ' OR ');
+  return fragment`CASE WHEN ${isGone} THEN 'gone' WHEN NOT a.active THEN 'account_inactive'
+    WHEN NOT a.is_own THEN 'domain_not_owned' END`;
+}
+
+/** The source of the rows that a kind writes. */
+export const ISSUED = fragment`FROM decided i WHERE i.is_issued`;
 
 /** A row behind a request: how it is found and locked, and what the decision reads of it. */
 interface RowBehind {
@@ -104,7 +112,7 @@ function rowsBehind({ user, client, session, grant }: Requirements): RowBehind[]
       name: fragment`account`,
       selected: fragment`u.id, u.org_id, u.email, u.active, o.is_own`,
       from: fragment`users u CROSS JOIN LATERAL address_ownership(u.org_id, u.email) o`,
-      where: fragment`u.id = ANY (ARRAY(SELECT of_user FROM asked)) ORDER BY u.id`,
+      where: fragment`u.id = ANY (ARRAY(SELECT of_user FROM asked))`,
       lock: fragment`FOR SHARE OF u`,
       columns: fragment`a.org_id, a.email AS user_email`,
       join: fragment`LEFT JOIN account a ON a.id = k.of_user`,
@@ -123,7 +131,7 @@ const CLIENT: RowBehind = {
   name: fragment`client`,
   selected: fragment`c.id, c.org_id, c.metadata ->> 'client_name' AS name`,
   from: fragment`oauth_clients c`,
-  where: fragment`c.id = ANY (ARRAY(SELECT client_id FROM asked)) ORDER BY c.id`,
+  where: fragment`c.id = ANY (ARRAY(SELECT client_id FROM asked))`,
   lock: fragment`FOR KEY SHARE OF c`,
   columns: fragment`c.name AS client_name, c.org_id AS client_org_id`,
   join: fragment`LEFT JOIN client c ON c.id = k.client_id`,
@@ -135,7 +143,7 @@ function sessionBehind(where: SqlFragment): RowBehind {
     name: fragment`session`,
     selected: fragment`s.id, s.user_id, s.expires_at`,
     from: fragment`sessions s`,
-    where: fragment`s.id = ANY (ARRAY(SELECT of_session FROM asked)) AND ${where} AND s.expires_at > now() ORDER BY s.id`,
+    where: fragment`s.id = ANY (ARRAY(SELECT of_session FROM asked)) AND ${where} AND s.expires_at > now()`,
     lock: fragment`FOR SHARE OF s`,
     columns: fragment`s.expires_at AS session_ends`,
     join: fragment`LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id`,
@@ -149,7 +157,7 @@ function grantBehind(isParent: boolean): RowBehind {
     name: fragment`granted`,
     selected: fragment`g.id, g.user_id, g.session_id, g.expires_at`,
     from: fragment`oauth_grants g`,
-    where: fragment`g.id = ANY (ARRAY(SELECT grant_id FROM asked)) ${isParent ? fragment`AND g.expires_at > now()` : NOTHING} ORDER BY g.id`,
+    where: fragment`g.id = ANY (ARRAY(SELECT grant_id FROM asked)) ${isParent ? fragment`AND g.expires_at > now()` : NOTHING}`,
     lock: isParent ? fragment`FOR SHARE OF g` : fragment`FOR KEY SHARE OF g`,
     columns: fragment`g.expires_at AS grant_ends`,
     join: fragment`LEFT JOIN granted g ON g.id = k.grant_id AND g.user_id = a.id AND g.session_id = s.id`,
@@ -160,7 +168,7 @@ function grantBehind(isParent: boolean): RowBehind {
 /**
  * Locks the rows and reads them as they are then. The end of an account and the end of a client take rows in the same order, so that
  * no two wait for one another, and the transaction that comes second sees what the first one did. A count of the rows before makes
- * PostgreSQL lock all of them first; rows of one table are taken in the order of their ids.
+ * PostgreSQL lock those first. Only the statement of one request waits, so that two requests never wait for one another in a circle.
  */
 function lockInOrder(behind: readonly RowBehind[], locks: RowLocks): SqlFragment {
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;

@@ -34,15 +34,28 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
     };
   }
 
-  /** Issues what it may of some requests by one statement. The results are in the order of the requests. */
-  async issue(
+  /**
+   * Issues what it may of some requests, and waits for no lock: a request whose rows another transaction has locked is denied here, and
+   * may be issued by {@link issue}. The results are in the order of the requests.
+   */
+  issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
+    return this.#run(tx, requests, 'skip');
+  }
+
+  /** Issues a credential, or says why not. It waits for the locks of other transactions. */
+  async issue(tx: EntityManager, request: Request): Promise<Outcome<Issued>> {
+    const [outcome] = await this.#run(tx, [request], 'wait');
+    return outcome ?? GONE;
+  }
+
+  async #run(
     tx: EntityManager,
     requests: readonly Request[],
     locks: RowLocks,
   ): Promise<Outcome<Issued>[]> {
     const asked = requests.map((request, n) => ({ n, ...this.columnsOf(request) }));
     const rows = await fixedSql<Row>(tx, this.#statements[locks], [JSON.stringify(asked)]);
-    const outcomes = requests.map((): Outcome<Issued> => ({ denial: 'gone' }));
+    const outcomes = requests.map((): Outcome<Issued> => GONE);
     for (const row of rows) {
       const { n, denial } = row;
       outcomes[n] =
@@ -51,6 +64,8 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
     return outcomes;
   }
 }
+
+const GONE = { denial: 'gone' } as const;
 
 /** Issues credentials of every kind. Requests that come at the same time share a statement and a commit. */
 @Injectable()
@@ -69,8 +84,7 @@ export class Issuance {
   ): Promise<Outcome<Issued>> {
     const outcome = await this.#batcherOf(kind).load(request);
     if ('issued' in outcome) return outcome;
-    const [decided] = await kind.issue(this.manager, [request], 'wait');
-    return decided ?? outcome;
+    return kind.issue(this.manager, request);
   }
 
   #batcherOf<Request, Issued, Row extends OutcomeRow>(
@@ -79,7 +93,7 @@ export class Issuance {
     const known = this.#batchers.get(kind);
     if (known) return known as QueryBatcher<Request, Outcome<Issued>>;
     const batcher = new QueryBatcher((requests: readonly Request[]) =>
-      kind.issue(this.manager, requests, 'skip'),
+      kind.issueUnlocked(this.manager, requests),
     );
     this.#batchers.set(kind, batcher);
     return batcher;

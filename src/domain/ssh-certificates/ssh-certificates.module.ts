@@ -4,12 +4,12 @@ import { AccessRevocationModule } from '#domain/access-revocation/access-revocat
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { IssuanceModule } from '#domain/issuance/issuance.module.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { CertificateAuthority } from './certificate-authority.service.js';
-import { IssueCertificate } from './issue-certificate.service.js';
-import { Revocations } from './revocations.service.js';
-import { SshAuthorityRepository } from './ssh-authority.repository.js';
+import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
+import { CertificateIssuance } from './certificate-issuance.service.js';
+import { RevocationList } from '#domain/ssh-certificates/revocation-list/revocation-list.service.js';
+import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
 import { SshCertificatesRepository } from './ssh-certificates.repository.js';
-import { SshRevocationsRepository } from './ssh-revocations.repository.js';
+import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-list/ssh-revocations.repository.js';
 
 /**
  * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys), and
@@ -23,8 +23,8 @@ import { SshRevocationsRepository } from './ssh-revocations.repository.js';
     SshAuthorityRepository,
     SshCertificatesRepository,
     SshRevocationsRepository,
-    IssueCertificate,
-    Revocations,
+    CertificateIssuance,
+    RevocationList,
     {
       provide: CertificateAuthority,
       useFactory: (config: Config, dataSource: DataSource, repository: SshAuthorityRepository) =>
@@ -32,7 +32,7 @@ import { SshRevocationsRepository } from './ssh-revocations.repository.js';
       inject: [CONFIG, DataSource, SshAuthorityRepository],
     },
   ],
-  exports: [CertificateAuthority, IssueCertificate, Revocations, SshCertificatesRepository],
+  exports: [CertificateAuthority, CertificateIssuance, RevocationList, SshCertificatesRepository],
 })
 export class SshCertificatesModule {
   constructor(revocation: AccessRevocation, certificates: SshCertificatesRepository) {

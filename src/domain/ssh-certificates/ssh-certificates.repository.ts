@@ -9,6 +9,7 @@ import {
 } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
+import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 
@@ -48,9 +49,6 @@ interface SshIssuanceRow extends OutcomeRow {
   readonly valid_before: number;
 }
 
-/** The principals of an issued certificate. */
-const GIVEN = fragment`CASE WHEN i.is_local THEN i.principals ELSE i.principals_elsewhere END`;
-
 /**
  * An SSH user certificate. It hangs on a hardware-verified session of the user, who still has the address that the certificate names.
  * A de-provisioning that comes second finds the certificate and revokes it; one that comes first leaves no session to issue it to.
@@ -69,17 +67,18 @@ export const SSH_CERTIFICATE = new IssuanceKind<
       principals_elsewhere text[], ttl int, audit_id uuid, request_id text, ip inet, user_agent text`,
     goneIf: fragment`a.email IS DISTINCT FROM k.email`,
     computed: fragment`
-      i.org_id IS NOT NULL AND (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two) AS is_local,
+      CASE WHEN a.org_id IS NOT NULL AND (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
+        THEN k.principals ELSE k.principals_elsewhere END AS given,
       date_trunc('second', now()) - interval '60 seconds' AS valid_after,
-      date_trunc('second', least(i.session_ends, now() + make_interval(secs => i.ttl))) AS valid_before`,
-    issuedIf: () => fragment`cardinality(${GIVEN}) > 0`,
-    numbered: fragment`nextval('ssh_certificate_serial') AS serial, ${GIVEN} AS given`,
+      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl))) AS valid_before`,
+    issuedIf: () => fragment`cardinality(i.given) > 0`,
+    drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
     written: fragment`
       INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint,
                                     valid_after, valid_before)
       SELECT i.serial, i.user_id, i.org_id, i.session_id, i.key_id, i.given, i.public_key, i.ca_fingerprint,
              i.valid_after, i.valid_before
-      FROM issued i`,
+      ${ISSUED}`,
     audited: recordAudit(
       {
         id: fragment`i.audit_id`,
@@ -93,9 +92,9 @@ export const SSH_CERTIFICATE = new IssuanceKind<
         actorEmail: fragment`i.user_email`,
         subjectEmail: fragment`i.user_email`,
       },
-      fragment`FROM issued i`,
+      ISSUED,
     ),
-    returned: fragment`i.serial, i.is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
+    returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
       extract(epoch FROM i.valid_before)::float8 AS valid_before`,
   },
   ({ origin, ...request }) => ({

@@ -1,7 +1,7 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { IssueCertificate } from '#domain/ssh-certificates/issue-certificate.service.js';
+import { CertificateIssuance } from '#domain/ssh-certificates/certificate-issuance.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
@@ -20,7 +20,7 @@ import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schem
 })
 export class SshController {
   constructor(
-    private readonly certificates: IssueCertificate,
+    private readonly certificates: CertificateIssuance,
     private readonly metrics: ServiceMetrics,
   ) {}
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { IssuedCertificate } from '#domain/ssh-certificates/issue-certificate.service.js';
+import type { IssuedCertificate } from '#domain/ssh-certificates/certificate-issuance.service.js';
 
 /** The body of `POST /v1/credentials/ssh`. */
 export const SSH_REQUEST = z.object({

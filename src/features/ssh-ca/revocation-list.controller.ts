@@ -2,8 +2,8 @@ import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import {
   type PublishedRevocations,
-  Revocations,
-} from '#domain/ssh-certificates/revocations.service.js';
+  RevocationList,
+} from '#domain/ssh-certificates/revocation-list/revocation-list.service.js';
 import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
@@ -35,7 +35,7 @@ export class RevocationListController {
   /** What a list looks like never changes: it is written once, and forgotten with the list. */
   readonly #written = new WeakMap<PublishedRevocations, Partial<Record<Form, Written>>>();
 
-  constructor(private readonly revocations: Revocations) {}
+  constructor(private readonly revocations: RevocationList) {}
 
   @Get()
   @Route({ summary: 'The revocation list, for RevokedKeys of sshd or as JSON' })

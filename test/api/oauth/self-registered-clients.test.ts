@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ClientsRepository } from '../../../src/domain/grants/clients.repository.js';
-import { ClientSecretsRepository } from '../../../src/domain/grants/client-secrets.repository.js';
-import { SelfRegistrationsRepository } from '../../../src/domain/grants/self-registrations.repository.js';
+import { ClientsRepository } from '../../../src/domain/grants/clients/clients.repository.js';
+import { DynamicClientsRepository } from '../../../src/domain/grants/clients/dynamic-clients.repository.js';
 import { AuditLog } from '../../../src/domain/audit/audit.repository.js';
 import { SelfRegistrations } from '../../../src/features/oidc/storage/self-registrations.service.js';
-import { ConsentsRepository } from '../../../src/domain/grants/consents.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
@@ -265,8 +263,7 @@ describe('the number of clients that register themselves', () => {
         app.config,
         app.dataSource,
         get(ClientsRepository),
-        get(ClientSecretsRepository),
-        get(SelfRegistrationsRepository),
+        get(DynamicClientsRepository),
         get(AuditLog),
       );
     }
@@ -374,8 +371,8 @@ describe('the number of clients that register themselves', () => {
         SELECT 'old-' || n, 'dynamic', '{}', now() - make_interval(secs => 200000 - n)
         FROM generate_series(1, 100000) n`);
       await full.dataSource.query('VACUUM ANALYZE oauth_clients');
-      const consents = full.nest.get(ConsentsRepository, { strict: false });
-      await consents.record(full.dataSource.manager, person?.id ?? '', 'old-1');
+      const consents = full.nest.get(DynamicClientsRepository, { strict: false });
+      await consents.recordConsent(full.dataSource.manager, person?.id ?? '', 'old-1');
       await full.nest
         .get(ClientsRepository, { strict: false })
         .touch(full.dataSource.manager, 'old-1');

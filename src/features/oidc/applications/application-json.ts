@@ -1,5 +1,5 @@
-import type { ClientApplication } from '#domain/grants/applications.repository.js';
-import type { ClientSecret } from '#domain/grants/client-secrets.repository.js';
+import type { ClientApplication } from '#domain/grants/clients/applications.repository.js';
+import type { ClientSecret } from '#domain/grants/clients/clients.repository.js';
 import type { Registration } from './registration.js';
 import { registrationOf } from './registration-metadata.js';
 

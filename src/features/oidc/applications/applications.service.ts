@@ -5,12 +5,8 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type {
   ClientApplication,
   ApplicationManager,
-} from '#domain/grants/applications.repository.js';
-import {
-  ClientSecretsRepository,
-  type ClientSecret,
-} from '#domain/grants/client-secrets.repository.js';
-import { ClientsRepository } from '#domain/grants/clients.repository.js';
+} from '#domain/grants/clients/applications.repository.js';
+import { ClientsRepository, type ClientSecret } from '#domain/grants/clients/clients.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -46,7 +42,6 @@ export class Applications {
   constructor(
     private readonly managedApplications: ManagedApplications,
     private readonly clientsRepository: ClientsRepository,
-    private readonly clientSecretsRepository: ClientSecretsRepository,
     private readonly oidcProvider: OidcProvider,
     private readonly outboundHttp: OutboundHttp,
   ) {}
@@ -100,7 +95,7 @@ export class Applications {
       const metadata = await checkedMetadata(registration, application, this.oidcProvider);
       await this.clientsRepository.update(tx, id, metadata);
       if (!usesSecret(registration.auth_method)) {
-        await this.clientSecretsRepository.removeAll(tx, id);
+        await this.clientsRepository.removeSecrets(tx, id);
       }
       const details = { changed: Object.keys(update) };
       const act = { type: 'oauth_client_updated', manager, application, origin, details } as const;
@@ -144,7 +139,7 @@ export class Applications {
   async listSecrets(manager: ApplicationManager, id: string): Promise<ClientSecret[]> {
     const application = await this.managedApplications.find(manager, id);
     return this.managedApplications.read((tx) =>
-      this.clientSecretsRepository.list(tx, application.id),
+      this.clientsRepository.listSecrets(tx, application.id),
     );
   }
 
@@ -163,8 +158,8 @@ export class Applications {
   ): Promise<{ readonly added: NewSecret; readonly live: readonly ClientSecret[] }> {
     return this.managedApplications.change(manager, id, async (tx, application) => {
       assertUsesSecret(application);
-      await this.clientSecretsRepository.retire(tx, id, overlap);
-      if ((await this.clientSecretsRepository.list(tx, id)).length >= MOST_SECRETS) {
+      await this.clientsRepository.retireSecrets(tx, id, overlap);
+      if ((await this.clientsRepository.listSecrets(tx, id)).length >= MOST_SECRETS) {
         throw new DomainError(
           'limit_reached',
           `An application can have ${MOST_SECRETS} secrets at a time. Delete one that is not needed first.`,
@@ -174,7 +169,7 @@ export class Applications {
       const details = { secret_id: added.id, expires_previous_in_seconds: overlap };
       const act = { type: 'oauth_secret_added', manager, application, origin, details } as const;
       await this.managedApplications.record(tx, act);
-      return { added, live: await this.clientSecretsRepository.list(tx, id) };
+      return { added, live: await this.clientsRepository.listSecrets(tx, id) };
     });
   }
 
@@ -186,7 +181,7 @@ export class Applications {
     origin: AuditOrigin,
   ): Promise<void> {
     await this.managedApplications.change(manager, id, async (tx, application) => {
-      if (!isUuid(secretId) || !(await this.clientSecretsRepository.revoke(tx, id, secretId))) {
+      if (!isUuid(secretId) || !(await this.clientsRepository.removeSecret(tx, id, secretId))) {
         throw new DomainError('not_found', 'The application has no such secret.');
       }
       const details = { secret_id: secretId };

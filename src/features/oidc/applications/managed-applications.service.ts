@@ -7,7 +7,7 @@ import {
   ApplicationsRepository,
   type ClientApplication,
   type ApplicationManager,
-} from '#domain/grants/applications.repository.js';
+} from '#domain/grants/clients/applications.repository.js';
 import { Members } from '#domain/directory/members.service.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';

@@ -1,4 +1,4 @@
-import type { ClientRow } from '#domain/grants/clients.repository.js';
+import type { ClientRow } from '#domain/grants/clients/clients.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import type { OidcProvider } from '../engine/oidc-provider.service.js';

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DataSource } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { ConsentsRepository } from '#domain/grants/consents.repository.js';
+import { DynamicClientsRepository } from '#domain/grants/clients/dynamic-clients.repository.js';
 import {
   PendingLogins,
   type LoggedIn,
@@ -40,7 +40,7 @@ export class Interactions extends PendingLogins {
     private readonly oidcProvider: OidcProvider,
     private readonly resourceOwners: ResourceOwners,
     private readonly dataSource: DataSource,
-    private readonly consentsRepository: ConsentsRepository,
+    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly devices: Devices,
   ) {
     super();
@@ -79,7 +79,7 @@ export class Interactions extends PendingLogins {
     if (interaction.prompt.name !== 'consent' || !isOfUser) throw interactionOver();
     const clientId = String(interaction.params['client_id']);
     await this.dataSource.transaction((tx) =>
-      this.consentsRepository.record(tx, resourceOwner.userId, clientId),
+      this.dynamicClientsRepository.recordConsent(tx, resourceOwner.userId, clientId),
     );
     return finish(interaction, { ...interaction.lastSubmission, consent: {} });
   }

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EntityManager } from 'typeorm';
-import { ConsentsRepository } from '#domain/grants/consents.repository.js';
+import { DynamicClientsRepository } from '#domain/grants/clients/dynamic-clients.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { noteResponseError } from '#platform/http/errors/error-log.js';
@@ -40,7 +40,7 @@ export class ErrorResponses {
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly manager: EntityManager,
-    private readonly consentsRepository: ConsentsRepository,
+    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly resourceOwners: ResourceOwners,
     private readonly views: Views,
     private readonly errorRenderer: ErrorRenderer,
@@ -117,7 +117,7 @@ export class ErrorResponses {
       const user = await this.resourceOwners.ofBrowser(ctx);
       return (
         user !== undefined &&
-        (await this.consentsRepository.has(this.manager, user.userId, clientId))
+        (await this.dynamicClientsRepository.hasConsent(this.manager, user.userId, clientId))
       );
     } catch {
       return false;

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
-import { ClientsRepository } from '#domain/grants/clients.repository.js';
+import { ClientsRepository } from '#domain/grants/clients/clients.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { OutboundHttp, type OutboundRequest } from '#platform/outbound/outbound-http.service.js';

@@ -2,9 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { ClientSecretsRepository } from '#domain/grants/client-secrets.repository.js';
-import { ClientsRepository } from '#domain/grants/clients.repository.js';
-import { SelfRegistrationsRepository } from '#domain/grants/self-registrations.repository.js';
+import { ClientsRepository } from '#domain/grants/clients/clients.repository.js';
+import { DynamicClientsRepository } from '#domain/grants/clients/dynamic-clients.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -41,8 +40,7 @@ export class SelfRegistrations {
     @Inject(CONFIG) config: Config,
     private readonly dataSource: DataSource,
     private readonly clientsRepository: ClientsRepository,
-    private readonly clientSecretsRepository: ClientSecretsRepository,
-    private readonly selfRegistrationsRepository: SelfRegistrationsRepository,
+    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly auditLog: AuditLog,
   ) {
     this.#isCertification = config.certification.token !== undefined;
@@ -89,22 +87,22 @@ export class SelfRegistrations {
 
   async #insert(tx: EntityManager, registration: SelfRegistration): Promise<void> {
     const { id, metadata, origin } = registration;
-    await this.selfRegistrationsRepository.lock(tx);
+    await this.dynamicClientsRepository.lockRegistrations(tx);
     await this.#assertMayRegister(tx, origin.ip);
     const client = { id, kind: 'dynamic', metadata, ownerId: null, orgId: null } as const;
     await this.clientsRepository.insert(tx, client);
     if (origin.ip !== undefined) {
-      await this.selfRegistrationsRepository.setOrigin(tx, id, origin.ip);
+      await this.dynamicClientsRepository.setOrigin(tx, id, origin.ip);
     }
     await this.#writeSecret(tx, registration);
     await this.#record(tx, 'oauth_client_registered', id, origin);
-    for (const removed of await this.selfRegistrationsRepository.trim(tx, MOST_IN_ALL)) {
+    for (const removed of await this.dynamicClientsRepository.trim(tx, MOST_IN_ALL)) {
       await this.#record(tx, 'oauth_client_deleted', removed, origin, { reason: 'limit' });
     }
   }
 
   async #writeSecret(tx: EntityManager, { id, metadata, secret }: SelfRegistration): Promise<void> {
-    if (!needsSecret(metadata)) await this.clientSecretsRepository.removeAll(tx, id);
+    if (!needsSecret(metadata)) await this.clientsRepository.removeSecrets(tx, id);
     else if (secret !== undefined) {
       await this.clientsRepository.addSecret(tx, id, hashOpaqueToken(secret));
     }
@@ -113,7 +111,7 @@ export class SelfRegistrations {
   /** In certification test mode the limit is off: a suite registers a client for each module, from one address. */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {
     if (this.#isCertification || address === undefined) return;
-    if ((await this.selfRegistrationsRepository.count(tx, address)) < MOST_OF_NETWORK) return;
+    if ((await this.dynamicClientsRepository.countOfNetwork(tx, address)) < MOST_OF_NETWORK) return;
     throw new DomainError(
       'limit_reached',
       `This address has registered ${MOST_OF_NETWORK} clients that no user has consented to. Use or delete one of them first.`,

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import {
   encodeKeyRevocationList,
   type KeyRevocationList,
-} from '#domain/ssh-certificates/key-revocation-list.js';
-import { serialRuns } from '#domain/ssh-certificates/serial-sections.js';
-import { SshReader, sshStrings } from '#domain/ssh-certificates/ssh-wire.js';
+} from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
+import { serialRuns } from '#domain/ssh-certificates/revocation-list/serial-sections.js';
+import { SshReader, sshStrings } from '#domain/ssh-certificates/openssh/wire.js';
 
 interface Vectors {
   readonly authority: string;

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { parseSshPublicKey } from '#domain/ssh-certificates/ssh-public-key.js';
-import { sshString, sshStrings } from '#domain/ssh-certificates/ssh-wire.js';
+import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
+import { sshString, sshStrings } from '#domain/ssh-certificates/openssh/wire.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 const P256 = ecPoint('P-256');

@@ -5,7 +5,7 @@ import {
   sshStrings,
   uint32,
   uint64,
-} from '#domain/ssh-certificates/ssh-wire.js';
+} from '#domain/ssh-certificates/openssh/wire.js';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 

@@ -9,11 +9,14 @@ import {
   publicKeyLine,
   readPrivateKey,
   writePrivateKey,
-} from './openssh-private-key.js';
+} from '#domain/ssh-certificates/openssh/private-key.js';
 import { SshAuthorityRepository } from './ssh-authority.repository.js';
-import { sshFingerprint } from './ssh-public-key.js';
-import { SshFormatError } from './ssh-wire.js';
-import { type UserCertificate, signUserCertificate } from './user-certificate.js';
+import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
+import { SshFormatError } from '#domain/ssh-certificates/openssh/wire.js';
+import {
+  type UserCertificate,
+  signUserCertificate,
+} from '#domain/ssh-certificates/openssh/user-certificate.js';
 
 /**
  * The deployment's one SSH certificate authority. Opened once, at start, by {@link CertificateAuthority.open}: its key

@@ -1,5 +1,5 @@
 import { type KeyObject, createPrivateKey, createPublicKey, randomBytes } from 'node:crypto';
-import { SshFormatError, SshReader, sshString, sshStrings, uint32 } from './ssh-wire.js';
+import { SshFormatError, SshReader, sshString, sshStrings, uint32 } from './wire.js';
 
 const MAGIC = Buffer.from('openssh-key-v1\0'); // OpenSSH PROTOCOL.key
 const ARMOR =

@@ -4,7 +4,7 @@ import {
   type SerialRuns,
   serialRuns,
 } from './serial-sections.js';
-import { sshString, uint32, uint64 } from './ssh-wire.js';
+import { sshString, uint32, uint64 } from '#domain/ssh-certificates/openssh/wire.js';
 
 /** What a key revocation list says. */
 export interface KeyRevocationList {

@@ -4,16 +4,16 @@ import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js'
 import { sql } from '#platform/database/statements/sql.js';
 import { DYNAMIC_CLIENT_DAYS } from './clients.repository.js';
 
-/** The limits of clients that register themselves, over those that no user has consented to. */
+/** Clients that registered themselves (RFC 7591): the limits over those that no user has consented to, and the consents. */
 @Injectable()
-export class SelfRegistrationsRepository {
+export class DynamicClientsRepository {
   /** Waits until no other registration is under way; the lock ends with the transaction. */
-  async lock(tx: EntityManager): Promise<void> {
+  async lockRegistrations(tx: EntityManager): Promise<void> {
     await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.selfRegistration})`;
   }
 
   /** Counts the clients that a network has and no user has consented to. A network is an address of IPv4 or a /64 of IPv6. */
-  async count(tx: EntityManager, address: string): Promise<number> {
+  async countOfNetwork(tx: EntityManager, address: string): Promise<number> {
     const [row] = await sql<{ n: number }>(tx)`
       SELECT count(*)::int AS n FROM oauth_clients
       WHERE kind = 'dynamic' AND consented_at IS NULL AND registered_from = network_of(${address}::inet)
@@ -44,5 +44,28 @@ export class SelfRegistrationsRepository {
       )
       DELETE FROM oauth_clients c USING oldest o WHERE c.id = o.id RETURNING c.id`;
     return removed.map(({ id }) => id);
+  }
+
+  /**
+   * Records that a user consents to a client; for a client of another kind it records nothing. The row of the user is locked
+   * before that of the client, as everywhere.
+   */
+  async recordConsent(tx: EntityManager, userId: string, clientId: string): Promise<void> {
+    await sql(tx)`
+      INSERT INTO oauth_consents (user_id, client_id)
+      SELECT u.id, c.id FROM users u CROSS JOIN oauth_clients c
+      WHERE u.id = ${userId} AND c.id = ${clientId} AND c.kind = 'dynamic'
+      ON CONFLICT (user_id, client_id) DO UPDATE SET consented_at = now()`;
+    await sql(tx)`
+      UPDATE oauth_clients SET consented_at = now()
+      WHERE id = ${clientId} AND kind = 'dynamic' AND consented_at IS NULL`;
+  }
+
+  /** Tells whether a user consented to a client as it is: a change of its registration voids what came before. */
+  async hasConsent(tx: EntityManager, userId: string, clientId: string): Promise<boolean> {
+    const [found] = await sql<{ client_id: string }>(tx)`
+      SELECT o.client_id FROM oauth_consents o JOIN oauth_clients c ON c.id = o.client_id
+      WHERE o.user_id = ${userId} AND o.client_id = ${clientId} AND o.consented_at > c.updated_at`;
+    return found !== undefined;
   }
 }

@@ -6,10 +6,10 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { CertificateAuthority } from './certificate-authority.service.js';
+import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import { principalsOf } from './principals.js';
 import { SSH_CERTIFICATE } from './ssh-certificates.repository.js';
-import { parseSshPublicKey } from './ssh-public-key.js';
+import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
 
 /** The hardware-verified session that asks. */
 export interface IssuingSession {
@@ -19,7 +19,7 @@ export interface IssuingSession {
 }
 
 /** What is asked for. */
-export interface CertificateRequest {
+export interface SshRequestedCertificate {
   /** A line as in a `.pub` file. */
   readonly publicKey: string;
   /** A subset of what the person may hold; all of it when absent. */
@@ -55,7 +55,7 @@ const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
 
 /** Issues SSH user certificates: one parse, one statement, one signature, in this order. */
 @Injectable()
-export class IssueCertificate {
+export class CertificateIssuance {
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'ssh' | 'relyingParty'>,
     private readonly issuance: Issuance,
@@ -73,7 +73,7 @@ export class IssueCertificate {
     origin,
   }: {
     readonly session: IssuingSession;
-    readonly request: CertificateRequest;
+    readonly request: SshRequestedCertificate;
     readonly origin: AuditOrigin;
   }): Promise<IssuedCertificate> {
     const { authority } = this;

@@ -28,6 +28,14 @@ export interface LiveClient extends ClientRow {
   readonly isUsedToday: boolean;
 }
 
+/** A secret of a client that is good: anything of it but the secret. */
+export interface ClientSecret {
+  readonly id: string;
+  readonly createdAt: Date;
+  /** Null until it is rotated out. */
+  readonly expiresAt: Date | null;
+}
+
 /** Days without use after which a client that registered itself is gone. */
 export const DYNAMIC_CLIENT_DAYS = 30;
 
@@ -95,6 +103,41 @@ export class ClientsRepository implements Revocable {
     await sql(tx)`
       INSERT INTO oauth_client_secrets (id, client_id, hash) VALUES (${id}, ${clientId}, ${hash})`;
     return id;
+  }
+
+  /** The secrets that are good now, the newest first. */
+  async listSecrets(tx: EntityManager, clientId: string): Promise<ClientSecret[]> {
+    const rows = await sql<{ id: string; created_at: Date; expires_at: Date | null }>(tx)`
+      SELECT id, created_at, expires_at FROM oauth_client_secrets
+      WHERE client_id = ${clientId} AND (expires_at IS NULL OR expires_at > now())
+      ORDER BY created_at DESC, id DESC`;
+    return rows.map(({ id, created_at: createdAt, expires_at: expiresAt }) => ({
+      id,
+      createdAt,
+      expiresAt,
+    }));
+  }
+
+  /** Lets all secrets of a client end in so many seconds; one that ends before stays with its end. */
+  async retireSecrets(tx: EntityManager, clientId: string, seconds: number): Promise<void> {
+    await sql(tx)`
+      UPDATE oauth_client_secrets
+      SET expires_at = least(expires_at, now() + make_interval(secs => ${seconds}))
+      WHERE client_id = ${clientId}`;
+  }
+
+  /** Ends a secret at once. False when it was none that is good. */
+  async removeSecret(tx: EntityManager, clientId: string, id: string): Promise<boolean> {
+    const revoked = await sql<{ id: string }>(tx)`
+      DELETE FROM oauth_client_secrets
+      WHERE id = ${id} AND client_id = ${clientId} AND (expires_at IS NULL OR expires_at > now())
+      RETURNING id`;
+    return revoked.length === 1;
+  }
+
+  /** Removes every secret of a client that needs none any more. */
+  async removeSecrets(tx: EntityManager, clientId: string): Promise<void> {
+    await sql(tx)`DELETE FROM oauth_client_secrets WHERE client_id = ${clientId}`;
   }
 
   /**

@@ -1,6 +1,6 @@
 import { type KeyObject, sign } from 'node:crypto';
-import type { SshKeyType, SshPublicKey } from './ssh-public-key.js';
-import { SshReader, sshString, sshStrings, uint32, uint64 } from './ssh-wire.js';
+import type { SshKeyType, SshPublicKey } from './public-key.js';
+import { SshReader, sshString, sshStrings, uint32, uint64 } from './wire.js';
 
 /** What a user certificate says. */
 export interface UserCertificate {

@@ -1,7 +1,7 @@
 import { ECDH, hash } from 'node:crypto';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ed25519PointFault } from './ed25519-point.js';
-import { SshFormatError, SshReader } from './ssh-wire.js';
+import { SshFormatError, SshReader } from './wire.js';
 
 /** A public key a person asks a certificate for, checked through and through. */
 export interface SshPublicKey {

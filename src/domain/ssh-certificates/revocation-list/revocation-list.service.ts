@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
-import { CertificateAuthority } from './certificate-authority.service.js';
+import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import { encodeKeyRevocationList } from './key-revocation-list.js';
 import {
   type Publication,
@@ -23,7 +23,7 @@ const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
  * set, PostgreSQL says each time, by the digest of what it read.
  */
 @Injectable()
-export class Revocations {
+export class RevocationList {
   /** Whoever waits while lists are read shares the next one. */
   readonly #lists = new QueryBatcher<undefined, PublishedRevocations>(async (asked) => {
     const list = await this.#read();
