@@ -16,7 +16,9 @@ const planted = (text: string, path = 'src/domain/planted/x.ts'): SourceFile => 
 /** Libraries that one file imports. Its comment names the parts in use. */
 const TAMED: Readonly<Record<string, string>> = {
   '@nestjs/config': 'src/platform/config/config.module.ts',
+  '@nestjs/schedule': 'src/domain/clean-up/scheduler.ts',
   '@nestjs/throttler': 'src/platform/rate-limit/buckets/throttler.ts',
+  'fido2-lib': 'src/domain/authenticators/attestation/fido2-library.ts',
 };
 
 /** The files that import a library, its subpaths included. */

@@ -1,5 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Fido2Lib, type FieldMap, type SignalFields } from 'fido2-lib';
+import {
+  Fido2Lib,
+  type FieldMap,
+  type SignalFields,
+} from '#domain/authenticators/attestation/fido2-library.js';
 import type { z } from 'zod';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';

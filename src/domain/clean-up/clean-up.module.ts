@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { ScheduleModule } from '@nestjs/schedule';
+import { ScheduleModule } from './scheduler.js';
 import { CleanUp } from './clean-up.service.js';
 
 @Module({

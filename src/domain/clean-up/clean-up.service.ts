@@ -5,7 +5,7 @@ import {
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { SchedulerRegistry } from '@nestjs/schedule';
+import { SchedulerRegistry } from './scheduler.js';
 import { DataSource, type EntityManager } from 'typeorm';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';

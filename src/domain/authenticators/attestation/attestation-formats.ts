@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Fido2Lib, type RegistrationCeremony } from 'fido2-lib';
+import { Fido2Lib, type RegistrationCeremony } from './fido2-library.js';
 import {
   ATTESTATION_FORMATS,
   ES256,
