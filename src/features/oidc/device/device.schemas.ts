@@ -11,7 +11,7 @@ export const DEVICE_FORM = z.object({
   user_code: USER_CODE.min(1),
   /** The identity provider to sign in with, for a browser without a session. */
   provider: z.string().max(32).optional(),
-  /** Asks for the login with the security key instead. */
+  /** Chooses the login with the security key instead. */
   sign_in: z.literal('key').optional(),
 });
 

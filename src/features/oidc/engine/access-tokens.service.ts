@@ -22,7 +22,7 @@ export interface JwtClaims {
 /** A prefix that no opaque token has. */
 const HANDLE = 'jwt.';
 
-/** Names no token: a JWT that is not ours, or has expired, is unknown. */
+/** A value that matches no token. It replaces an expired JWT, and a JWT of another issuer. */
 const NO_TOKEN = 'none';
 
 /**
@@ -70,7 +70,7 @@ export class AccessTokens {
     await this.adapters.of(kind, () => ctx).upsert(this.#handle(jti), payload, exp - iat);
   }
 
-  /** Returns the key under which a token is stored; undefined for a JWT that is not ours or has expired. */
+  /** Returns the key under which a token is stored; undefined for an expired JWT, or one of another issuer. */
   async storedIdOf(token: string): Promise<string | undefined> {
     if (!isJwt(token)) return token;
     try {

@@ -1,15 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
 import { Provider, interactionPolicy } from 'oidc-provider';
-import {
-  buildTokenResponse,
-  checkDpopReplay,
-  checkDpopRequired,
-  checkMtlsCert,
-  resolveRequestedResources,
-  validateClientScope,
-  validateDpop,
-} from 'oidc-provider/lib/helpers/grants.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { secretHashesOf } from '../protocol/client-metadata.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
@@ -20,11 +11,10 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
  */
 
 /**
- * Grant helpers of `oidc-provider/lib/helpers/grants.js`. Reason: our own grant types need the same DPoP, mTLS, resource and
- * response rules. Tests: test/api/oauth/token-exchange.test.ts,
- * test/api/oauth/fido2-grant.test.ts.
+ * The helpers of the library's own grant types. Reason: our grant types need the same DPoP, mTLS, resource and response rules.
+ * Tests: test/api/oauth/token-exchange.test.ts, test/api/oauth/fido2-grant.test.ts.
  */
-export const grantHelpers = {
+export {
   buildTokenResponse,
   checkDpopReplay,
   checkDpopRequired,
@@ -32,7 +22,7 @@ export const grantHelpers = {
   resolveRequestedResources,
   validateClientScope,
   validateDpop,
-};
+} from 'oidc-provider/lib/helpers/grants.js';
 
 /**
  * Returns the library's context of the current request, from its AsyncLocalStorage. Reason: the library calls adapters without
@@ -46,7 +36,7 @@ export function currentContext(): KoaContextWithOIDC | undefined {
 /** Stores a proof's id for once-only use. Returns false for an id that was used before. */
 export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<boolean>;
 
-/** Seconds an id is kept beyond the end of its proof: a proof may be dated ahead as far as it may lie back. */
+/** Seconds for which an id is stored after its proof expires: the time of a proof may lie in the future as well. */
 const REPLAY_MARGIN = 600;
 
 /** Applies all patches to a new provider. */
@@ -149,7 +139,7 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 
 /**
  * A response mode and a request object that the library rejects with the right error. Reason: it ignores an unknown response mode,
- * and does not fetch request objects, so it must see a wrong value. Tests: test/api/oauth/client-requests.test.ts.
+ * and does not fetch request objects, so it must see a wrong value. Tests: test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';

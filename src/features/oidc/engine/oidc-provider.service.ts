@@ -19,7 +19,7 @@ type Step = (ctx: KoaContextWithOIDC) => Promise<void> | void;
 @Injectable()
 export class OidcProvider {
   readonly provider: Provider;
-  /** Certification test mode, which lifts limits and asks no user. */
+  /** The server runs in certification test mode: limits are off, and no user is asked for consent. */
   readonly isCertification: boolean;
   /** The server terminates TLS, so that clients can use certificates. */
   readonly hasMutualTls: boolean;
@@ -51,7 +51,7 @@ export class OidcProvider {
       jwks: tokenSigningKeys.privateJwks(),
       renderError: (ctx, out, error) => errorResponses.render(ctx, out, error),
     });
-    this.provider.proxy = true; // the headers are ours: see answer
+    this.provider.proxy = true; // `answer` sets the headers that it trusts
     patchProvider(this.provider, baseUrl, ROUTES.token, (issuer, jti, expiresAt) =>
       batchedQueries.spend(issuer, jti, expiresAt),
     );
@@ -86,6 +86,7 @@ export class OidcProvider {
 
   /** Runs a step after the library handled a request of an endpoint, by the library's name of the endpoint. */
   after(route: string, step: Step): void {
+    if (this.#after.has(route)) throw new Error(`${route} has a step already`);
     this.#after.set(route, step);
   }
 

@@ -24,7 +24,7 @@ const WITH_CLIENT_AUTHENTICATION: ReadonlySet<string> = new Set([
   'device_authorization',
 ]);
 
-/** Corrects a response of the library, at whichever endpoint. Controllers correct the responses of their own endpoint. */
+/** Corrects the responses of several endpoints. Controllers correct the responses of a single endpoint. */
 export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): void {
   noteOAuthCaller(ctx);
   const route = routeOf(ctx) ?? '';

@@ -139,7 +139,7 @@ export class ProviderOptions {
       extraTokenClaims: (ctx, token) => {
         if (token.kind === 'ClientCredentials') return { hardware_verified: false };
         const { resourceOwner } = requestContextOf(ctx);
-        if (!resourceOwner) throw new errors.InvalidGrant('no session stands behind this grant');
+        if (!resourceOwner) throw new errors.InvalidGrant('the session of this grant has ended');
         return accessTokenClaims(resourceOwner);
       },
       formats: {
@@ -159,7 +159,7 @@ export class ProviderOptions {
       IdToken: (ctx, _token, client) => idTokenLifetime(ctx, client, this.clock.now()),
       DeviceCode: this.config.oidc.deviceCode.expiresSeconds,
       Grant: this.#sessionSeconds,
-      // A session without an account only keeps what a page asked.
+      // A session without an account only holds the state of a page.
       Session: (_ctx, { accountId }) => (accountId ? this.#sessionSeconds : LIFETIMES.interaction),
       Interaction: LIFETIMES.interaction,
     };
@@ -218,7 +218,7 @@ export class ProviderOptions {
   }
 }
 
-/** Returns what is stored about a device that asks for a code: the user who approves it sees it. */
+/** Returns the address and the program of a device that requests a code, which the approval page shows. */
 function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
   return {
     ip: clientAddressOf(requestOf(ctx)) ?? null,

@@ -5,7 +5,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { AccessTokens } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 
-/** `POST /oauth/introspect`: tells a client about a token (RFC 7662). */
+/** `POST /oauth/introspect`: describes a token to a client (RFC 7662). */
 @Controller('oauth/introspect')
 @Route({
   tier: 'general',

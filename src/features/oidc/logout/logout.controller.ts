@@ -91,7 +91,7 @@ export class LogoutController implements OnModuleInit {
       }
       this.sessionCookies.clear(responseOf(ctx));
     }
-    // The page's script follows the location itself: the policy lets no form of ours submit to a client's address.
+    // The page's script follows the location: the Content-Security-Policy forbids a form to submit to a client's address.
     if (ctx.accepts('html', 'json') === 'json') {
       const location = ctx.response.get('location');
       ctx.remove('location');

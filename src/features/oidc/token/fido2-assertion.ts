@@ -25,7 +25,7 @@ export function invalidGrant(detail: string): errors.InvalidGrant {
   return Object.assign(new errors.InvalidGrant(detail), { error_description: readable(detail) });
 }
 
-/** Converts a rejection to `invalid_grant` (RFC 6749 §5.2). A fault of the server stays a fault. */
+/** Converts a rejection to `invalid_grant` (RFC 6749 §5.2). A fault of the server is thrown unchanged. */
 export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
   try {
     return await attempt;

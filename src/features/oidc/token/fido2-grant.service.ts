@@ -8,7 +8,11 @@ import { SingleUseStates } from '#domain/single-use/single-use-states.service.js
 import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
-import { grantHelpers } from '../engine/library-patches.js';
+import {
+  buildTokenResponse,
+  resolveRequestedResources,
+  validateClientScope,
+} from '../engine/library-patches.js';
 import { accountClaims } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { needsConsent } from '../protocol/consent-rules.js';
@@ -79,12 +83,12 @@ export class Fido2Grant {
       throw new errors.InvalidRequest('missing required parameter(s) (assertion, state)');
     }
     const possession = await verifyPossession(ctx);
-    grantHelpers.validateClientScope(provider, ctx);
-    const [server] = await grantHelpers.resolveRequestedResources(provider, ctx);
+    validateClientScope(provider, ctx);
+    const [server] = await resolveRequestedResources(provider, ctx);
     try {
       const resourceOwner = await this.#logIn(ctx, { assertion, state, jkt: possession.jkt });
       const issued = await issueTokens(ctx, resourceOwner, possession, server);
-      ctx.body = grantHelpers.buildTokenResponse(provider, issued);
+      ctx.body = buildTokenResponse(provider, issued);
     } catch (error) {
       if (error instanceof errors.InvalidGrant) {
         this.serviceMetrics.countAuthEvent('fido2_login_failure');

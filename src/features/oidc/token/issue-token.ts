@@ -1,7 +1,12 @@
 import { X509Certificate, hash } from 'node:crypto';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
-import { grantHelpers } from '../engine/library-patches.js';
+import {
+  checkDpopReplay,
+  checkDpopRequired,
+  checkMtlsCert,
+  validateDpop,
+} from '../engine/library-patches.js';
 import { accessTokenLifetime } from '../engine/lifetimes.js';
 import { newGrant } from '../protocol/grant-id.js';
 import type { ResourceServerInstance, TokenEndpointGrantContext } from '../protocol/library.js';
@@ -41,10 +46,10 @@ export interface IssuedToken {
  */
 export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<Possession> {
   const { provider, client } = ctx.oidc;
-  const dPoP = await grantHelpers.validateDpop(provider, ctx);
-  grantHelpers.checkDpopRequired(provider, ctx, dPoP);
-  const certificate = grantHelpers.checkMtlsCert(provider, ctx);
-  await grantHelpers.checkDpopReplay(provider, ctx, dPoP, client.clientId);
+  const dPoP = await validateDpop(provider, ctx);
+  checkDpopRequired(provider, ctx, dPoP);
+  const certificate = checkMtlsCert(provider, ctx);
+  await checkDpopReplay(provider, ctx, dPoP, client.clientId);
   return {
     jkt: dPoP?.thumbprint,
     x5t: certificate === undefined ? undefined : thumbprintOf(certificate),

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '#platform/clock/clock.js';
-import { grantHelpers } from '../engine/library-patches.js';
+import { buildTokenResponse, resolveRequestedResources } from '../engine/library-patches.js';
 import {
   errors,
   type ResourceServerInstance,
@@ -39,7 +39,7 @@ export async function exchangeToken(
   const grantType = 'token_exchange';
   const order = { grantType, resourceOwner, possession, scopes, server, longest };
   const issued = await issueToken(ctx, order, clock);
-  ctx.body = grantHelpers.buildTokenResponse(provider, {
+  ctx.body = buildTokenResponse(provider, {
     ...issued,
     issuedTokenType: ACCESS_TOKEN,
   });
@@ -51,6 +51,6 @@ async function resourceServerOf(
 ): Promise<ResourceServerInstance | undefined> {
   if (resource === undefined) return undefined;
   ctx.oidc.params['resource'] = resource;
-  const [server] = await grantHelpers.resolveRequestedResources(ctx.oidc.provider, ctx);
+  const [server] = await resolveRequestedResources(ctx.oidc.provider, ctx);
   return server;
 }
