@@ -33,14 +33,14 @@ import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
-/** What the composition root alone decides: nothing an operator can set reaches it. */
+/** The parts of the application that only a composition root decides, and that no variable can change. */
 export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;
-  /** Whose attestation is believed. Production: the pinned vendor roots, and nothing else. */
+  /** The trusted attestation roots. Production: only the pinned vendor roots. */
   readonly trustAnchors: readonly TrustAnchor[];
-  /** Scripts added to every page. Production: none. */
+  /** Scripts that every page loads. Production: none. */
   readonly pageScripts: readonly string[];
-  /** Features beside those of the product. Production: none. */
+  /** Modules in addition to the product's features. Production: none. */
   readonly modules: readonly (Type | DynamicModule)[];
 }
 
@@ -51,7 +51,8 @@ export interface CompositionRoot extends ListenerPlan {
   // The modules of these paths may be switched off.
   '/certification/*': { tier: 'general', errors: 'problem' },
   '/metrics': { hosts: 'any' },
-  // Later versions serve these paths. Until then, requests for them are limited as their routes will be.
+  // Later versions serve these paths. Until then, their requests have the rate limits of those
+  // versions.
   '/admin/*': { tier: 'general', audience: 'ui', errors: 'html' },
   '/api/webhooks/github': { tier: 'general', body: { max: 1024 * KIB } },
   '/saml/acs': { body: { max: 64 * KIB }, errors: 'html' },

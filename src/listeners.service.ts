@@ -22,12 +22,12 @@ import { readTlsMaterial, type TlsMaterial, type TlsSource } from '#platform/tls
 import type { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { startUpLine, type StartUpFacts } from './start-up-line.js';
 
-/** Where a composition listens, beside what its operator says. */
+/** The addresses and limits that a composition sets, in addition to the configuration. */
 export interface ListenerPlan {
-  /** With TLS. Production: 443 and 80. */
+  /** The ports with TLS. Production: 443 and 80. */
   readonly ports: { readonly https: number; readonly http: number };
   /**
-   * Without TLS, in place of the host of SVC_LISTEN_ADDR; all but the first only where the machine has them.
+   * The hosts without TLS, instead of the host of SVC_LISTEN_ADDR. Each host after the first is optional.
    * Production: none.
    */
   readonly hosts: readonly string[];
@@ -38,7 +38,7 @@ export interface ListenerPlan {
 /** The injection token of the {@link ListenerPlan}. */
 export const LISTENER_PLAN = Symbol('ListenerPlan');
 
-/** What the listeners lead to: the edge, and for the plain port beside TLS the edge that ends in a redirect. */
+/** The handlers of the listeners: the edge, and for the plain port beside TLS the edge that redirects. */
 export interface Edges {
   readonly application: RequestListener;
   readonly redirect: RequestListener;
@@ -46,7 +46,10 @@ export interface Edges {
   readonly parseErrorResponder: ParseErrorResponder;
 }
 
-/** The protocol versions of RFC 9325 §3.1.1; of TLS 1.2 the cipher suites of its §4.2 alone (FAPI 2.0 SP §5.2.2). */
+/**
+ * The protocol versions of RFC 9325 §3.1.1, and for TLS 1.2 only the cipher suites of its §4.2 (FAPI 2.0 SP
+ * §5.2.2).
+ */
 const TLS = {
   minVersion: 'TLSv1.2',
   maxVersion: 'TLSv1.3',
@@ -61,11 +64,14 @@ const TLS = {
   ].join(':'),
 } as const;
 
-/** Milliseconds from the signal on: requests are cut off first, and the pool has the rest. */
+/** Milliseconds from the signal until requests are aborted. The pool uses the remaining time. */
 const CUT_OFF_MS = 24_000;
 const EXIT_MS = 29_000;
 
-/** The servers of this process: opened once the application is ready, closed before anything they need is. */
+/**
+ * The servers of this process. They open once the application is ready, and close before the services that they
+ * use.
+ */
 @Injectable()
 export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdown {
   readonly #servers: Server[] = [];
@@ -79,7 +85,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     private readonly clock: Clock,
   ) {}
 
-  /** Serves what came through the edge. @throws Error, in one line, when a port that must be ours is not */
+  /** Serves the requests that passed the edge. @throws Error with one line when a required port cannot be bound */
   async open(edges: Edges): Promise<void> {
     const { tls } = this.config.http;
     try {
@@ -94,7 +100,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 
   async beforeApplicationShutdown(signal?: string): Promise<void> {
     if (signal !== undefined) setTimeout(() => this.#giveUp(), EXIT_MS).unref();
-    const drain = signal === 'SIGTERM'; // SIGINT: at a terminal somebody waits
+    const drain = signal === 'SIGTERM'; // SIGINT: a user at a terminal waits
     const lost = await stopServers(this.#servers, this.inFlight, { drain, limit: CUT_OFF_MS });
     if (lost > 0) this.#logger.warn(`${lost} requests took too long to end, and were cut off`);
   }
@@ -154,7 +160,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     this.#servers.push(server);
   }
 
-  /** SIGHUP: certificate and key anew, for connections to come; those that are there keep theirs. */
+  /** Reads certificate and key again on SIGHUP, for new connections; open connections keep theirs. */
   readonly #reload = (): void => {
     const { tls } = this.config.http;
     if (!tls) {
@@ -190,9 +196,10 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 }
 
 /**
- * Asks for a client certificate and takes any, or none: the route that it is presented to decides about it. The empty
- * list of authorities keeps their names out of the request for a certificate; without a list Node would trust the public
- * ones. No session is resumed, since a resumed one has the client's own certificate without those behind it.
+ * Requests a client certificate, and accepts any certificate or none: the route decides about it. The empty list
+ * of authorities keeps their names out of the request; without a list Node would trust the public authorities. No
+ * TLS session is resumed, because a resumed session has only the client's own certificate, without its
+ * intermediates.
  */
 const MUTUAL_TLS: TlsOptions = {
   ...TLS,
@@ -206,7 +213,7 @@ function withMaterial(options: TlsOptions, { cert, key }: TlsMaterial): TlsOptio
   return { ...options, cert, key };
 }
 
-/** Whether an address is not of this machine: ::1 where there is no IPv6. */
+/** Returns true for the error of an address that this machine does not have, such as ::1 without IPv6. */
 function isMissingHere(error: unknown): boolean {
   return error instanceof CannotListen && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(error.code);
 }

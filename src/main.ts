@@ -5,9 +5,9 @@ requireNode();
 await runOrExit(async () => {
   const { readEnvironment } = await import('#platform/config/environment.js');
   const { loadConfig } = await import('#platform/config/load-config.js');
-  const loaded = loadConfig(readEnvironment()); // what is wrong is told before anything else is loaded
+  const loaded = loadConfig(readEnvironment()); // reports a wrong configuration before any other module is loaded
   const { startTracing } = await import('#platform/telemetry/tracing.js');
-  const tracing = await startTracing(loaded.config.tracing); // before the rest is, which it instruments
+  const tracing = await startTracing(loaded.config.tracing); // instruments the modules that are loaded after it
   const { startProduction } = await import('./production.js');
   await startProduction(loaded, tracing);
 });

@@ -5,8 +5,8 @@ import { openDatabase } from '#platform/database/open-database.js';
 import { runOrExit } from './start.js';
 
 /**
- * `npm run migrate`: migrates production's database and ends, with status 0 once the schema is this version's. The
- * service does the same at every start; this is for those who deploy the schema first, under another role.
+ * Migrates production's database and ends with status 0 (`npm run migrate`). The service does the same at every
+ * start; this command is for operators who migrate first, under another role.
  */
 export function migrateProduction(): Promise<void> {
   return runOrExit(async () => {

@@ -1,8 +1,8 @@
 const OLDEST = 24;
 
 /**
- * Ends the process with one line when its Node is too old. Entry points call it before they import anything else: a
- * module that needs a newer Node would fail first, and less clearly.
+ * Ends the process with one line when Node is too old. Entry points call it before any import: another module
+ * could fail first, with a less clear error.
  */
 export function requireNode(): void {
   const { node } = process.versions;

@@ -9,9 +9,9 @@ import { createApp } from './create-app.js';
 import { returnStartUpMemory } from './start-up-memory.js';
 
 /**
- * The production composition root: the pinned vendor roots are all it trusts, and no variable adds to them.
+ * Composes production: it trusts only the pinned vendor roots, and no variable adds to them.
  *
- * @throws whatever keeps it from starting
+ * @throws Error with the reason of a failed start
  */
 export async function startProduction(
   { config, warnings }: LoadedConfig,

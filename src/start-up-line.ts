@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import type { Config } from '#platform/config/config.js';
 
-/** The parts of the configuration that the line of a start names. */
+/** The parts of the configuration that the start-up line contains. */
 export type StartUpFacts = Pick<Config, 'http' | 'database' | 'upstream'>;
 
 /** The version of this package. */
 export const VERSION = readVersion();
 
-/** Says in one line what has started: version, address, database and identity providers, and no secret. */
+/** Returns one line about the start: version, address, database and identity providers, without secrets. */
 export function startUpLine({ http, database, upstream }: StartUpFacts, port: number): string {
   const providers = upstream.providers.map(({ slug }) => slug).join(', ') || 'none';
   return (
@@ -19,7 +19,7 @@ export function startUpLine({ http, database, upstream }: StartUpFacts, port: nu
 function describeDatabase({ url, dataDir }: Config['database']): string {
   if (url === undefined) return `embedded PostgreSQL in ${dataDir}`;
   if (!URL.canParse(url)) return 'PostgreSQL at SVC_DATABASE_URL';
-  const { host, pathname, searchParams } = new URL(url); // and neither user nor password
+  const { host, pathname, searchParams } = new URL(url); // without user and password
   return `PostgreSQL at ${searchParams.get('host') ?? host}${decodeURI(pathname)}`;
 }
 

@@ -4,11 +4,11 @@ import { runInNewContext } from 'node:vm';
 type CollectGarbage = (options: { type: 'major'; flavor: 'last-resort' }) => void;
 
 /**
- * Gives back what only the start needed. Loading the modules leaves garbage, and makes V8 size its young generation for
- * them: it would stay so for the life of the process, about 100 MB that no request needs. It takes a tenth of a second, once.
+ * Frees the memory of the start. Loading the modules leaves garbage, and makes V8 enlarge its young generation for
+ * the life of the process, by about 100 MB that no request needs. This call takes a tenth of a second, once.
  */
 export function returnStartUpMemory(): void {
-  setFlagsFromString('--expose-gc'); // for the context that is made next; ours stays without
+  setFlagsFromString('--expose-gc'); // exposes the collector to the next context only
   const collect = runInNewContext('gc') as CollectGarbage;
   collect({ type: 'major', flavor: 'last-resort' });
 }

@@ -22,7 +22,7 @@ export interface SshCredential {
   readonly ca_public_key: string;
 }
 
-/** A user whom the identity provider provisioned, with an own browser and certificate. */
+/** A user that the identity provider provisioned, with an own browser and certificate. */
 export interface Colleague {
   readonly id: string;
   readonly email: string;

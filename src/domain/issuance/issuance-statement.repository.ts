@@ -4,8 +4,8 @@ import { fragment, joined, type SqlFragment } from '#platform/database/statement
 export type Denial = 'gone' | 'account_inactive' | 'domain_not_owned' | 'withheld';
 
 /**
- * What a statement does about a row that another transaction has locked: it waits and then decides, or it skips the row, so that
- * this statement does not issue the request.
+ * The behaviour at a row that another transaction has locked: the statement waits and then decides, or skips the
+ * row and does not issue the request.
  */
 export type RowLocks = 'wait' | 'skip';
 

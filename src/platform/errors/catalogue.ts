@@ -1,4 +1,4 @@
-/** What a code is in each voice. */
+/** The values of an error code in each format. */
 interface Row {
   readonly status: number;
   /** The short title of its problem document (RFC 9457 §3.1) or page. */
@@ -10,11 +10,11 @@ interface Row {
 }
 
 /**
- * Every error a client can meet, one row a code. The union of codes is closed: whoever renders an error can switch over
- * it exhaustively.
+ * Every error of the service, one row for each code. The union of codes is closed, so that a renderer can switch
+ * over it exhaustively.
  */
 export const CATALOGUE = {
-  // What the request itself is.
+  // The request itself.
   malformed_body: {
     status: 400,
     title: 'Malformed body',
@@ -42,7 +42,7 @@ export const CATALOGUE = {
   timed_out: { status: 408, title: 'Request timed out', oauth: 'invalid_request' },
   invalid_origin: { status: 403, title: 'Invalid origin', oauth: 'invalid_request' },
 
-  // Who is asking.
+  // The caller.
   unauthenticated: { status: 401, title: 'Not signed in', oauth: 'invalid_token' },
   insufficient_user_authentication: {
     status: 401,
@@ -62,7 +62,7 @@ export const CATALOGUE = {
     oauth: 'unauthorized_client',
   },
 
-  // Signing in upstream.
+  // Sign-in at an identity provider.
   unknown_provider: { status: 404, title: 'Unknown identity provider', oauth: 'invalid_request' },
   sign_in_failed: { status: 400, title: 'Sign-in failed', oauth: 'invalid_request' },
   sign_in_refused: { status: 403, title: 'Sign-in refused', oauth: 'access_denied' },
@@ -72,7 +72,7 @@ export const CATALOGUE = {
     oauth: 'temporarily_unavailable',
   },
 
-  // Enrolling a key and logging in with it.
+  // Enrollment of a key and login with it.
   invalid_state: { status: 400, title: 'Invalid state', oauth: 'invalid_grant' },
   attestation_rejected: { status: 400, title: 'Attestation rejected', oauth: 'invalid_request' },
   device_passkey: { status: 400, title: 'Not a security key', oauth: 'invalid_request' },
@@ -84,11 +84,11 @@ export const CATALOGUE = {
   enrollment_refused: { status: 403, title: 'Enrollment refused', oauth: 'access_denied' },
   credential_exists: { status: 409, title: 'Key already registered', oauth: 'invalid_request' },
 
-  // What admins do to members.
+  // Changes of members by admins.
   own_account: { status: 409, title: 'Your own account', oauth: 'invalid_request' },
   last_admin: { status: 409, title: 'Last admin', oauth: 'invalid_request' },
 
-  // Registering applications, and making tokens.
+  // Registration of applications, and SCIM tokens.
   limit_reached: { status: 409, title: 'Limit reached', oauth: 'invalid_request' },
 
   // Provisioning (RFC 7644 §3.12).
@@ -143,12 +143,12 @@ export const CATALOGUE = {
   not_implemented: { status: 501, title: 'Not implemented', oauth: 'invalid_request' },
   too_many: { status: 400, title: 'Too many', oauth: 'invalid_request', scimType: 'tooMany' },
 
-  // What is issued.
+  // Issuance of credentials.
   invalid_public_key: { status: 400, title: 'Invalid public key', oauth: 'invalid_request' },
   principal_not_allowed: { status: 403, title: 'Principal not allowed', oauth: 'access_denied' },
   issuance_refused: { status: 403, title: 'Issuance refused', oauth: 'access_denied' },
 
-  // Our own trouble.
+  // Faults of the service.
   internal: { status: 500, title: 'Internal error', oauth: 'server_error' },
   unavailable: { status: 503, title: 'Service unavailable', oauth: 'temporarily_unavailable' },
 } as const satisfies Record<string, Row>;

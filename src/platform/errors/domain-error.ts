@@ -1,18 +1,18 @@
 import { CATALOGUE, type ErrorCode } from './catalogue.js';
 
-/** What a protected resource says about the token it did not accept (RFC 6750 §3, RFC 9449 §7.1). */
+/** The challenge of a protected resource for a refused token (RFC 6750 §3, RFC 9449 §7.1). */
 export interface Challenge {
-  /** The scheme under which a token must come. */
+  /** The required scheme of the token. */
   readonly scheme: 'Bearer' | 'DPoP';
-  /** The scope that would do. */
+  /** The missing scope. */
   readonly scope?: string;
-  /** Seconds that the last assertion may lie back (RFC 9470 §3). */
+  /** The greatest age of the last assertion, in seconds (RFC 9470 §3). */
   readonly maxAge?: number;
-  /** The algorithms that a DPoP proof may be signed with. */
+  /** The algorithms of a DPoP proof. */
   readonly algs?: readonly string[];
 }
 
-/** What may go with an error: the cause is for the log alone, `retryAfter` (seconds) and the challenge for the client. */
+/** Additions to an error: the cause is only logged; the client gets `retryAfter` (seconds) and the challenge. */
 export interface DomainErrorOptions {
   readonly cause?: unknown;
   readonly retryAfter?: number;
@@ -20,8 +20,8 @@ export interface DomainErrorOptions {
 }
 
 /**
- * The one error that services and the domain throw. `detail` is written for the client: it says what is wrong and
- * what to do, and never carries a secret or anything internal; `cause` only reaches the log.
+ * The only error that services and the domain throw. `detail` is for the client: it states the problem and the
+ * remedy, and contains no secret and nothing internal. `cause` is only logged.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';
