@@ -12,11 +12,6 @@ const KNOWN: ReadonlySet<string> = new Set<string>([
   'src/domain/ssh-certificates/openssh/private-key.ts',
   'src/features/ssh-ca/revocation-list.controller.ts',
   'src/features/webauthn/enrollment-ceremony.service.ts',
-  'src/platform/http/access/session-cookies.service.ts',
-  'src/platform/http/edge/limited-lines.ts',
-  'src/platform/http/server/raw-answer.ts',
-  'src/platform/http/server/requests-in-flight.service.ts',
-  'src/platform/http/server/stop-servers.ts',
 ]);
 
 /** The files outside platform/clock that read the time or draw random bytes. */

@@ -24,7 +24,6 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'http/access',
     'http/errors',
     'http/body',
-    'http/fallback',
     'http/edge',
     'http/server',
     'http',

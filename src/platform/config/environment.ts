@@ -238,6 +238,9 @@ export const PROVIDER_ENVIRONMENT = z.object({
   CLIENT_SECRET: z.string(),
 });
 
+/** The settings of one identity provider. */
+export type ProviderSettings = z.output<typeof PROVIDER_ENVIRONMENT>;
+
 /** The process's environment over that of `.env`, where there is one; empty strings count as unset. */
 export function readEnvironment(): Environment {
   return withoutEmpty({ ...readDotEnv(), ...readProcessEnvironment() });

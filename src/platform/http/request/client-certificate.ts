@@ -3,14 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 
 /**
- * The certificates of open connections. Node 24 hands out those behind the client's own at the first call alone: later
- * calls for the same connection come back without them.
+ * The certificates of open connections. Node 24 returns the certificates behind the client's own only at the first call: later calls
+ * for the same connection lack them.
  */
 const certificates = new WeakMap<TLSSocket, X509Certificate | undefined>();
 
 /**
- * The certificate that a client presented in the TLS handshake, from the request's own connection and nowhere else, with
- * the certificates presented behind it in `issuerCertificate`; undefined where none was presented. The handshake proves
+ * Reads the certificate that a client presented in the TLS handshake of the request's own connection, with the certificates behind
+ * it in `issuerCertificate`; undefined where the client presented none. The handshake proves
  * that the client holds its key, and nothing about its issuer.
  */
 export function clientCertificateOf({

@@ -3,21 +3,21 @@ import type { Request } from 'express';
 import type { ClientAddressResolver } from './client-address.js';
 import { interactionIdOf } from './interaction-id.js';
 
-/** The name under which the application keeps its address resolver. */
+/** The name of the application's setting that holds its address resolver. */
 export const CLIENT_ADDRESS = 'svc client address resolver';
 
-/** The address of a request's client; undefined when it is gone with its connection. */
+/** Reads the address of a request's client; undefined after the client has disconnected. */
 export function clientAddressOf(request: Request): string | undefined {
   const resolve = request.app.get(CLIENT_ADDRESS) as ClientAddressResolver;
   return resolve(request);
 }
 
-/** Where a request came from, as audit rows keep it. */
+/** Gives a handler the origin of its request, as audit rows keep it. */
 export const ClientOrigin = createParamDecorator((_: unknown, context: ExecutionContext) =>
   originOf(context.switchToHttp().getRequest<Request>()),
 );
 
-/** Where a request came from, as audit rows keep it. */
+/** Reads the origin of a request, as audit rows keep it. */
 export function originOf(request: Request) {
   return {
     requestId: interactionIdOf(request),

@@ -1,20 +1,20 @@
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { Request, Response } from 'express';
 
-/** The value of a cookie of the request; undefined when absent, or sent twice with different values. */
+/** Reads the value of a cookie; undefined where it is absent, or sent twice with different values. */
 export function readCookie(request: Request, name: string): string | undefined {
   const values = readCookieValues(request, name);
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Every value a cookie of the request was sent with. */
+/** Reads every value that a cookie of the request has. */
 export function readCookieValues(request: Request, name: string): string[] {
   const pairs = (request.headers.cookie ?? '').split(';');
   const values = pairs.map((pair) => parseCookie(pair)[name]);
   return [...new Set(values.filter((value) => value !== undefined))];
 }
 
-/** Sets a cookie that scripts cannot read and other sites' writes do not carry: HttpOnly, SameSite=Lax, Path=/. */
+/** Sets a cookie that scripts cannot read and that writes from other sites do not carry: HttpOnly, SameSite=Lax, Path=/. */
 export function setCookie(
   response: Response,
   name: string,

@@ -1,14 +1,15 @@
 import { hash } from 'node:crypto';
 
-/** A strong entity tag: the SHA-256 of the body in hexadecimal, so that whoever keeps the body can tell the tag. */
+/** Makes a strong entity tag: the SHA-256 of the body in hexadecimal, which a client can compute from the body as well. */
 export function entityTag(body: Buffer | string): string {
   return `"${hash('sha256', body)}"`;
 }
 
 /**
- * Whether `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1), by weak comparison: the first asks for it, and the
- * second means one of our weak tags. Unlike Express' `request.fresh` it does not look at `Cache-Control`, which is a word to caches:
- * `fetch` sends `no-cache` along with every `If-None-Match`.
+ * Returns true if `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1), by weak comparison.
+ *
+ * `If-None-Match` requires that comparison, and `If-Match` gets our weak tags. Unlike Express' `request.fresh`, this function
+ * ignores `Cache-Control`, which addresses caches: `fetch` sends `no-cache` with every `If-None-Match`.
  */
 export function namesTag(condition: string | undefined, tag: string): boolean {
   if (condition === undefined) return false;

@@ -1,11 +1,11 @@
-/** In characters: what goes on in queries and headers must fit into them. */
+/** In characters: the address has to fit into queries and headers. */
 const LONGEST = 2048;
 
 /**
- * Where a browser ends up after a ceremony: the address asked for, if a browser would resolve it to our own origin,
- * else the start page. The answer is absolute, since a path such as `//evil` is another origin to a browser.
+ * Decides the address that a browser goes to after a ceremony: the requested address, if a browser resolves it to our own origin, or
+ * else the start page. The result is absolute, since a browser takes a path such as `//evil` for another origin.
  *
- * @param target what the client asked for: a path or an address, trusted in nothing
+ * @param target the path or address that the client requested; it is not trusted
  * @param baseUrl our own origin
  */
 export function sameOriginTarget(target: string | undefined, baseUrl: string): string {
@@ -14,11 +14,11 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
     return home;
   }
   const { origin, href, username, password } = new URL(target, home);
-  const isOurs = origin === baseUrl && href.startsWith(home); // a blob: of our origin is no page of ours
+  const isOurs = origin === baseUrl && href.startsWith(home); // a `blob:` address of our origin is none of our pages
   return isOurs && username === '' && password === '' && href.length <= LONGEST ? href : home;
 }
 
-/** Browsers drop tabs and line feeds from addresses, and parsers differ on the rest: none is honest. */
+/** Returns true for control characters: browsers drop some of them from addresses, and parsers differ on the rest. */
 function hasControlCharacter(text: string): boolean {
   return Array.from(text).some((char) => char < ' ' || char === '\u007f');
 }

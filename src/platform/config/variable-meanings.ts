@@ -1,0 +1,143 @@
+import type { ProviderSettings, Settings } from './environment.js';
+
+/** The meaning of a variable, for the reference. */
+export interface VariableMeaning {
+  readonly meaning: string;
+  /** The effect of leaving it out, where the schema's own default does not say it. */
+  readonly unset?: string;
+}
+
+/** The meaning of every variable in the schema of the environment. */
+export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
+  SVC_BASE_URL: {
+    meaning:
+      'The public origin: https, or http on a loopback host. With TLS the default is `https://{SVC_RP_ID}`.',
+  },
+  SVC_RP_ID: {
+    meaning:
+      'The WebAuthn relying party id: that host or a parent domain. **Keys are bound to it: never change it.**',
+    unset: 'the host of the base URL',
+  },
+  SVC_RP_NAME: { meaning: 'The name of the relying party, as browsers show it.' },
+  SVC_ORG_NAME: { meaning: 'The name that the pages show.', unset: 'the RP name' },
+  SVC_LISTEN_ADDR: {
+    meaning: 'The address of the plain HTTP listener. Ignored with TLS, which binds 443 and 80.',
+    unset: '`[::]:3000`',
+  },
+  SVC_TLS_CERT: {
+    meaning:
+      'The certificate chain for TLS: PEM, base64 of PEM, or a file. Needs SVC_TLS_KEY. Read again on SIGHUP.',
+  },
+  SVC_TLS_KEY: { meaning: 'The key of SVC_TLS_CERT, in the same forms.' },
+  SVC_MTLS_PORT: { meaning: 'With TLS: the port that requests client certificates.' },
+  SVC_MTLS_CLIENT_CA_CERTS: {
+    meaning: 'The authorities of client certificates (`tls_client_auth`): PEM, or a file.',
+  },
+  SVC_TRUSTED_PROXIES: {
+    meaning: 'Addresses or CIDR ranges of the proxies whose `X-Forwarded-For` is trusted.',
+  },
+  SVC_CORS_ORIGINS: {
+    meaning:
+      'Other origins whose pages may call the routes of login, enrollment and logout with credentials. `*` is refused.',
+  },
+  SVC_DATABASE_URL: {
+    meaning: 'A PostgreSQL of version 15 or newer, `postgres://…`.',
+    unset: 'an embedded server in the data directory',
+  },
+  SVC_DATA_DIR: { meaning: 'The folder of the embedded database and of the CA key.' },
+  SVC_DB_MAX_CONNECTIONS: {
+    meaning:
+      'Connections to the database, 1 to 1000: a fifth for searches and lists of organizations, the rest for all other work.',
+  },
+  SVC_JWT_SECRET: { meaning: 'The root secret, 32 characters or more.' },
+  SVC_JWT_SECRET_PREVIOUS: {
+    meaning: 'The previous root secret, which still opens data that was sealed under it.',
+  },
+  SVC_OIDC_SIGNING_KEY: {
+    meaning:
+      'P-256 keys in PEM, or a file: the first one signs tokens (ES256), the others are only published.',
+    unset: 'a key in the database',
+  },
+  SVC_OIDC_RSA_SIGNING_KEY: {
+    meaning: 'The same for RS256: RSA keys of 3072 bits or more.',
+    unset: 'a key in the database',
+  },
+  SVC_DEVICE_CODE_EXPIRES: {
+    meaning: 'Seconds that a device waits for its user, 60 to 3600.',
+  },
+  SVC_DEVICE_POLL_INTERVAL: { meaning: 'Seconds between two polls of a device, 1 to 60.' },
+  SVC_SSH_CA_KEY: {
+    meaning: 'The private key of the SSH authority: Ed25519, OpenSSH or PKCS#8, not encrypted.',
+  },
+  SVC_SSH_CA_KEY_PATH: {
+    meaning: 'The file of that key, made at the first start.',
+    unset: '`{SVC_DATA_DIR}/ssh_ca_key`',
+  },
+  SVC_SSH_PRINCIPALS: {
+    meaning: 'The principals of a certificate: `email`, `username` or both, comma-separated.',
+    unset: '`email`',
+  },
+  SVC_IDPS: {
+    meaning: 'Comma-separated slugs of the identity providers, in the order of their buttons.',
+    unset: '**required**',
+  },
+  SVC_EXTRA_CA_CERTS: {
+    meaning: 'More certificate authorities for requests to identity providers: PEM, or a file.',
+  },
+  SVC_ALLOWED_DOMAINS: { meaning: 'The e-mail domains that may enroll.', unset: 'any' },
+  SVC_BOOTSTRAP_ADMINS: {
+    meaning:
+      'The only e-mail addresses that may become the admin of an organization that has no admin.',
+    unset: 'the first user of an organization',
+  },
+  SVC_ALLOWED_AAGUIDS: {
+    meaning:
+      'The models of security keys that may enroll: `fips-only`, `yubikey-5`, or a comma-separated list of AAGUIDs.',
+    unset: 'any',
+  },
+  SVC_CERTIFICATION_TEST_TOKEN: {
+    meaning:
+      'Turns certification test mode on: no rate limits, and logins without a key. Never set it in production.',
+  },
+  SVC_CERTIFICATION_HOST: {
+    meaning: 'The public host of certification test mode.',
+    unset: 'that mode starts on loopback only',
+  },
+  SVC_SESSION_HOURS: {
+    meaning: 'Hours that a session lasts, 1 to 12. A session is never renewed.',
+  },
+  SVC_CLEANUP_INTERVAL: {
+    meaning:
+      'Seconds between two clean-ups of expired rows, by one replica at a time. 0 turns them off.',
+  },
+  SVC_AUTH_EVENTS_RETENTION_DAYS: {
+    meaning:
+      'Days that audit events of the class `auth` are kept. Administrative events are never deleted.',
+  },
+  SVC_OAUTH_EVENTS_RETENTION_DAYS: {
+    meaning: 'Days that audit events of the class `oauth` are kept.',
+  },
+  SVC_LOG_FORMAT: { meaning: 'The format of the log: `text` or `json`.' },
+  RUST_LOG: { meaning: 'The log filter by level and target: `info,database=warn,http=off`.' },
+  SVC_METRICS_BEARER_TOKEN: {
+    meaning: 'The token that a scraper of the metrics presents.',
+    unset: 'no metrics',
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    meaning: 'The address of the collector of traces, OTLP over HTTP.',
+    unset: 'no tracing',
+  },
+  OTEL_EXPORTER_OTLP_PROTOCOL: {
+    meaning: 'The protocol of the collector. Every other value is refused.',
+  },
+  OTEL_SERVICE_NAME: { meaning: 'The name of the service in traces.' },
+};
+
+/** The meaning of the variables of one identity provider. */
+export const PROVIDER_MEANINGS: Readonly<Record<keyof ProviderSettings, VariableMeaning>> = {
+  TYPE: { meaning: 'The protocol of the provider: `oidc`.', unset: '**required**' },
+  NAME: { meaning: 'The label of its button.', unset: 'the slug' },
+  ISSUER: { meaning: 'Its issuer: an https URL (http only on loopback).', unset: '**required**' },
+  CLIENT_ID: { meaning: 'The client id of this service there.', unset: '**required**' },
+  CLIENT_SECRET: { meaning: 'The client secret of this service there.', unset: '**required**' },
+};

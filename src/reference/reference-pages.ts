@@ -1,0 +1,40 @@
+import { ModulesContainer, NestFactory } from '@nestjs/core';
+import { loadConfig } from '#platform/config/load-config.js';
+import { compileRoutes } from '#platform/http/routing/compile-routes.js';
+import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
+import { createLogger } from '#platform/telemetry/pino-options.js';
+import { AppModule, type CompositionRoot } from '../app.module.js';
+import { configurationPage } from './configuration.js';
+import { endpointsPage } from './endpoints.js';
+
+/** An environment in which every optional route exists. Nothing connects to its addresses. */
+const ENVIRONMENT = {
+  SVC_JWT_SECRET: 'the secret of a service that never starts',
+  SVC_METRICS_BEARER_TOKEN: 'a token so that the metrics have a route',
+  SVC_CERTIFICATION_TEST_TOKEN: 'a token so that the certification mode has routes',
+  RUST_LOG: 'off',
+};
+
+/** A composition that is never built. */
+const ROOT: CompositionRoot = {
+  composition: 'production',
+  ports: { https: 443, http: 80 },
+  hosts: [],
+  timeouts: EDGE_TIMEOUTS,
+  trustAnchors: [],
+  pageScripts: [],
+  modules: [],
+};
+
+/** The pages of docs/reference/, by file name. Nest scans the modules and creates no provider. */
+export async function referencePages(): Promise<Readonly<Record<string, string>>> {
+  const { config } = loadConfig(ENVIRONMENT);
+  const logger = createLogger(config.log);
+  const root = AppModule.compose(config, logger, ROOT);
+  const context = await NestFactory.createApplicationContext(root, {
+    preview: true,
+    logger: false,
+  });
+  const { routes } = compileRoutes(context.get(ModulesContainer));
+  return { 'endpoints.md': endpointsPage(routes), 'configuration.md': configurationPage() };
+}
