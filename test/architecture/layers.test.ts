@@ -104,6 +104,9 @@ describe('layers', () => {
     expect(
       against([planted('src/features/oidc/request/x.ts', 'src/features/oidc/token/y.ts')]),
     ).toHaveLength(1);
+    expect(
+      against([planted('src/features/scim/schema/x.ts', 'src/features/scim/http/y.ts')]),
+    ).toHaveLength(1);
   });
 
   it('neither files nor folders import each other in a circle', () => {

@@ -26,14 +26,14 @@ export interface NextGroup extends GroupState {
 @Injectable()
 export class GroupProvisioning {
   constructor(
-    private readonly work: TenantWork,
+    private readonly tenantWork: TenantWork,
     private readonly groups: GroupsRepository,
     private readonly memberships: MembershipsRepository,
   ) {}
 
   /** @throws DomainError uniqueness; invalid_value where no member is a user of the organization, or one is a group */
   create(actor: ScimActor, { members, ...group }: NextGroup): Promise<DirectoryGroup> {
-    return this.work.transact(actor.orgId, async (tx) => {
+    return this.tenantWork.transact(actor.orgId, async (tx) => {
       const made = await this.groups.insert(tx, actor, group);
       await this.#apply(tx, actor.orgId, made.id, members);
       return made;
@@ -42,7 +42,7 @@ export class GroupProvisioning {
 
   /** @throws DomainError not_found, also for a group of another organization */
   async find(orgId: string, id: string): Promise<DirectoryGroup> {
-    const group = await this.work.bounded(orgId, (tx) => this.groups.find(tx, orgId, id));
+    const group = await this.tenantWork.bounded(orgId, (tx) => this.groups.find(tx, orgId, id));
     if (!group) throw noGroup();
     return group;
   }
@@ -58,7 +58,7 @@ export class GroupProvisioning {
     id: string,
     compute: (current: DirectoryGroup) => NextGroup,
   ): Promise<DirectoryGroup> {
-    return this.work.transact(actor.orgId, async (tx) => {
+    return this.tenantWork.transact(actor.orgId, async (tx) => {
       const current = await this.#lock(tx, actor.orgId, id);
       const { members, ...group } = compute(current);
       const moved = await this.#apply(tx, actor.orgId, id, members);
@@ -81,7 +81,7 @@ export class GroupProvisioning {
     id: string,
     verify: (current: DirectoryGroup) => void,
   ): Promise<void> {
-    await this.work.transact(actor.orgId, async (tx) => {
+    await this.tenantWork.transact(actor.orgId, async (tx) => {
       const current = await this.#lock(tx, actor.orgId, id);
       verify(current);
       await this.#removeAll(tx, id, []);

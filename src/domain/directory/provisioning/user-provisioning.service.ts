@@ -29,11 +29,11 @@ const MOST_TRIES = 3;
 @Injectable()
 export class UserProvisioning {
   constructor(
-    private readonly work: TenantWork,
+    private readonly tenantWork: TenantWork,
     private readonly users: DirectoryUsersRepository,
-    private readonly revocation: AccessRevocation,
+    private readonly accessRevocation: AccessRevocation,
     private readonly tombstones: TombstonesRepository,
-    private readonly directory: UserDirectory,
+    private readonly userDirectory: UserDirectory,
   ) {}
 
   /**
@@ -41,12 +41,12 @@ export class UserProvisioning {
    * @throws DomainError uniqueness
    */
   create(actor: ScimActor, user: NextUser, id?: string): Promise<DirectoryUser> {
-    return this.work.bounded(actor.orgId, (tx) => this.users.insert(tx, actor, user, id));
+    return this.tenantWork.bounded(actor.orgId, (tx) => this.users.insert(tx, actor, user, id));
   }
 
   /** @throws DomainError not_found, also for a user of another organization */
   async find(orgId: string, id: string): Promise<DirectoryUser> {
-    const user = await this.work.bounded(orgId, (tx) => this.users.find(tx, orgId, id));
+    const user = await this.tenantWork.bounded(orgId, (tx) => this.users.find(tx, orgId, id));
     if (!user) throw noUser();
     return user;
   }
@@ -59,7 +59,7 @@ export class UserProvisioning {
    * @throws DomainError not_found, uniqueness
    */
   async change(actor: ScimActor, id: string, compute: ComputeUser): Promise<DirectoryUser> {
-    const changed = await this.work.bounded(actor.orgId, (manager) =>
+    const changed = await this.tenantWork.bounded(actor.orgId, (manager) =>
       this.#changeAttributes(manager, actor, id, compute),
     );
     return changed ?? this.#changeUnderLock(actor, id, compute);
@@ -76,11 +76,11 @@ export class UserProvisioning {
     id: string,
     verify: (current: DirectoryUser) => void,
   ): Promise<void> {
-    await this.work.transact(actor.orgId, async (tx) => {
+    await this.tenantWork.transact(actor.orgId, async (tx) => {
       const current = await this.#lock(tx, actor.orgId, id);
       verify(current);
       await this.tombstones.setForUser(tx, actor.orgId, id);
-      await this.directory.remove(tx, current, {
+      await this.userDirectory.remove(tx, current, {
         reason: 'user deleted by SCIM',
         revokedBy: 'scim',
         audit: auditOf(actor, 'delete', id, { email: current.email }),
@@ -121,7 +121,7 @@ export class UserProvisioning {
   ): Promise<DirectoryUser> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.work.transact(actor.orgId, (tx) =>
+        return await this.tenantWork.transact(actor.orgId, (tx) =>
           this.#changeIn(tx, actor, id, compute),
         );
       } catch (error) {
@@ -153,14 +153,14 @@ export class UserProvisioning {
     if (!changed) throw new Error('a locked user is of another version');
     if (next.email !== current.email) {
       const cause = { reason: 'e-mail changed', revokedBy: 'scim' };
-      await this.revocation.end(tx, current, 'email-changed', cause);
+      await this.accessRevocation.end(tx, current, 'email-changed', cause);
     }
     if (!changesActive) return changed;
     const audit = auditOf(actor, 'update', id, details);
-    if (next.active) await this.directory.activate(tx, current, audit);
+    if (next.active) await this.userDirectory.activate(tx, current, audit);
     else {
       const reason = 'user deactivated by SCIM';
-      await this.directory.deactivate(tx, current, { reason, revokedBy: 'scim', audit });
+      await this.userDirectory.deactivate(tx, current, { reason, revokedBy: 'scim', audit });
     }
     const after = await this.users.find(tx, actor.orgId, id);
     if (!after) throw new Error('a locked user is gone');

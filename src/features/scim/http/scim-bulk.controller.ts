@@ -10,14 +10,14 @@ import { sendJson } from './scim-response.js';
 @Controller('scim/v2/Bulk')
 @Route(SCIM)
 export class ScimBulkController {
-  constructor(private readonly resources: ScimResources) {}
+  constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
   @Route({ summary: 'Runs several operations (RFC 7644 §3.7)' })
   async run(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     const json = {
       schemas: ['urn:ietf:params:scim:api:messages:2.0:BulkResponse'],
-      Operations: await runBulk(this.resources, caller, body),
+      Operations: await runBulk(this.scimResources, caller, body),
     };
     sendJson(response, 200, JSON.stringify(json));
   }

@@ -18,37 +18,37 @@ import { serviceProviderConfig } from './service-provider-config.js';
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimDiscoveryController {
-  constructor(private readonly resources: ScimResources) {}
+  constructor(private readonly scimResources: ScimResources) {}
 
   @Get('ServiceProviderConfig')
   @Route({ summary: 'Shows what the SCIM service supports (RFC 7643 §5)' })
   config(@Query() query: QueryFields, @Res() response: Response): void {
     refuseFilter(query);
-    sendJson(response, 200, JSON.stringify(serviceProviderConfig(this.resources.base)));
+    sendJson(response, 200, JSON.stringify(serviceProviderConfig(this.scimResources.base)));
   }
 
   @Get('Schemas')
   @Route({ summary: 'Lists the schemas' })
   schemas(@Query() query: QueryFields, @Res() response: Response): void {
-    this.#list(response, query, schemaDocuments(this.resources.base));
+    this.#list(response, query, schemaDocuments(this.scimResources.base));
   }
 
   @Get('Schemas/:id')
   @Route({ summary: 'Shows a schema' })
   schema(@Param('id') id: string, @Res() response: Response): void {
-    this.#one(response, id, schemaDocuments(this.resources.base));
+    this.#one(response, id, schemaDocuments(this.scimResources.base));
   }
 
   @Get('ResourceTypes')
   @Route({ summary: 'Lists the resource types' })
   resourceTypes(@Query() query: QueryFields, @Res() response: Response): void {
-    this.#list(response, query, resourceTypeDocuments(this.resources.base));
+    this.#list(response, query, resourceTypeDocuments(this.scimResources.base));
   }
 
   @Get('ResourceTypes/:id')
   @Route({ summary: 'Shows a resource type' })
   resourceType(@Param('id') id: string, @Res() response: Response): void {
-    this.#one(response, id, resourceTypeDocuments(this.resources.base));
+    this.#one(response, id, resourceTypeDocuments(this.scimResources.base));
   }
 
   #list(response: Response, query: QueryFields, documents: readonly ScimDocument[]): void {

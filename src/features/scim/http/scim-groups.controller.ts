@@ -18,49 +18,49 @@ import {
 @Controller('scim/v2/Groups')
 @Route(SCIM)
 export class ScimGroupsController {
-  constructor(private readonly resources: ScimResources) {}
+  constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
   @Route({ summary: 'Creates a group' })
   create(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return createResource(this.resources.groups, call, response);
+    return createResource(this.scimResources.groups, call, response);
   }
 
   @Get()
   @Route({ summary: 'Lists or searches groups' })
   list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.resources.groups, caller, query, response);
+    return listResources(this.scimResources.groups, caller, query, response);
   }
 
   /** The same search, with the query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
   @Route({ summary: 'Searches groups by POST (RFC 7644 §3.4.3)' })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.resources.groups, caller, body as QueryFields, response);
+    return listResources(this.scimResources.groups, caller, body as QueryFields, response);
   }
 
   @Get(':id')
   @Route({ summary: 'Shows a group' })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return findResource(this.resources.groups, call, response);
+    return findResource(this.scimResources.groups, call, response);
   }
 
   @Put(':id')
   @Route({ summary: 'Replaces a group' })
   replace(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return replaceResource(this.resources.groups, call, response);
+    return replaceResource(this.scimResources.groups, call, response);
   }
 
   @Patch(':id')
   @Route({ summary: 'Changes a group (RFC 7644 §3.5.2)' })
   patch(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return patchResource(this.resources.groups, call, response);
+    return patchResource(this.scimResources.groups, call, response);
   }
 
   @Delete(':id')
   @HttpCode(204)
   @Route({ summary: 'Removes a group' })
   async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
-    await this.resources.groups.remove(caller, id, ifMatch);
+    await this.scimResources.groups.remove(caller, id, ifMatch);
   }
 }

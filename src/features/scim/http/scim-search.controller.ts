@@ -13,7 +13,7 @@ import { listHead, listTail, streamJson } from './scim-response.js';
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimSearchController {
-  constructor(private readonly resources: ScimResources) {}
+  constructor(private readonly scimResources: ScimResources) {}
 
   /** RFC 7644 §3.4.2.1. */
   @Get()
@@ -51,7 +51,7 @@ export class ScimSearchController {
         'Users and groups together have pages by index only.',
       );
     }
-    const { users, groups } = this.resources;
+    const { users, groups } = this.scimResources;
     const { orgId } = caller;
     const foundUsers = await users.search(caller, search);
     const foundGroups = await groups.search(caller, {

@@ -18,49 +18,49 @@ import {
 @Controller('scim/v2/Users')
 @Route(SCIM)
 export class ScimUsersController {
-  constructor(private readonly resources: ScimResources) {}
+  constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
   @Route({ summary: 'Creates a user' })
   create(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return createResource(this.resources.users, call, response);
+    return createResource(this.scimResources.users, call, response);
   }
 
   @Get()
   @Route({ summary: 'Lists or searches users' })
   list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.resources.users, caller, query, response);
+    return listResources(this.scimResources.users, caller, query, response);
   }
 
   /** The same search, with the query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
   @Route({ summary: 'Searches users by POST (RFC 7644 §3.4.3)' })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
-    return listResources(this.resources.users, caller, body as QueryFields, response);
+    return listResources(this.scimResources.users, caller, body as QueryFields, response);
   }
 
   @Get(':id')
   @Route({ summary: 'Shows a user' })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return findResource(this.resources.users, call, response);
+    return findResource(this.scimResources.users, call, response);
   }
 
   @Put(':id')
   @Route({ summary: 'Replaces a user' })
   replace(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return replaceResource(this.resources.users, call, response);
+    return replaceResource(this.scimResources.users, call, response);
   }
 
   @Patch(':id')
   @Route({ summary: 'Changes a user (RFC 7644 §3.5.2)' })
   patch(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
-    return patchResource(this.resources.users, call, response);
+    return patchResource(this.scimResources.users, call, response);
   }
 
   @Delete(':id')
   @HttpCode(204)
   @Route({ summary: 'Removes a user' })
   async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
-    await this.resources.users.remove(caller, id, ifMatch);
+    await this.scimResources.users.remove(caller, id, ifMatch);
   }
 }

@@ -34,7 +34,7 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
   readonly isOfOne = isOfOneGroup;
 
   constructor(
-    private readonly work: TenantWork,
+    private readonly tenantWork: TenantWork,
     readonly provisioning: GroupProvisioning,
     private readonly memberships: MembershipsRepository,
     private readonly base: string,
@@ -60,7 +60,7 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
   }
 
   isShownAfterPatch(orgId: string, { id }: DirectoryGroup): Promise<boolean> {
-    return this.work.bounded(orgId, (tx) => this.memberships.hasAtMost(tx, id, MOST_SHOWN));
+    return this.tenantWork.bounded(orgId, (tx) => this.memberships.hasAtMost(tx, id, MOST_SHOWN));
   }
 
   render(orgId: string, group: DirectoryGroup, projection: Projection): JsonPieces {
@@ -94,7 +94,7 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
     let isFirst = true;
     do {
       const after = last?.userId;
-      const batch: readonly GroupMember[] = await this.work.costly(
+      const batch: readonly GroupMember[] = await this.tenantWork.costly(
         orgId,
         (tx) => this.memberships.list(tx, id, after, BATCH),
         PATIENCE_DURING_RESPONSE,

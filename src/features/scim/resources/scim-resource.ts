@@ -50,7 +50,7 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
  */
 export class ScimResource<Stored extends Tagged = Tagged, Next = unknown, Listed = unknown> {
   constructor(
-    private readonly work: TenantWork,
+    private readonly tenantWork: TenantWork,
     /** The address of the SCIM service. */
     private readonly base: string,
     readonly type: ResourceType<Stored, Next, Listed>,
@@ -78,8 +78,8 @@ export class ScimResource<Stored extends Tagged = Tagged, Next = unknown, Listed
   search({ orgId }: ScimActor, search: ScimSearch): Promise<ScimPage<Listed>> {
     const found = (tx: EntityManager) => this.type.search(tx, orgId, search);
     return this.type.isOfOne(search)
-      ? this.work.bounded(orgId, found)
-      : this.work.costly(orgId, found);
+      ? this.tenantWork.bounded(orgId, found)
+      : this.tenantWork.costly(orgId, found);
   }
 
   /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */

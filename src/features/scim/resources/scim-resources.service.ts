@@ -18,17 +18,21 @@ export class ScimResources {
 
   constructor(
     @Inject(CONFIG) config: Config,
-    work: TenantWork,
+    tenantWork: TenantWork,
     users: UserProvisioning,
     groups: GroupProvisioning,
     memberships: MembershipsRepository,
   ) {
     this.base = `${config.http.baseUrl}/scim/v2`;
-    this.users = new ScimResource(work, this.base, new UserResource(work, users, this.base));
-    this.groups = new ScimResource(
-      work,
+    this.users = new ScimResource(
+      tenantWork,
       this.base,
-      new GroupResource(work, groups, memberships, this.base),
+      new UserResource(tenantWork, users, this.base),
+    );
+    this.groups = new ScimResource(
+      tenantWork,
+      this.base,
+      new GroupResource(tenantWork, groups, memberships, this.base),
     );
   }
 }

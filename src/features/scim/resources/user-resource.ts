@@ -32,7 +32,7 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   readonly isOfOne = isOfOneUser;
 
   constructor(
-    private readonly work: TenantWork,
+    private readonly tenantWork: TenantWork,
     readonly provisioning: UserProvisioning,
     private readonly base: string,
   ) {}
@@ -95,7 +95,7 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
       // At most as much text is read and dropped as is sent.
       const most = Math.min(MOST_AT_ONCE, 2 * Math.max(users.length, 1));
       const next = left.slice(0, most);
-      found = await this.work.costly(
+      found = await this.tenantWork.costly(
         orgId,
         (tx) => this.read(tx, orgId, next, query.search),
         PATIENCE_DURING_RESPONSE,
