@@ -7,10 +7,6 @@ const READS = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandom(?:Byte
 const KNOWN: ReadonlySet<string> = new Set<string>([
   'src/domain/authenticators/ceremony/challenge.ts',
   'src/domain/identity-providers/provider-keys.ts',
-  'src/domain/ssh-certificates/authority/ca-key-file.ts',
-  'src/domain/ssh-certificates/authority/certificate-authority.service.ts',
-  'src/domain/ssh-certificates/openssh/private-key.ts',
-  'src/features/ssh-ca/revocation-list.controller.ts',
   'src/features/webauthn/enrollment-ceremony.service.ts',
 ]);
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { LiveGrant } from './live-grant.js';
 
-/** What the OAuth library keeps under one of its ids, and what we index of it. */
+/** An object of the OAuth library, such as a code or a token, with the fields that the database indexes. */
 export interface Artifact {
   /** The library's name of the model: `AccessToken`, `AuthorizationCode`, … */
   readonly model: string;
@@ -16,18 +16,18 @@ export interface Artifact {
   readonly expiresIn: number;
 }
 
-/** What is found again. */
+/** An artifact as it is read. */
 export interface StoredArtifact {
   readonly payload: Record<string, unknown>;
-  /** When it was consumed, if it was: seconds of the epoch. */
+  /** The time of its consumption in seconds of the epoch; undefined for an artifact that was not consumed. */
   readonly consumed: number | undefined;
-  /** How long ago that was, in seconds, by the clock of the database, which set the time. */
+  /** The seconds since its consumption, by the clock of the database. */
   readonly consumedAgo: number | undefined;
-  /** The grant that it hangs on, if it hangs on one whose holder may be issued something. */
+  /** The grant of the artifact, where its resource owner may still be issued tokens. */
   readonly grant: LiveGrant | undefined;
 }
 
-/** The key of a row: whoever reads the table learns no code and no token. */
+/** Hashes an id of the library to the key of its row, so that a reader of the table learns no code and no token. */
 export function artifactId(libraryId: string): Buffer {
   return hash('sha256', libraryId, 'buffer');
 }

@@ -15,7 +15,7 @@ import type { Artifact, StoredArtifact } from './artifact.js';
 import type { TokenAudit } from './tokens.repository.js';
 import { liveGrant, type OwnedGrantRow } from './live-grant.js';
 
-/** Which row: the library's model, and the hash of its id. */
+/** The key of a row: the library's model, and the hash of the library's id. */
 export interface ArtifactKey {
   readonly model: string;
   readonly id: Buffer;
@@ -28,10 +28,10 @@ interface Row extends Partial<OwnedGrantRow> {
   consumed_ago: number | null;
 }
 
-/** Codes, tokens and whatever else the OAuth library keeps: rows that are gone with the grant they hang on. */
+/** The objects of the OAuth library: codes, tokens, interactions and others. The end of a grant deletes those that hang on it. */
 @Injectable()
 export class ArtifactsRepository {
-  /** The rows of some keys, in the order of the keys, each with the grant that it hangs on and who is behind that. */
+  /** Finds artifacts, in the order of their keys, each with its grant and the resource owner. */
   async find(
     tx: EntityManager,
     keys: readonly ArtifactKey[],
@@ -74,7 +74,7 @@ export class ArtifactsRepository {
     return doneOf(artifacts, written);
   }
 
-  /** Deletes the rows that expired longest ago, of any model, and waits for no other statement. */
+  /** Deletes the rows that expired first, of any model, and waits for no other statement. */
   async removeExpired(tx: EntityManager, most: number): Promise<void> {
     await sql(tx)`
       DELETE FROM oauth_artifacts WHERE (model, id) IN (
@@ -101,7 +101,7 @@ export class ArtifactsRepository {
     await sql(tx)`DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id}`;
   }
 
-  /** Ends a token at its client's word, and records that: one statement. */
+  /** Deletes a token that its client revokes (RFC 7009), and records the event in the same statement. */
   async revoke(
     tx: EntityManager,
     { model, id }: ArtifactKey,
@@ -125,7 +125,7 @@ export class ArtifactsRepository {
       )}`;
   }
 
-  /** Removes every row of a model that hangs on a grant. */
+  /** Deletes every artifact of a model that hangs on a grant. */
   async destroyOfGrant(tx: EntityManager, model: string, grantId: Buffer): Promise<void> {
     await sql(tx)`DELETE FROM oauth_artifacts WHERE grant_id = ${grantId} AND model = ${model}`;
   }

@@ -12,15 +12,15 @@ import { CLIENT_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.j
 import { spendIds, type Spend } from './replays.repository.js';
 
 /**
- * What the protocol asks of the database in nearly every request, together with what others ask at the time. Each is a
- * statement that stands alone and begins after it was asked for: nothing is kept of an answer.
+ * The queries of nearly every OAuth request. Requests that come at the same time share a statement; each statement begins after the last
+ * request that it serves, and no result is cached.
  */
 @Injectable()
 export class BatchedQueries {
   readonly #artifacts: QueryBatcher<ArtifactKey, StoredArtifact | undefined>;
   readonly #clients: QueryBatcher<string, LiveClient | undefined>;
   readonly #grants: QueryBatcher<Buffer, LiveGrant | undefined>;
-  readonly #holders: QueryBatcher<Buffer, ResourceOwner | undefined>;
+  readonly #resourceOwners: QueryBatcher<Buffer, ResourceOwner | undefined>;
   readonly #writes: QueryBatcher<Artifact, boolean>;
   readonly #uses: QueryBatcher<ArtifactKey, boolean>;
   readonly #spends: QueryBatcher<Spend, boolean>;
@@ -35,7 +35,9 @@ export class BatchedQueries {
     this.#artifacts = new QueryBatcher((keys) => artifacts.find(manager, keys));
     this.#clients = new QueryBatcher((ids) => clients.findLive(manager, ids));
     this.#grants = new QueryBatcher((ids) => grants.find(manager, ids));
-    this.#holders = new QueryBatcher((hashes) => grants.resourceOwnersOfBrowsers(manager, hashes));
+    this.#resourceOwners = new QueryBatcher((hashes) =>
+      grants.resourceOwnersOfBrowsers(manager, hashes),
+    );
     this.#writes = new QueryBatcher((rows) => artifacts.upsert(manager, rows, 'skip'));
     this.#uses = new QueryBatcher((keys) => artifacts.consume(manager, keys, 'skip'));
     this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
@@ -58,7 +60,7 @@ export class BatchedQueries {
 
   /** {@link GrantsRepository.resourceOwnersOfBrowsers} */
   findResourceOwnerOfBrowser(tokenHash: Buffer): Promise<ResourceOwner | undefined> {
-    return this.#holders.load(tokenHash);
+    return this.#resourceOwners.load(tokenHash);
   }
 
   // A write that a batch did not do is repeated alone: that statement waits for the locks, and decides.

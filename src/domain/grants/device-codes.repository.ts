@@ -2,25 +2,25 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** Seconds that a device waits longer after each request that came too soon (RFC 8628 §3.5). */
+/** The seconds that are added to the interval after each request that came too soon (RFC 8628 §3.5). */
 const SLOW_DOWN = 5;
 
-/** Wrong user codes that a person may type with less than {@link LOCK_MINUTES} between two. */
+/** The wrong user codes in a row, less than {@link LOCK_MINUTES} apart, that lock a user out. */
 export const MOST_WRONG_TRIES = 5;
 
-/** The minutes that whoever typed so many wrong codes waits after the last; a row that is older counts for nothing. */
+/** The minutes of a lockout after the last wrong user code. Older tries do not count. */
 export const LOCK_MINUTES = 10;
 
-/** What a device asked for, as it is kept. */
+/** The request of a device. */
 export interface DeviceRequestRow {
   readonly id: Buffer;
   readonly clientId: string;
   readonly payload: Readonly<Record<string, unknown>>;
-  /** Approved or refused already. */
+  /** True when the request is approved or denied already. */
   readonly isDecided: boolean;
 }
 
-/** What a person's try of a user code came to. Locked out they are for `retryAfter` seconds, whatever they type. */
+/** The result of a typed user code. A user who is locked out tries again after `retryAfter` seconds. */
 export type UserCodeTry =
   | { readonly kind: 'found'; readonly request: DeviceRequestRow }
   | { readonly kind: 'wrong' }
@@ -30,18 +30,18 @@ export type UserCodeTry =
 export interface DeviceApprovalRow {
   readonly grantId: Buffer;
   readonly userId: string;
-  /** What the library expects to find in the code from then on. */
+  /** The fields that the OAuth library expects in an approved device code. */
   readonly payload: object;
 }
 
-/** Device codes: how often they are asked for, who looks for one by its user code, and what becomes of it. */
+/** Device codes (RFC 8628): polls, tries of user codes, approvals and denials. */
 @Injectable()
 export class DeviceCodesRepository {
   /**
-   * Counts a request, and says whether it came too soon after the one before. Another second is forgiven: a client that
-   * counts whole ones, and a network that is not always equally fast, keep to the interval all the same.
+   * Counts a poll of a device, and says whether it came too soon. It forgives one second, since clients count whole seconds and networks
+   * vary.
    *
-   * @param interval seconds between two requests, as the client was told
+   * @param interval the seconds between two polls that the client was told
    */
   async poll(tx: EntityManager, id: Buffer, interval: number): Promise<boolean> {
     const [row] = await sql<{ too_soon: boolean }>(tx)`
@@ -61,11 +61,11 @@ export class DeviceCodesRepository {
   }
 
   /**
-   * Looks a live code up by its user code, and counts the try (RFC 8628 §5.1): one statement. The tries of a person wait for
-   * one another on their row, so that of many at once no more are answered than of as many in a row. A right one clears nothing:
-   * whoever guesses has right ones of their own.
+   * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement. The tries of one user wait for one
+   * another, so that parallel tries are limited as sequential ones. A right code does not reset the count: an attacker may have a
+   * right code of a device of their own.
    *
-   * @param most how many wrong tries lock the person out
+   * @param most the number of wrong tries that locks the user out
    */
   async tryUserCode(
     tx: EntityManager,
@@ -100,7 +100,7 @@ export class DeviceCodesRepository {
       : { kind: 'found', request: { id, clientId, payload, isDecided } };
   }
 
-  /** Approves a code: true for exactly one caller, and for none after it was refused, redeemed or has expired. */
+  /** Approves a code: true for exactly one caller, and for none after the code was denied, redeemed or has expired. */
   async approve(tx: EntityManager, id: Buffer, approval: DeviceApprovalRow): Promise<boolean> {
     const won = await sql<{ model: string }>(tx)`
       UPDATE oauth_artifacts
@@ -112,7 +112,7 @@ export class DeviceCodesRepository {
     return won.length === 1;
   }
 
-  /** Refuses what a user code stands for: true for exactly one caller, as above. */
+  /** Denies the request of a user code: true for exactly one caller, as {@link approve}. */
   async refuse(tx: EntityManager, userCode: string): Promise<boolean> {
     const refusal = { error: 'access_denied', errorDescription: 'the person refused' };
     const won = await sql<{ model: string }>(tx)`
@@ -131,7 +131,7 @@ export class DeviceCodesRepository {
   }
 }
 
-/** All null where the user code is of none. */
+/** A row whose columns are all null where no live request has the user code. */
 interface FoundRow extends Pick<DeviceRequestRow, 'payload'> {
   readonly id: Buffer | null;
   readonly client_id: string;

@@ -7,8 +7,8 @@ import { BatchedQueries } from './batched-queries.service.js';
 import { GrantsRepository } from './grants.repository.js';
 
 /**
- * What people allow OAuth clients, and all that is issued of it: rows that hang on one another, so that the end of a session,
- * a grant, a client or an account is the end of everything below it, in one statement and on every replica.
+ * The grants of users to OAuth clients, and the tokens that hang on them. The rows hang on one another, so that the end of a session, a
+ * grant, a client or an account ends everything below it, in one statement and on every replica.
  *
  *     user <- session <- grant <- code, token, device code        client <- grant, token, secret
  *                        grant <- grant of a token exchange

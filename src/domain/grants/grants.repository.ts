@@ -12,14 +12,14 @@ import {
   type LiveGrant,
 } from './live-grant.js';
 
-/** A grant as it is kept: of whom, to which client, on which session. */
+/** A grant of a user to a client, on a session of the user. */
 export interface GrantRow {
   readonly id: Buffer;
   readonly clientId: string;
   readonly userId: string;
   readonly sessionId: string;
   readonly payload: object;
-  /** Seconds from now; the session ends it in any case. */
+  /** Seconds from now. The end of the session ends the grant in any case. */
   readonly expiresIn: number;
 }
 
@@ -28,7 +28,7 @@ export interface GrantRequest extends GrantRow {
   readonly parentId?: Buffer;
 }
 
-/** Seconds: longer than any token takes to be issued. */
+/** Seconds, longer than the issuance of a token takes. */
 const ENDS_SOON = 5;
 
 /** A grant of a user to a client. It hangs on a session of the user, hardware-verified or synthetic, and on its parent. */
@@ -77,7 +77,7 @@ export class GrantsRepository {
     return 'issued' in (await GRANT.issue(tx, grant));
   }
 
-  /** The grants of some ids, in their order, with who is behind each, if they may still be issued anything. */
+  /** Finds grants, in the order of their ids, each with a resource owner who may still be issued tokens. */
   async find(tx: EntityManager, ids: readonly Buffer[]): Promise<(LiveGrant | undefined)[]> {
     const rows = await sql<OwnedGrantRow & { n: number }>(tx)`
       SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
@@ -87,7 +87,7 @@ export class GrantsRepository {
     return inOrder(ids.length, rows, liveGrant);
   }
 
-  /** What a client was granted in a session since it last changed, one payload a grant. */
+  /** Lists the payloads of the grants that a client has in a session since the registration of the client last changed. */
   async listOfSession(
     tx: EntityManager,
     sessionId: string,
@@ -100,14 +100,14 @@ export class GrantsRepository {
     return rows.map(({ payload }) => payload);
   }
 
-  /** Ends a grant, and every code and token that hangs on it, those of its children too. */
+  /** Ends a grant with every code and token that hangs on it or on its children. */
   async destroy(tx: EntityManager, id: Buffer): Promise<void> {
     await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
   }
 
   /**
-   * Ends what was exchanged under a grant, and leaves the grant itself. Run it in a transaction: the grant's row is locked first,
-   * after that of its session, so that a child which is being made is either seen here or refused.
+   * Ends the children of a grant, which token exchanges made, and leaves the grant. Run it in a transaction: it locks the session and then
+   * the grant, so that a child which is being written is either ended here or refused.
    */
   async destroyChildren(tx: EntityManager, id: Buffer): Promise<void> {
     await sql(tx)`
@@ -117,9 +117,9 @@ export class GrantsRepository {
   }
 
   /**
-   * Ends a grant in a few seconds at most, and its children with it: for a secret of it that came twice at once. The
-   * first request gets its answer, and what it got ends with the grant. Run it in a transaction: each generation is looked up once
-   * the one before is locked, so that no child is missed which is being made meanwhile.
+   * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant came twice at once. The first request
+   * gets its response, and its tokens end with the grant. Run it in a transaction: it reads each generation of children after it has
+   * locked the one before, so that no child is missed.
    */
   async endSoon(tx: EntityManager, id: Buffer): Promise<void> {
     for (let ending = await this.#endSoon(tx, [id]); ending.length > 0;) {
@@ -144,7 +144,7 @@ export class GrantsRepository {
     return ending.map((grant) => grant.id);
   }
 
-  /** Who is behind a session, if they may be issued anything. */
+  /** Finds the resource owner of a session, if the user may be issued tokens. */
   async resourceOwnerOfSession(
     tx: EntityManager,
     sessionId: string,
@@ -157,8 +157,8 @@ export class GrantsRepository {
   }
 
   /**
-   * Who is behind the sessions of some browsers, by the hashes of their own tokens, in that order: hardware-verified or
-   * synthetic, never one that is signed in upstream alone, and never one of svc-cli.
+   * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens. It finds neither a session of
+   * svc-cli nor one that has signed in upstream alone.
    */
   async resourceOwnersOfBrowsers(
     tx: EntityManager,
@@ -174,8 +174,8 @@ export class GrantsRepository {
   }
 
   /**
-   * The same, as it is once the row of the account is locked FOR SHARE: what is issued to them in this transaction comes
-   * before their de-provisioning, which takes the row first, or not at all.
+   * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A de-provisioning takes the row first:
+   * it ends what this transaction issues, or this transaction finds no resource owner.
    */
   async lockResourceOwnerOfBrowser(
     tx: EntityManager,

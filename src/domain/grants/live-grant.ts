@@ -1,10 +1,10 @@
 import type { ResourceOwner } from './resource-owner.js';
 
-/** A grant whose holder may still be issued something. */
+/** A grant whose resource owner may still be issued tokens. */
 export interface LiveGrant {
   readonly payload: Record<string, unknown>;
   readonly resourceOwner: ResourceOwner;
-  /** That the grant itself is over, if not the session that it hangs on. */
+  /** True when the grant has ended, although its session lasts. */
   readonly isOver: boolean;
 }
 
@@ -25,18 +25,18 @@ export interface ResourceOwnerRow {
   expires_at: Date;
 }
 
-/** A grant joined with who is behind it. */
+/** A row of `oauth_grants` joined with its resource owner. */
 export interface OwnedGrantRow extends ResourceOwnerRow {
   payload: Record<string, unknown>;
   is_over: boolean;
 }
 
-/** A grant as it is read. */
+/** Maps such a row to a grant. */
 export function liveGrant(row: OwnedGrantRow): LiveGrant {
   return { payload: row.payload, resourceOwner: resourceOwner(row), isOver: row.is_over };
 }
 
-/** Somebody as they are read. */
+/** Maps a row of `oauth_holders` to a resource owner. */
 export function resourceOwner(row: ResourceOwnerRow): ResourceOwner {
   return {
     userId: row.user_id,

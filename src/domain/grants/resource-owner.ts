@@ -1,4 +1,4 @@
-/** The person behind a grant, and what their session proved: what tokens say of them. */
+/** The resource owner of a grant (RFC 6749 §1.1): the user, and the proof of the user's session. Tokens carry these facts. */
 export interface ResourceOwner {
   readonly userId: string;
   readonly orgId: string | null;
@@ -6,14 +6,14 @@ export interface ResourceOwner {
   readonly name: string | null;
   readonly isOrgAdmin: boolean;
   readonly sessionId: string;
-  /** A security key asserted; false for the synthetic session of certification test mode alone. */
+  /** True when a security key asserted. Only the synthetic session of certification test mode has none. */
   readonly hardwareVerified: boolean;
-  /** The key that asserted; null where none did. */
+  /** The security key that asserted, or null for a synthetic session. */
   readonly authenticatorId: string | null;
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
   readonly amr: readonly string[];
   readonly acr: string | null;
-  /** When the session ends, and all that hangs on it. */
+  /** The end of the session, and of all that hangs on it. */
   readonly expiresAt: Date;
 }

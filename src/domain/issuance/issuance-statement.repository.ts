@@ -4,8 +4,8 @@ import { fragment, joined, type SqlFragment } from '#platform/database/statement
 export type Denial = 'gone' | 'account_inactive' | 'domain_not_owned' | 'withheld';
 
 /**
- * The behaviour at a row that another transaction has locked: the statement waits and then decides, or skips the
- * row and does not issue the request.
+ * The treatment of a row that another transaction has locked. `wait`: the statement waits and then decides. `skip`: the statement does
+ * not issue the request.
  */
 export type RowLocks = 'wait' | 'skip';
 

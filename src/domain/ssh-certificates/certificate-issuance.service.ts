@@ -11,31 +11,31 @@ import { principalsOf } from './principals.js';
 import { SSH_CERTIFICATE } from './ssh-certificates.repository.js';
 import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
 
-/** The hardware-verified session that asks. */
+/** The hardware-verified session of the request. */
 export interface IssuingSession {
   readonly sessionId: string;
   readonly userId: string;
   readonly email: string;
 }
 
-/** What is asked for. */
+/** The certificate that a client requests. */
 export interface SshRequestedCertificate {
   /** A line as in a `.pub` file. */
   readonly publicKey: string;
-  /** A subset of what the person may hold; all of it when absent. */
+  /** Some of the principals that the user may hold; all of them by default. */
   readonly principals?: readonly string[] | undefined;
-  /** A positive whole number; the certificate never outlives the session. */
+  /** A positive whole number. The certificate never outlives the session. */
   readonly ttlSeconds?: number | undefined;
 }
 
-/** A certificate on record, and what it says. */
+/** A signed certificate that is on record, with its fields. */
 export interface IssuedCertificate {
   /** A line as in a `-cert.pub` file. */
   readonly certificate: string;
   readonly serial: bigint;
   readonly keyId: string;
   readonly principals: readonly string[];
-  /** Whole seconds, as certificates count them. */
+  /** The time in whole seconds, as in the certificate. */
   readonly validAfter: Date;
   readonly validBefore: Date;
   readonly caPublicKey: string;
@@ -53,7 +53,7 @@ const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
   withheld: ['principal_not_allowed', 'This account has no SSH principal.'],
 };
 
-/** Issues SSH user certificates: one parse, one statement, one signature, in this order. */
+/** Issues SSH user certificates: it reads the key, records the certificate by one shared statement, and then signs it. */
 @Injectable()
 export class CertificateIssuance {
   constructor(
@@ -63,7 +63,7 @@ export class CertificateIssuance {
   ) {}
 
   /**
-   * Records, then signs: a certificate that is not on record could not be revoked, so it never leaves the server.
+   * Records a certificate, then signs it: a certificate that is not on record could not be revoked.
    * @throws DomainError `invalid_public_key`, `invalid_request`, `principal_not_allowed`, `unauthenticated`,
    *   `account_inactive` or `issuance_refused`
    */
@@ -97,7 +97,7 @@ export class CertificateIssuance {
     return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
   }
 
-  /** Whether account names are given is decided by the statement that records; both outcomes are prepared here. */
+  /** Prepares both lists of principals. The statement that records the certificate chooses between them. */
   #choosePrincipals(
     email: string,
     asked: readonly string[] | undefined,
@@ -120,7 +120,7 @@ export class CertificateIssuance {
       );
     }
     const named = principals.filter((name) => asked.includes(name));
-    // Who names an account gets exactly what was named or nothing, not silently less.
+    // A request that names an account gets exactly the named principals or none, never silently fewer.
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return { principals: named, principalsElsewhere: allElsewhere ? named : [] };
   }

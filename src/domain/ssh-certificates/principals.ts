@@ -1,13 +1,10 @@
 /** The kinds of principal a deployment gives (SVC_SSH_PRINCIPALS). */
 export type PrincipalKind = 'email' | 'username';
 
-/** What a local part must look like to be a Unix account name everywhere. */
+/** A local part that is a Unix account name on every system. */
 const ACCOUNT_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 
-/**
- * Accounts of operating systems, cloud images and the usual services: nobody becomes one of them by having the
- * e-mail address of that name.
- */
+/** Accounts of operating systems, cloud images and usual services. No user becomes one of them by an e-mail address of that name. */
 const SYSTEM_ACCOUNTS = new Set(
   `root toor daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup
    adm operator halt shutdown ftp http nut dbus polkitd tss rpc rpcuser rpcbind nfsnobody saslauth abrt unbound
@@ -26,10 +23,10 @@ const SYSTEM_ACCOUNTS = new Set(
 );
 
 /**
- * The principals a person may hold.
+ * Lists the principals that a user may hold.
  * @param email the verified address, lower-cased
  * @param kinds what the deployment gives
- * @param ownsUsernames whether a local part names one person: the deployment has one organization, and it is theirs
+ * @param ownsUsernames whether a local part names one user: the deployment has one organization, and the user belongs to it
  * @returns the address, the account name, both or none, in this order
  */
 export function principalsOf(

@@ -13,19 +13,19 @@ import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 
-/** What is to be recorded of a certificate before it is signed. */
+/** The record of a certificate, which is written before the certificate is signed. */
 export interface SshCertificateRequest {
   readonly sessionId: string;
   readonly userId: string;
-  /** The address the certificate will name; the user must still have it. */
+  /** The address that the certificate names. The user must still have it. */
   readonly email: string;
   readonly keyId: string;
   /** Fingerprint of the key to certify. */
   readonly publicKey: string;
   readonly caFingerprint: string;
-  /** The principals if the deployment has one organization and it is the user's … */
+  /** The principals for a user of the only organization of the deployment … */
   readonly principals: readonly string[];
-  /** … and those everywhere else. None refuses. */
+  /** … and for every other user. An empty list denies the request. */
   readonly principalsElsewhere: readonly string[];
   /** Seconds from now; undefined for the rest of the session, which always ends it. */
   readonly ttlSeconds: number | undefined;
@@ -120,7 +120,7 @@ export const SSH_CERTIFICATE = new IssuanceKind<
   }),
 );
 
-/** How many certificates one statement revokes: so few that it ends long before its time limit. */
+/** The certificates that one statement revokes: few enough that it ends long before its time limit. */
 const BATCH = 5000;
 
 /** Every certificate issued: the rows outlive the user, whose certificates stay revocable. */

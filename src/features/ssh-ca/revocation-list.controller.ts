@@ -4,6 +4,7 @@ import {
   type PublishedRevocations,
   RevocationList,
 } from '#domain/ssh-certificates/revocation-list/revocation-list.service.js';
+import { Clock } from '#platform/clock/clock.js';
 import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
@@ -16,7 +17,7 @@ import {
 
 type Form = 'bin' | 'json';
 
-/** A list as it is sent. */
+/** An encoded list with its entity tag. */
 interface Written {
   readonly body: Buffer;
   readonly tag: string;
@@ -32,15 +33,18 @@ interface Written {
   auth: PUBLIC,
 })
 export class RevocationListController {
-  /** What a list looks like never changes: it is written once, and forgotten with the list. */
+  /** The encodings of a list, which never change. They are dropped with the list. */
   readonly #written = new WeakMap<PublishedRevocations, Partial<Record<Form, Written>>>();
 
-  constructor(private readonly revocations: RevocationList) {}
+  constructor(
+    private readonly revocationList: RevocationList,
+    private readonly clock: Clock,
+  ) {}
 
   @Get()
   @Route({ summary: 'The revocation list, for RevokedKeys of sshd or as JSON' })
   async read(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const list = await this.revocations.list();
+    const list = await this.revocationList.list();
     const form = request.accepts(['bin', 'json']) === 'json' ? 'json' : 'bin';
     const { body, tag } = this.#write(list, form);
     response.vary('Accept').setHeader('ETag', tag);
@@ -54,8 +58,8 @@ export class RevocationListController {
   @Get(':serial')
   @Route({ summary: 'Says whether a certificate is revoked' })
   async check(@Param({ schema: SERIAL }) { serial }: SerialParameter): Promise<RevocationJson> {
-    const checkedAt = new Date();
-    const revoked = await this.revocations.isRevoked(serial);
+    const checkedAt = this.clock.now();
+    const revoked = await this.revocationList.isRevoked(serial);
     return { serial: serial.toString(), revoked, checked_at: checkedAt.toISOString() };
   }
 
@@ -63,7 +67,9 @@ export class RevocationListController {
     const forms = this.#written.get(list) ?? {};
     this.#written.set(list, forms);
     return (forms[form] ??= written(
-      form === 'json' ? Buffer.from(JSON.stringify(listJson(list))) : this.revocations.encode(list),
+      form === 'json'
+        ? Buffer.from(JSON.stringify(listJson(list)))
+        : this.revocationList.encode(list),
     ));
   }
 }

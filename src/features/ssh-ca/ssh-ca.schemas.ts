@@ -20,7 +20,7 @@ export interface RevocationListJson {
   readonly generated_at: string;
 }
 
-/** What is said of one serial. */
+/** The revocation state of one serial. */
 export interface RevocationJson {
   readonly serial: string;
   readonly revoked: boolean;

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** A client that a person registered, as those who manage it see it. */
+/** A client that a user registered, as its managers see it. */
 export interface ClientApplication {
   readonly id: string;
   /** RFC 7591 §2, without a secret. */
@@ -15,12 +15,12 @@ export interface ClientApplication {
   readonly lastUsedAt: Date;
 }
 
-/** Who asks: whoever registered an application manages it, and so do the admins of its organization. */
+/** The user who manages applications: the owner of an application, or an admin of its organization. */
 export interface ApplicationManager {
   readonly userId: string;
   readonly orgId: string | null;
   readonly isAdmin: boolean;
-  /** The session in which they ask. */
+  /** The session of the request. */
   readonly sessionId: string;
 }
 
@@ -34,10 +34,10 @@ interface Row {
   last_used_at: Date;
 }
 
-/** The applications of people. One that somebody does not manage is not there for them at all. */
+/** The applications that users registered. A user finds only the applications that the user manages. */
 @Injectable()
 export class ApplicationsRepository {
-  /** The applications that somebody manages, in the order of their ids, from after one of them. */
+  /** Lists the applications that a user manages, in the order of their ids, after a given id. */
   async list(
     tx: EntityManager,
     { userId, orgId, isAdmin }: ApplicationManager,
@@ -63,7 +63,7 @@ export class ApplicationsRepository {
     return rows.map(application);
   }
 
-  /** An application that somebody manages. */
+  /** Finds an application that a user manages. */
   async find(
     tx: EntityManager,
     { userId, orgId, isAdmin }: ApplicationManager,
@@ -77,7 +77,7 @@ export class ApplicationsRepository {
     return row && application(row);
   }
 
-  /** The same, locked against every other change of it. Issuing to it goes on. */
+  /** Locks an application against other changes and finds it. Tokens are issued to it meanwhile. */
   async lock(
     tx: EntityManager,
     manager: ApplicationManager,

@@ -9,10 +9,10 @@ import type {
 import { newUuid } from '#platform/clock/random.js';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
 
-/** How a client came to be: ours, registered by a person, or by itself (RFC 7591). */
+/** The origin of a client: part of the product, registered by a user, or registered by itself (RFC 7591). */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
 
-/** A client as it is kept. */
+/** A row of `oauth_clients`. */
 export interface ClientRow {
   readonly id: string;
   readonly kind: ClientKind;
@@ -22,21 +22,21 @@ export interface ClientRow {
   readonly orgId: string | null;
 }
 
-/** A client as the protocol needs it: with the hashes of the secrets that are good now, and when it was used last. */
+/** A client with the hashes of its valid secrets. */
 export interface LiveClient extends ClientRow {
   readonly secretHashes: readonly Buffer[];
   readonly isUsedToday: boolean;
 }
 
-/** A secret of a client that is good: anything of it but the secret. */
+/** A valid secret of a client, without the secret itself. */
 export interface ClientSecret {
   readonly id: string;
   readonly createdAt: Date;
-  /** Null until it is rotated out. */
+  /** Null until the secret is rotated out. */
   readonly expiresAt: Date | null;
 }
 
-/** Days without use after which a client that registered itself is gone. */
+/** The days without use after which a client that registered itself expires. */
 export const DYNAMIC_CLIENT_DAYS = 30;
 
 interface Row {
@@ -57,7 +57,7 @@ export class ClientsRepository implements Revocable {
   /** The row of a deleted user takes the applications along, by the foreign key. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['account-deactivated']);
 
-  /** The clients of some ids that may act now: none whose owner is deactivated, and none that has expired unused. */
+  /** Finds clients by id, but none whose owner is deactivated and none that has expired unused. */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
       SELECT k.n::int, c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.last_used_at > now() - interval '1 day' AS used_today,
@@ -71,7 +71,7 @@ export class ClientsRepository implements Revocable {
     return inOrder(ids.length, rows, liveClient);
   }
 
-  /** Remembers that a client was used, to the day. */
+  /** Records that a client was used today. */
   async touch(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`UPDATE oauth_clients SET last_used_at = now() WHERE id = ${id}`;
   }
@@ -82,7 +82,7 @@ export class ClientsRepository implements Revocable {
       VALUES (${client.id}, ${client.kind}, ${JSON.stringify(client.metadata)}, ${client.ownerId}, ${client.orgId})`;
   }
 
-  /** Replaces what is registered of a client; false when it is gone. */
+  /** Replaces the metadata of a client. False when the client is gone. */
   async update(tx: EntityManager, id: string, metadata: object): Promise<boolean> {
     const updated = await sql<{ id: string }>(tx)`
       UPDATE oauth_clients SET metadata = ${JSON.stringify(metadata)}, updated_at = now()
@@ -90,14 +90,14 @@ export class ClientsRepository implements Revocable {
     return updated.length === 1;
   }
 
-  /** Removes a client, and every grant, code and token of it. False when it was gone. */
+  /** Deletes a client with its grants, codes and tokens. False when the client is gone. */
   async remove(tx: EntityManager, id: string): Promise<boolean> {
     const removed = await sql<{ id: string }>(tx)`
       DELETE FROM oauth_clients WHERE id = ${id} RETURNING id`;
     return removed.length === 1;
   }
 
-  /** Adds a secret, by its hash; returns the id under which it is revoked. */
+  /** Adds a secret by its hash, and returns the id of the secret. */
   async addSecret(tx: EntityManager, clientId: string, hash: Buffer): Promise<string> {
     const id = newUuid();
     await sql(tx)`
@@ -105,7 +105,7 @@ export class ClientsRepository implements Revocable {
     return id;
   }
 
-  /** The secrets that are good now, the newest first. */
+  /** Lists the valid secrets of a client, the newest first. */
   async listSecrets(tx: EntityManager, clientId: string): Promise<ClientSecret[]> {
     const rows = await sql<{ id: string; created_at: Date; expires_at: Date | null }>(tx)`
       SELECT id, created_at, expires_at FROM oauth_client_secrets
@@ -118,7 +118,7 @@ export class ClientsRepository implements Revocable {
     }));
   }
 
-  /** Lets all secrets of a client end in so many seconds; one that ends before stays with its end. */
+  /** Limits the life of all secrets of a client to some seconds. A secret that ends earlier keeps its end. */
   async retireSecrets(tx: EntityManager, clientId: string, seconds: number): Promise<void> {
     await sql(tx)`
       UPDATE oauth_client_secrets
@@ -126,7 +126,7 @@ export class ClientsRepository implements Revocable {
       WHERE client_id = ${clientId}`;
   }
 
-  /** Ends a secret at once. False when it was none that is good. */
+  /** Deletes a secret. False when there is no such valid secret. */
   async removeSecret(tx: EntityManager, clientId: string, id: string): Promise<boolean> {
     const revoked = await sql<{ id: string }>(tx)`
       DELETE FROM oauth_client_secrets
@@ -135,16 +135,16 @@ export class ClientsRepository implements Revocable {
     return revoked.length === 1;
   }
 
-  /** Removes every secret of a client that needs none any more. */
+  /** Deletes every secret of a client that no longer needs one. */
   async removeSecrets(tx: EntityManager, clientId: string): Promise<void> {
     await sql(tx)`DELETE FROM oauth_client_secrets WHERE client_id = ${clientId}`;
   }
 
   /**
-   * Locks the row of whoever registers an application: their registrations come one after another, and none comes after their
-   * de-provisioning.
+   * Locks the row of a user who registers an application. Registrations of one user come one after another, and none comes after the
+   * de-provisioning of the user.
    *
-   * @returns how many applications they have, and their organization; undefined where their account is inactive or gone
+   * @returns the organization of the user and the number of applications; undefined for an inactive account
    */
   async lockOwner(
     tx: EntityManager,
@@ -160,11 +160,10 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends every grant, code and token of a client: the grants first, as de-provisioning does, so that neither waits for the
-   * other in a circle. What is left is somebody with grants on several sessions, which the two may take in another order:
-   * whoever loses is run anew.
+   * Ends every grant, code and token of a client. It ends the grants first, as a de-provisioning does, so that the two do not deadlock.
+   * A user with grants on several sessions may still cause a deadlock; the caller then retries its transaction.
    *
-   * @returns how many tokens were good until then
+   * @returns the number of tokens that were valid
    */
   async endTokens(tx: EntityManager, clientId: string): Promise<number> {
     const [good] = await sql<{ n: number }>(tx)`

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, readFile, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { newUuid } from '#platform/clock/random.js';
 
 /** @returns the text of the file, or undefined when there is none */
 export async function readKeyFile(path: string): Promise<string | undefined> {
@@ -20,7 +20,7 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
 export async function createKeyFile(path: string, text: string): Promise<string> {
   const directory = dirname(path);
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const temporary = `${path}.${randomUUID()}`;
+  const temporary = `${path}.${newUuid()}`;
   await writeDurably(temporary, text);
   try {
     await link(temporary, path);

@@ -1,5 +1,6 @@
 import { type KeyObject, generateKeyPairSync } from 'node:crypto';
 import type { DataSource } from 'typeorm';
+import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { nonceBytes } from '#platform/clock/random.js';
@@ -25,7 +26,7 @@ import {
 export class CertificateAuthority {
   /** `SHA256:…`, as `ssh-keygen -l` prints it. */
   readonly fingerprint: string;
-  /** Names the deployment behind the public key. */
+  /** The comment of the public key, which names the deployment. */
   readonly comment: string;
   /** Its public key in the SSH wire encoding. */
   readonly publicBlob: Buffer;
@@ -62,7 +63,7 @@ export class CertificateAuthority {
           `${keyVariable(config.ssh)}: holds the key ${authority.fingerprint}, but this database belongs to the SSH certificate authority ${recorded}`,
         );
       }
-      await repository.moveSerialForward(tx, Date.now());
+      await repository.moveSerialForward(tx, systemClock.milliseconds());
       return authority;
     });
   }
@@ -115,7 +116,7 @@ function keyVariable(ssh: Config['ssh']): string {
   return ssh.caKey === undefined ? 'SVC_SSH_CA_KEY_PATH' : 'SVC_SSH_CA_KEY';
 }
 
-/** What the operator has to mend before the process can start; printed like any other wrong setting. */
+/** Builds the error of a wrong setting. The process prints it and does not start. */
 function problem(line: string, cause?: unknown): ConfigProblems {
   const problems = new ConfigProblems([line]);
   problems.cause = cause;

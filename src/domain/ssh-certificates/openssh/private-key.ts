@@ -1,4 +1,5 @@
-import { type KeyObject, createPrivateKey, createPublicKey, randomBytes } from 'node:crypto';
+import { type KeyObject, createPrivateKey, createPublicKey } from 'node:crypto';
+import { systemRandom } from '#platform/clock/random.js';
 import { SshFormatError, SshReader, sshString, sshStrings, uint32 } from './wire.js';
 
 const MAGIC = Buffer.from('openssh-key-v1\0'); // OpenSSH PROTOCOL.key
@@ -82,7 +83,7 @@ export function publicKeyLine(blob: Buffer, comment: string): string {
 export function writePrivateKey(key: KeyObject, comment: string): string {
   const publicBlob = publicKeyBlob(key);
   const point = half(key, 'x');
-  const check = randomBytes(4);
+  const check = systemRandom.bytes(4);
   const secrets = Buffer.concat([
     check,
     check,

@@ -3,7 +3,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { ed25519PointFault } from './ed25519-point.js';
 import { SshFormatError, SshReader } from './wire.js';
 
-/** A public key a person asks a certificate for, checked through and through. */
+/** A public key to certify, after every check. */
 export interface SshPublicKey {
   readonly type: SshKeyType;
   /** The key in the SSH wire encoding (RFC 4253 §6.6), beginning with its type. */
@@ -74,7 +74,7 @@ function refusal(detail: string, cause?: unknown): DomainError {
   return new DomainError('invalid_public_key', detail, { cause });
 }
 
-/** What people paste by mistake is told by its name; a private key above all, since it has to be replaced now. */
+/** Refuses other documents by name: above all a private key, which the user has to replace now. */
 function refuseOtherDocuments(line: string): void {
   if (line === '') throw refusal('The public key is empty.');
   if (/PRIVATE KEY ?----|^PuTTY-User-Key-File/.test(line)) {

@@ -2,14 +2,14 @@ import { type KeyObject, sign } from 'node:crypto';
 import type { SshKeyType, SshPublicKey } from './public-key.js';
 import { SshReader, sshString, sshStrings, uint32, uint64 } from './wire.js';
 
-/** What a user certificate says. */
+/** The fields of a user certificate. */
 export interface UserCertificate {
   readonly subject: SshPublicKey;
-  /** 32 random bytes: no one can choose what the authority signs. */
+  /** 32 random bytes, so that a client cannot choose the bytes that the authority signs. */
   readonly nonce: Buffer;
   readonly serial: bigint;
   readonly keyId: string;
-  /** Whom the holder may log in as; never empty, since OpenSSH reads an empty list as anyone. */
+  /** The accounts that the certificate opens. It is never empty, since OpenSSH accepts an empty list for every account. */
   readonly principals: readonly string[];
   /** Inclusive; whole seconds count. */
   readonly validAfter: Date;

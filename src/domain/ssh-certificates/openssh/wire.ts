@@ -49,7 +49,7 @@ export class SshReader {
     return first === 0 ? value.subarray(1) : value;
   }
 
-  /** @returns whatever has not been read yet */
+  /** @returns the bytes that are not read yet */
   rest(): Buffer {
     return this.bytes(this.#bytes.length - this.#offset);
   }

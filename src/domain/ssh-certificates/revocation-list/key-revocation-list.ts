@@ -6,14 +6,14 @@ import {
 } from './serial-sections.js';
 import { sshString, uint32, uint64 } from '#domain/ssh-certificates/openssh/wire.js';
 
-/** What a key revocation list says. */
+/** The fields of a key revocation list. */
 export interface KeyRevocationList {
   /** Grows from list to list. */
   readonly number: bigint;
-  /** Whole seconds count. */
+  /** The list has whole seconds. */
   readonly generatedAt: Date;
   readonly comment: string;
-  /** The authority's public key in the SSH wire encoding: certificates of others are not meant. */
+  /** The authority's public key in the SSH wire encoding: the list is about certificates of this authority alone. */
   readonly authority: Buffer;
   /** Ascending, none twice. */
   readonly serials: ArrayLike<number>;

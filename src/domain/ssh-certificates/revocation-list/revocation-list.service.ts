@@ -10,21 +10,20 @@ import {
   SshRevocationsRepository,
 } from './ssh-revocations.repository.js';
 
-/** What is revoked, and the number and date under which it is published. */
+/** A set of revoked serials, with the number and the date of its publication. */
 export interface PublishedRevocations extends Publication, RevokedSerials {}
 
-/** No certificate has a larger serial: the end of the sequence that they come from. */
+/** The last value of the sequence of serials. */
 const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * What was revoked, as others are told. Each answer rests on a statement that began after it was asked for and read every
- * serial: a list that is asked for after a revocation was committed has it, on every replica, in whatever order
- * transactions committed. What is kept is only the last set, so that it need not travel again: whether it still is the
- * set, PostgreSQL says each time, by the digest of what it read.
+ * The published list of revoked certificates. Each result rests on a statement that began after the request and read every serial, so a
+ * list that is requested after the commit of a revocation contains it, on every replica. Only the last set is kept, so that PostgreSQL
+ * need not send it again: PostgreSQL compares its digest on each read.
  */
 @Injectable()
 export class RevocationList {
-  /** Whoever waits while lists are read shares the next one. */
+  /** Requests that wait while a list is read share the next list. */
   readonly #lists = new QueryBatcher<undefined, PublishedRevocations>(async (asked) => {
     const list = await this.#read();
     return asked.map(() => list);
@@ -39,9 +38,9 @@ export class RevocationList {
   ) {}
 
   /**
-   * The certificates that are revoked and expired less than an hour ago, if at all. While they are the same, so are
-   * number and date, for everybody, and mostly it is the same object. A change gets a new number once, from whoever asks
-   * first; those who ask meanwhile wait and look again, so that nothing earlier ever comes under a later number.
+   * Reads the certificates that are revoked, without those that expired more than an hour ago. While the set is the same, so are its number
+   * and its date. A new set gets a new number from one request; other requests wait and read again, so that no earlier set is ever
+   * published under a later number.
    */
   list(): Promise<PublishedRevocations> {
     return this.#lists.load(undefined);
@@ -53,7 +52,7 @@ export class RevocationList {
     return encodeKeyRevocationList({ ...list, comment, authority: publicBlob });
   }
 
-  /** Whether this certificate was revoked, also once it has dropped out of the list. */
+  /** True when this certificate was revoked, even after it has left the list. */
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;
     return this.repository.isRevoked(this.dataSource.manager, serial);
@@ -70,7 +69,7 @@ export class RevocationList {
     });
   }
 
-  /** Several statements may bring the same new set: one of them is kept, and written. */
+  /** Reads the set, and returns the kept object where the set has not changed. */
   async #revoked(tx: EntityManager): Promise<Revoked> {
     const { revoked, publication } = await this.repository.revoked(tx, this.#lastSet);
     if (!this.#lastSet?.digest.equals(revoked.digest)) this.#lastSet = revoked;

@@ -1,6 +1,6 @@
 /**
  * Serials that follow one another without a gap are a run. Runs lie in two columns rather than in objects: a list of
- * 100,000 serials is written anew whenever it is asked for.
+ * 100,000 serials is written for each new set.
  */
 export interface SerialRuns {
   /** The first serial of each run, ascending … */

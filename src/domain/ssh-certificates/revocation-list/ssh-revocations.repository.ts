@@ -2,11 +2,11 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** Under what a set of revoked serials is published. */
+/** The number and the date of a published set of revoked serials. */
 export interface Publication {
-  /** Grows from set to set. */
+  /** The number of a later set is higher. */
   readonly number: bigint;
-  /** Whole seconds. */
+  /** The time, in whole seconds. */
   readonly generatedAt: Date;
 }
 
@@ -14,11 +14,11 @@ export interface Publication {
 export interface RevokedSerials {
   /** Ascending. */
   readonly serials: Float64Array;
-  /** What tells it from every other set: the SHA-256 of its serials, as the row of the list has it. */
+  /** The SHA-256 of the serials, which identifies the set. The row of the list has it, too. */
   readonly digest: Buffer;
 }
 
-/** What is revoked at a moment. */
+/** The revoked certificates at one time. */
 export interface Revoked {
   readonly revoked: RevokedSerials;
   /** Undefined where the list that was last published has other serials. */
@@ -40,13 +40,13 @@ type RevokedRow = { serials: Buffer | null; digest: Buffer } & (
   PublicationRow | Record<keyof PublicationRow, null>
 );
 
-/** Which certificates are revoked, and as which list that was last published. */
+/** The revoked certificates, and the list that was last published. */
 @Injectable()
 export class SshRevocationsRepository {
   /**
    * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every serial, in the order of an
    * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
-   * the caller has. The clock is the statement's, not its transaction's: whoever waited for {@link lock}
+   * the caller has. The clock is the statement's, not its transaction's: a transaction that waited for {@link lock}
    * sees nothing older than those before.
    *
    * @param known the set that is given back, the same object, while it is what is revoked
@@ -77,7 +77,7 @@ export class SshRevocationsRepository {
     return { revoked, publication: row.number === null ? undefined : publication(row) };
   }
 
-  /** One publisher at a time, until the transaction ends. */
+  /** Waits until no other transaction publishes a list. The lock ends with the transaction. */
   async lock(tx: EntityManager): Promise<void> {
     await sql(tx)`SELECT only_row FROM ssh_revocation_list FOR UPDATE`;
   }
@@ -96,7 +96,7 @@ export class SshRevocationsRepository {
     return publication(row);
   }
 
-  /** Whether a certificate was revoked, however long ago. One that was never issued was not. */
+  /** True when a certificate was revoked, at any time. It is false for a serial that was never issued. */
   async isRevoked(tx: EntityManager, serial: bigint): Promise<boolean> {
     const [row] = await sql<{ revoked: boolean }>(tx)`
       SELECT EXISTS (
