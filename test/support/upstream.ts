@@ -4,6 +4,7 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
+import { systemClock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
@@ -69,7 +70,7 @@ export function upstreamSuite(): UpstreamSuite {
         http: { ...http, tls: undefined, mtls, trustedProxies: [], corsOrigins: [] },
         upstream: { providers, extraCaCerts },
       };
-      const connected = await IdentityProviders.connect(config, states);
+      const connected = await IdentityProviders.connect(config, states, systemClock);
       onTestFinished(() => connected.onApplicationShutdown());
       return connected;
     },

@@ -46,13 +46,13 @@ export type AuditType = keyof typeof AUDIT_CLASS;
 /** Every type of audit event. */
 export const AUDIT_TYPES = Object.keys(AUDIT_CLASS) as AuditType[];
 
-/** Something that happened: who did it, to whom, in which organization, from where. */
+/** An event: its actor, its subject, the organization, and the origin of the request. */
 export interface AuditEvent {
   readonly type: AuditType;
   readonly actorId: string | null;
   readonly subjectId: string | null;
   readonly orgId: string | null;
   readonly origin: AuditOrigin;
-  /** What else is worth knowing; never a secret. */
+  /** More facts about the event; never a secret. */
   readonly details?: Readonly<Record<string, unknown>>;
 }

@@ -9,26 +9,26 @@ export interface AuditPlace {
   readonly id: string;
 }
 
-/** Which of an organization's events: those that fit whatever is named. */
+/** A filter of events: an event matches every field that is set. */
 export interface AuditFilter {
   readonly type?: string | undefined;
   /** The actor or the subject. */
   readonly userId?: string | undefined;
-  /** That of the actor or the subject, or one that the event itself names: people go, and their events stay. */
+  /** The address of the actor or the subject, or an address in the details: events outlive users. */
   readonly email?: string | undefined;
   readonly from?: Date | undefined;
   /** Exclusive. */
   readonly to?: Date | undefined;
 }
 
-/** An event as it is kept. */
+/** An event in the audit log. */
 export interface AuditRow {
   readonly id: string;
   readonly type: string;
   readonly class: string;
   readonly actorId: string | null;
   readonly subjectId: string | null;
-  /** The addresses of both, and the name of the client in the details, as they were when it happened. */
+  /** The addresses of both users, and the name of the client in the details, at the time of the event. */
   readonly actorEmail: string | null;
   readonly subjectEmail: string | null;
   readonly clientName: string | null;
@@ -74,16 +74,16 @@ const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email,
   e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
 const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC';
 
-/** Which part of the log is read. */
+/** The part of the log that a search reads. */
 export interface AuditRange {
   readonly after: AuditPlace | undefined;
   readonly limit: number;
 }
 
-/** The audit log, read: of one organization, and no other's. */
+/** Reads the audit log of one organization, or of the keys of one user. */
 @Injectable()
 export class AuditEventsRepository {
-  /** The events of an organization that fit, the newest first, from after a place. */
+  /** Lists the matching events of an organization after a place, the newest first. */
   async list(
     tx: EntityManager,
     orgId: string,
@@ -136,9 +136,8 @@ export class AuditEventsRepository {
 }
 
 /**
- * The statement of a search. Each place where a user or an address may stand is a search of its own, by an index that begins with
- * it and has the order; of each as many events are read as the page may need. The text depends on which filters are there, never on
- * their values.
+ * Builds the statement of a search. Each column that can contain the user or the address gets a subquery with an index of its own,
+ * which reads at most a page of events. The text depends on the filters that are set, never on their values.
  */
 function auditSearch(
   orgId: string,
@@ -182,8 +181,8 @@ function auditSearch(
 const OF_ORGANIZATION = 'e.org_id = $1';
 
 /**
- * Where a user stands in an event. The organization is compared in a way that no index serves: else the planner could read the
- * whole log of the organization in its order, in the hope that the user comes soon.
+ * Returns the conditions for a user as subject and as actor. The organization is compared in a form without an index: otherwise the
+ * planner could scan the whole log of the organization.
  */
 function placesOfUser(user: string): string[] {
   const ofOrganization = 'e.org_id IS NOT DISTINCT FROM $1';

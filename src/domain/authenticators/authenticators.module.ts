@@ -4,10 +4,6 @@ import { AccessRevocation } from '#domain/access-revocation/access-revocation.se
 import { AuthenticatorsRepository } from './authenticators.repository.js';
 import { WebAuthnCeremonies } from './webauthn-ceremonies.service.js';
 
-/**
- * Security keys: whose attestation we believe, which models may enroll, and the two ceremonies. The trust anchors come
- * from the composition root.
- */
 @Module({
   imports: [AccessRevocationModule],
   providers: [AuthenticatorsRepository, WebAuthnCeremonies],

@@ -10,7 +10,7 @@ import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { VerifiedRegistration } from './webauthn-ceremonies.service.js';
 
-/** An enrolled key as its owner sees it. */
+/** An enrolled key, as its user sees it. */
 export interface Authenticator {
   readonly id: string;
   readonly name: string;
@@ -20,14 +20,14 @@ export interface Authenticator {
   readonly userVerification: boolean;
 }
 
-/** What a browser needs to find a key again. */
+/** The facts by which a browser finds a key. */
 export interface Credential {
   readonly id: Buffer;
   readonly transports: string[];
   readonly userVerification: boolean;
 }
 
-/** What checking an assertion needs to know of the key that signed it. */
+/** The facts of a key that the verification of its assertion reads. */
 export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
@@ -45,7 +45,7 @@ interface Row {
   user_verification: boolean;
 }
 
-/** Enrolled security keys. */
+/** The enrolled security keys. */
 @Injectable()
 export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = 40;
@@ -53,11 +53,11 @@ export class AuthenticatorsRepository implements Revocable {
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
 
   /**
-   * Adds a user's first key, or nothing when there is one. The caller holds the user's row lock, so that of two
-   * enrollments the second sees the first's key. Enrollment with user verification is its first use.
+   * Adds the first key of a user, unless the user has a key. The caller holds the lock on the row of the user, so that of two
+   * enrollments the second sees the key of the first. Enrollment with user verification counts as the first use.
    *
    * @returns undefined when the user has a key
-   * @throws QueryFailedError 23505 when the credential is registered already, to anybody
+   * @throws QueryFailedError 23505 when a user has registered the credential already
    */
   async addFirst(
     tx: EntityManager,
@@ -77,7 +77,7 @@ export class AuthenticatorsRepository implements Revocable {
     return row && authenticator(row);
   }
 
-  /** The keys of a user, the oldest first. */
+  /** Lists the keys of a user, the oldest first. */
   async list(tx: EntityManager, userId: string): Promise<Authenticator[]> {
     const rows = await sql<Row>(tx)`
       SELECT id, name, aaguid, created_at, last_used_at, user_verification
@@ -86,7 +86,7 @@ export class AuthenticatorsRepository implements Revocable {
     return rows.map(authenticator);
   }
 
-  /** What a login may ask a user's keys for. */
+  /** Lists the credentials of a user for the options of a log-in. */
   listCredentials(tx: EntityManager, userId: string): Promise<Credential[]> {
     return sql<Credential>(tx)`
       SELECT credential_id AS id, transports, user_verification AS "userVerification"
@@ -94,7 +94,7 @@ export class AuthenticatorsRepository implements Revocable {
       ORDER BY created_at, id`;
   }
 
-  /** The key of a credential id. */
+  /** Finds the key of a credential id. */
   async findByCredentialId(
     tx: EntityManager,
     credentialId: Buffer,
@@ -108,10 +108,10 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Moves the signature counter, if it may (WebAuthn §7.2 step 22): it grows, or stays at zero for a key that does not
-   * count. One conditional statement, so that of two clones asserting the same count one loses.
+   * Advances the signature counter (WebAuthn §7.2 step 22): it must grow, or stay at zero for a key without a counter. One
+   * conditional statement, so that of two clones with the same count one is refused.
    *
-   * @returns stuck for a counter that did not grow, gone for a key that was removed meanwhile
+   * @returns `stuck` for a counter that did not grow, `gone` for a key that was removed in the meantime
    */
   async advanceCounter(
     tx: EntityManager,
@@ -134,7 +134,7 @@ export class AuthenticatorsRepository implements Revocable {
     return { keys: removed.length };
   }
 
-  /** Names a key of a user; undefined when the user has no such key. */
+  /** Renames a key of a user. Returns undefined when the user has no such key. */
   async rename(
     tx: EntityManager,
     userId: string,

@@ -3,7 +3,7 @@ import type {
   AttestationTrust,
 } from '#domain/authenticators/attestation/attestation-policy.js';
 
-/** What the declarations of `fido2-lib` leave out or get wrong, as its code has it (3.5.9). */
+/** Types of `fido2-lib` 3.5.9 that its declarations lack or get wrong. */
 declare module 'fido2-lib' {
   /** A Map whose keys are known. */
   interface FieldMap<Fields> {
@@ -11,14 +11,14 @@ declare module 'fido2-lib' {
     has(name: string): boolean;
   }
 
-  /** What authenticator data says in every ceremony (WebAuthn §6.1). */
+  /** The fields of authenticator data in every ceremony (WebAuthn §6.1). */
   interface SignalFields {
     readonly counter: number;
     /** The names of the flags that are set. */
     readonly flags: ReadonlySet<string>;
   }
 
-  /** The parsed attestation object of a registration; `sig` and `x5c` as our format's parser left them. */
+  /** The parsed attestation object of a registration; the parser of this service's format sets `sig` and `x5c`. */
   interface RegistrationFields extends SignalFields {
     readonly fmt: AttestationFormat;
     readonly sig: Uint8Array;
@@ -31,13 +31,13 @@ declare module 'fido2-lib' {
     readonly credentialPublicKeyPem: string;
   }
 
-  /** A registration in the library's hands: `this` of an attestation format's functions, and their result. */
+  /** A registration during verification: `this` in the functions of an attestation format, and their result. */
   interface RegistrationCeremony {
     readonly request: RegistrationRequest;
     readonly clientData: FieldMap<{ readonly rawClientDataJson: ArrayBuffer }>;
     readonly authnrData: FieldMap<RegistrationFields>;
     readonly audit: {
-      /** The names of what has been looked at: the library fails a registration with a member nobody has. */
+      /** The names of the verified members. The library fails a registration with an unverified member. */
       readonly journal: Set<string>;
     };
   }
@@ -48,10 +48,10 @@ declare module 'fido2-lib' {
       readonly clientDataJSON: ArrayBuffer;
       readonly attestationObject: ArrayBuffer;
     };
-    /** Ours: the library hands the request on to the format's functions, so that trust is never a global. */
+    /** Added by this service: the library passes the request to the format's functions, so that trust is not a global. */
     readonly trust: AttestationTrust;
-    /** Ours: where the format's function leaves its verdict; empty as long as nobody has judged. */
-    readonly verdict: { aaguid?: string | null };
+    /** Added by this service: the format's function writes its decision here. */
+    readonly decision: { aaguid?: string | null };
   }
 
   interface AssertionRequest {

@@ -17,7 +17,7 @@ import { TOUCH_SECONDS } from '#domain/authenticators/ceremony/challenge.js';
 import { readAttestationObject } from './ceremony/attestation-object.js';
 import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
 import { readClientData } from './ceremony/client-data.js';
-import { judgeFormat, orDevicePasskey } from './ceremony/device-passkey.js';
+import { verifyFormat, orDevicePasskey } from './ceremony/device-passkey.js';
 import { verifyNativeAssertion } from './ceremony/native-assertion.js';
 import { refusalDetail } from './ceremony/refusal-detail.js';
 import { decideModel } from '#domain/authenticators/attestation/model-policy.js';
@@ -35,7 +35,7 @@ import {
   type UserVerification,
 } from '#domain/authenticators/ceremony/webauthn-json.js';
 
-/** A credential that a genuine key has just made, ready to be stored. */
+/** A new credential of a genuine key. */
 export interface VerifiedRegistration {
   readonly credentialId: Buffer;
   /** SPKI, PEM. */
@@ -44,20 +44,20 @@ export interface VerifiedRegistration {
   readonly attestation: AttestationFormat;
   /** The model, as the attestation certificate states it. */
   readonly aaguid: string | null;
-  /** Whether the key verified its user (PIN, fingerprint) in this very ceremony. */
+  /** True when the key verified its user (PIN, fingerprint) in this ceremony. */
   readonly userVerified: boolean;
-  /** False for a U2F key, which can only ever assert presence. */
+  /** False for a U2F key, which can assert user presence only. */
   readonly canVerifyUser: boolean;
   readonly transports: string[];
 }
 
-/** What a verified assertion says. Whether the counter has grown is judged where it is stored, atomically. */
+/** The result of a verified assertion. The caller compares the counter in SQL, where two log-ins may race. */
 export interface VerifiedAssertion {
   readonly signCount: number;
   readonly userVerified: boolean;
 }
 
-/** An assertion to verify, and what is stored of the key that it claims to be of. */
+/** An assertion to verify, with the stored facts of its key. */
 export interface AssertionCeremony {
   /** An `AuthenticationResponseJSON` that nothing has looked at. */
   readonly credential: unknown;
@@ -66,19 +66,19 @@ export interface AssertionCeremony {
   readonly publicKey: string;
   readonly credentialId: Buffer;
   /**
-   * The bytes of the owner's user id. A response with another user handle is refused; one without passes unless
-   * `requireUserHandle`, as it must be where no user was identified before (WebAuthn §7.2 step 6).
+   * The bytes of the user id. A response with another user handle is refused. A response without a user handle is accepted only
+   * when the user was identified before, without `requireUserHandle` (WebAuthn §7.2 step 6).
    */
   readonly userHandle: Buffer | null;
   readonly requireUserHandle?: boolean;
   readonly requireUserVerification: boolean;
-  /** The origin that the client data of a native client must name; without it the assertion is of a page of ours. */
+  /** The origin in the client data of a native client; undefined for a page of the service. */
   readonly nativeOrigin?: string;
 }
 
 /**
- * The two WebAuthn ceremonies (WebAuthn §7.1, §7.2): `fido2-lib` runs them, after our own reading of the bytes has
- * refused whatever two parsers could read in two ways, and with our own attestation policy inside.
+ * Verifies registrations and assertions (WebAuthn §7.1, §7.2). Strict parsers first refuse bytes that two parsers could read
+ * differently; then `fido2-lib` runs the ceremony, with the attestation policy of this service as its attestation format.
  */
 @Injectable()
 export class WebAuthnCeremonies {
@@ -91,11 +91,11 @@ export class WebAuthnCeremonies {
     registerAttestationFormats();
   }
 
-  /** The options of a registration, for `PublicKeyCredential.parseCreationOptionsFromJSON`. */
+  /** Returns the options of a registration, for `PublicKeyCredential.parseCreationOptionsFromJSON`. */
   creationOptions(ceremony: {
     readonly challenge: Buffer;
     readonly user: { readonly id: Buffer; readonly name: string; readonly displayName: string };
-    /** The keys the user has: none of them may be enrolled twice. */
+    /** The keys of the user, which the browser must not enroll again. */
     readonly excludeCredentialIds: readonly Buffer[];
   }): CreationOptionsJSON {
     const { id, name } = this.config.relyingParty;
@@ -109,7 +109,7 @@ export class WebAuthnCeremonies {
         type: 'public-key',
         id: credentialId.toString('base64url'),
       })),
-      // Discoverable and verified where the key can; a U2F key, which can neither, may still enroll.
+      // Preferred, not required: a U2F key supports neither, and may still enroll.
       authenticatorSelection: {
         authenticatorAttachment: 'cross-platform',
         residentKey: 'preferred',
@@ -122,8 +122,8 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * The options of an assertion, for `PublicKeyCredential.parseRequestOptionsFromJSON`. Without `allowCredentials` the
-   * key looks for a discoverable credential of its own.
+   * Returns the options of an assertion, for `PublicKeyCredential.parseRequestOptionsFromJSON`. Without `allowCredentials`, the key
+   * uses a discoverable credential.
    */
   requestOptions(ceremony: {
     readonly challenge: Buffer;
@@ -147,8 +147,8 @@ export class WebAuthnCeremonies {
   /**
    * Verifies a registration, its attestation and the model (WebAuthn §7.1).
    *
-   * @param ceremony `credential` is a `RegistrationResponseJSON` nobody has looked at; `challenge` the one it must
-   *   answer; `now` the moment at which certificates must be valid
+   * @param ceremony `credential` is an unparsed `RegistrationResponseJSON`; `challenge` is the challenge of the ceremony; `now` is
+   *   the time at which certificates must be valid
    * @throws DomainError `attestation_rejected`, with the reason
    */
   verifyRegistration(ceremony: {
@@ -161,9 +161,9 @@ export class WebAuthnCeremonies {
       const { id, response } = credential;
       readClientData(response.clientDataJSON);
       const attestationObject = readAttestationObject(response.attestationObject);
-      judgeFormat(attestationObject, credential);
+      verifyFormat(attestationObject, credential);
 
-      const verdict: { aaguid?: string | null } = {};
+      const decision: { aaguid?: string | null } = {};
       const { authnrData } = await orDevicePasskey(credential, () => {
         checkAuthenticatorData(attestationObject.authenticatorData, 'registration');
         return this.#library.attestationResult(
@@ -174,12 +174,12 @@ export class WebAuthnCeremonies {
               attestationObject: arrayBuffer(response.attestationObject),
             },
             trust: { anchors: this.anchors, now: ceremony.now },
-            verdict,
+            decision,
           },
           { ...this.expected(ceremony.challenge), factor: 'second' },
         );
       });
-      const { aaguid } = verdict;
+      const { aaguid } = decision;
       if (aaguid === undefined) throw new Refusal('The attestation was not verified.');
       const model = decideModel(this.config.enrollment.allowedAaguids, aaguid);
       if (!model.allowed) throw new Refusal(model.reason, { code: 'model_not_allowed' });
@@ -193,7 +193,7 @@ export class WebAuthnCeremonies {
         attestation,
         aaguid,
         signCount,
-        // U2F signs no flags at registration (WebAuthn §8.6): there the client could set what it likes.
+        // U2F signs no flags at registration (WebAuthn §8.6): the client could set any flag.
         userVerified: canVerifyUser && userVerified,
         canVerifyUser,
         transports: response.transports,
@@ -202,8 +202,8 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Verifies an assertion by a stored key (WebAuthn §7.2) in everything but the growth of its counter: of a page by
-   * `fido2-lib`, of a native client by {@link verifyNativeAssertion}.
+   * Verifies an assertion with a stored key (WebAuthn §7.2), except for the signature counter: with `fido2-lib` for a page, with
+   * {@link verifyNativeAssertion} for a native client.
    *
    * @throws DomainError `assertion_rejected`, with the reason
    */
@@ -212,7 +212,7 @@ export class WebAuthnCeremonies {
       const credential = read(AUTHENTICATION_RESPONSE, ceremony.credential);
       const { response } = credential;
       if (ceremony.requireUserHandle && !response.userHandle?.length) {
-        throw new Refusal('The key did not name its user: the user handle is missing.');
+        throw new Refusal('The response does not identify a user: the user handle is missing.');
       }
       const clientData = readClientData(response.clientDataJSON);
       checkAuthenticatorData(response.authenticatorData, 'assertion');
@@ -243,7 +243,7 @@ export class WebAuthnCeremonies {
         publicKey: ceremony.publicKey,
         userHandle: ceremony.userHandle?.toString('base64url') ?? null,
         allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-        prevCounter: 0, // never trips: the stored counter is compared in SQL, where two logins may race
+        prevCounter: 0, // never fails: the caller compares the counter in SQL, where two log-ins may race
       },
     );
     return signals(authnrData);
@@ -259,9 +259,9 @@ export class WebAuthnCeremonies {
 }
 
 /**
- * Which credential an assertion claims to be of, so that its key can be looked up.
+ * Reads the credential id of an assertion, so that the caller can find its key.
  *
- * @param credential an `AuthenticationResponseJSON` nobody has looked at
+ * @param credential an unparsed `AuthenticationResponseJSON`
  * @throws DomainError `assertion_rejected` when it is malformed
  */
 export function credentialIdOf(credential: unknown): Buffer {
@@ -280,7 +280,7 @@ function read<Schema extends z.ZodType>(schema: Schema, credential: unknown): z.
   throw new Refusal(`${where} is malformed: ${issue?.message ?? 'not a credential'}.`);
 }
 
-/** Whatever goes wrong inside is the client's response being wrong, told with its reason under one code. */
+/** Turns every error of a ceremony into a refusal of the client's response, with one error code and the reason. */
 async function refusedAs<Result>(
   code: ErrorCode,
   ceremony: () => Promise<Result>,
@@ -294,7 +294,7 @@ async function refusedAs<Result>(
   }
 }
 
-/** What the key reports of itself in any ceremony. */
+/** Reads the signature counter and the user verification from authenticator data. */
 function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
   return {
     signCount: authnrData.get('counter'),
@@ -302,7 +302,7 @@ function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
   };
 }
 
-/** The library compares and hashes nothing but ArrayBuffers. */
+/** Copies bytes into an ArrayBuffer: the library accepts nothing else. */
 function arrayBuffer(bytes: Uint8Array): ArrayBuffer {
   return Uint8Array.from(bytes).buffer;
 }

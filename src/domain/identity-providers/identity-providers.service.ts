@@ -1,53 +1,54 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
+import type { Clock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { reportOf } from './sign-in-failure.js';
 import { UpstreamHttp } from './upstream-http.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
-import { UPSTREAM_KINDS } from './upstream-kinds.js';
+import { OidcUpstream } from './oidc-upstream.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
-/** The purpose of the state that a browser takes to a provider and back. */
+/** The purpose of the state that a browser carries to a provider and back. */
 const PURPOSE = 'upstream-sign-in';
-/** Long enough for a password, a second factor and a lost phone; in seconds. */
+/** The lifetime of the state in seconds: enough for a password, a second factor and a lost phone. */
 const STATE_TTL = 600;
 
-/** What the state holds: which provider it names, what the sign-in needs, and where the browser ends up. */
-interface SignInUnderWay {
+/** The payload of the state: the provider, the secrets of the sign-in, and the address after it. */
+interface SignInState {
   readonly slug: string;
   readonly remembered: Remembered;
   readonly redirectTo: string;
   readonly crossSite?: boolean;
 }
 
-/** How a sign-in begins. */
+/** The start of a sign-in. */
 export interface SignInStart {
-  /** Where the browser ends up; the caller has made sure that it is ours. */
+  /** The address after the sign-in. The caller has checked that it belongs to this service. */
   readonly redirectTo: string;
   readonly loginHint?: string | undefined;
-  /** The secret of the browser's cookie: the sign-in can be completed in this browser alone. */
+  /** The secret in the cookie of the browser: only this browser can complete the sign-in. */
   readonly browser: string;
-  /** Whether a page of another site sent the browser: the person may not have asked for the sign-in. */
+  /** True when a page of another site sent the browser: the user may not have started the sign-in. */
   readonly crossSite?: boolean;
 }
 
-/** A sign-in that is back from its provider, its state spent. */
+/** A sign-in that returned from its provider. Its state is spent. */
 export interface ReturnedSignIn {
   /** The slug of the provider. */
   readonly provider: string;
   readonly redirectTo: string;
   readonly crossSite: boolean;
   /**
-   * Asks the provider who signed in; once.
+   * Reads from the provider who signed in. It works once.
    *
-   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has why
+   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the cause
    */
   identify(): Promise<UpstreamIdentity>;
 }
 
-/** The identity providers people sign in with before they touch a key, in the configured order. */
+/** The configured identity providers, in the configured order. */
 @Injectable()
 export class IdentityProviders implements OnApplicationShutdown {
   readonly #log = new Logger('upstream');
@@ -61,17 +62,18 @@ export class IdentityProviders implements OnApplicationShutdown {
   /**
    * Discovers every configured provider, all at once.
    *
-   * @throws ConfigProblems with the problems of all of them, a line each
+   * @throws ConfigProblems with one line for each problem of each provider
    */
   static async connect(
     config: Pick<Config, 'http' | 'upstream'>,
     states: SingleUseStates,
+    clock: Clock,
   ): Promise<IdentityProviders> {
     const { providers, extraCaCerts } = config.upstream;
     const redirectUri = `${config.http.baseUrl}/oauth/callback`;
     const http = new UpstreamHttp(extraCaCerts);
     const outcomes = await Promise.allSettled(
-      providers.map((settings) => UPSTREAM_KINDS[settings.type](settings, redirectUri, http)),
+      providers.map((settings) => OidcUpstream.connect(settings, redirectUri, http, clock)),
     );
     const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
     if (failures.length > 0) {
@@ -83,12 +85,12 @@ export class IdentityProviders implements OnApplicationShutdown {
     return new IdentityProviders(bySlug, states, http);
   }
 
-  /** What the login page offers. */
+  /** Lists the providers for the log-in page. */
   list(): { slug: string; name: string }[] {
     return [...this.providers.values()].map(({ slug, name }) => ({ slug, name }));
   }
 
-  /** The origins a form of ours may end up at: for `form-action` of the Content-Security-Policy. */
+  /** Lists the origins to which a form may lead, for `form-action` of the Content-Security-Policy. */
   authorizationEndpointOrigins(): string[] {
     return [...new Set([...this.providers.values()].map(({ origin }) => origin))];
   }
@@ -96,7 +98,7 @@ export class IdentityProviders implements OnApplicationShutdown {
   /**
    * Starts a sign-in.
    *
-   * @returns where to send the browser
+   * @returns the address to which the browser goes
    * @throws DomainError unknown_provider
    */
   async begin(
@@ -105,7 +107,7 @@ export class IdentityProviders implements OnApplicationShutdown {
   ): Promise<URL> {
     const provider = this.#find(slug);
     const remembered = provider.remember();
-    const signIn: SignInUnderWay = { slug, remembered, redirectTo, crossSite };
+    const signIn: SignInState = { slug, remembered, redirectTo, crossSite };
     const state = await this.states.seal(PURPOSE, signIn, {
       binding: browser,
       ttlSeconds: STATE_TTL,
@@ -114,14 +116,14 @@ export class IdentityProviders implements OnApplicationShutdown {
   }
 
   /**
-   * Takes up a sign-in again, from the query of the provider's redirect to us. The state is spent with it.
+   * Continues a sign-in from the query of the provider's redirect, and spends the state.
    *
    * @throws DomainError invalid_state, unknown_provider
    */
   async resume(callback: { url: URL; browser: string }): Promise<ReturnedSignIn> {
     const parameters = callback.url.searchParams;
     const state = parameters.get('state') ?? '';
-    const underWay = await this.states.redeem<SignInUnderWay>(PURPOSE, state, {
+    const underWay = await this.states.redeem<SignInState>(PURPOSE, state, {
       binding: callback.browser,
     });
     const { slug, remembered, redirectTo, crossSite = false } = underWay;
@@ -134,7 +136,7 @@ export class IdentityProviders implements OnApplicationShutdown {
     };
   }
 
-  /** Ends the connections to the providers, when no request needs them any more. */
+  /** Closes the connections to the providers. */
   onApplicationShutdown(): Promise<void> {
     return this.http.close();
   }

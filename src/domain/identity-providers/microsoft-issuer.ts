@@ -1,4 +1,4 @@
-/** Where Microsoft Entra signs people in: the public cloud and the sovereign ones. */
+/** The hosts of Microsoft Entra: the public cloud and the sovereign clouds. */
 const MICROSOFT_HOSTS = new Set([
   'login.microsoftonline.com',
   'login.microsoft.com',
@@ -12,52 +12,52 @@ const MICROSOFT_HOSTS = new Set([
 
 const COMMON = /\/common\/v2\.0\/?$/i;
 const ORGANIZATIONS = /\/organizations(?=\/v2\.0$)/;
-/** The tenant that every personal account belongs to: its members vouch for themselves alone. */
+/** The tenant of all personal accounts. No organization vouches for its members. */
 const PERSONAL_ACCOUNTS = '9188040d-6c67-4c5b-b112-36a304b66dad';
-/** Names that stand for many tenants, and so for none. */
+/** The names that stand for many tenants. */
 const NO_TENANT = /^(?:common|organizations|consumers)$/i;
 const PLACEHOLDER = /(?:\{|%7B)tenantid(?:\}|%7D)/i;
 
-/** Whether Microsoft issues the tokens, who vouches for an e-mail by `xms_edov` instead of `email_verified`. */
+/** Returns true for an issuer of Microsoft, whose tokens have `xms_edov` in place of `email_verified`. */
 export function isMicrosoftIssuer(issuer: string): boolean {
   return MICROSOFT_HOSTS.has(new URL(issuer).hostname) || tenantTemplate(issuer) !== undefined;
 }
 
-/** Whether it is the issuer of every tenant and of personal accounts alike, whose members nobody vouches for. */
+/** Returns true for the `common` issuer, which serves every tenant and all personal accounts. */
 export function isCommonIssuer(issuer: string): boolean {
   return COMMON.test(issuer);
 }
 
 /**
- * What the discovery document of an `organizations` v2.0 issuer calls itself: the issuer of each tenant, with
- * `{tenantid}` in its place. Undefined for an issuer that serves one tenant.
+ * Returns the `issuer` in the discovery document of an `organizations` v2.0 issuer: the issuer of each tenant, with the placeholder
+ * `{tenantid}`. Undefined for an issuer that serves one tenant.
  */
 export function tenantTemplate(issuer: string): string | undefined {
   return ORGANIZATIONS.test(issuer) ? issuer.replace(ORGANIZATIONS, '/{tenantid}') : undefined;
 }
 
-/** A document's issuer with its placeholder in the one spelling `{tenantid}`, also where it came URL-encoded. */
+/** Returns the issuer of a document with the placeholder spelled `{tenantid}`; the document may have it URL-encoded. */
 export function normalizeTemplate(documentIssuer: string): string {
   return documentIssuer.replace(PLACEHOLDER, '{tenantid}');
 }
 
-/** Whether an ID token's `iss` is the template with its own `tid`, one tenant: no tenant speaks for another. */
+/** Returns true when `iss` of an ID token is the template with its own `tid`: a tenant must not speak for another tenant. */
 export function issuedByOwnTenant(template: string, iss: unknown, tid: unknown): boolean {
   const isTenant = typeof tid === 'string' && /^[\w.-]+$/.test(tid) && !isNoTenant(tid);
   return isTenant && iss === template.replace('{tenantid}', tid);
 }
 
-/** Whether a `tid` names no tenant, but many: `organizations` and the like. */
+/** Returns true for a `tid` that names many tenants, such as `organizations`. */
 export function isNoTenant(tid: unknown): boolean {
   return typeof tid === 'string' && NO_TENANT.test(tid);
 }
 
-/** Whether a `tid` is the tenant of Microsoft's personal accounts. */
+/** Returns true for the `tid` of Microsoft's personal accounts. */
 export function isOfPersonalAccounts(tid: unknown): boolean {
   return typeof tid === 'string' && tid.toLowerCase() === PERSONAL_ACCOUNTS;
 }
 
-/** Whether it is the issuer of Microsoft's personal accounts. */
+/** Returns true for the issuer of Microsoft's personal accounts. */
 export function isPersonalIssuer(issuer: string): boolean {
   const names = new URL(issuer).pathname.toLowerCase().split('/');
   return (

@@ -1,5 +1,6 @@
 import * as client from 'openid-client';
 import { z } from 'zod';
+import type { Clock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
@@ -48,16 +49,18 @@ export class OidcUpstream implements UpstreamProvider {
     settings: OidcProviderConfig,
     redirectUri: string,
     http: UpstreamHttp,
+    clock: Clock,
   ): Promise<OidcUpstream> {
     const metadata = await discoverProvider(settings, http);
     const configuration = await configure(settings, metadata);
     configuration[client.customFetch] = http.fetch;
     configuration.timeout = http.answerTimeout;
-    // Discovery lets http pass for a loopback issuer alone.
+    // Discovery has accepted http for a loopback issuer only.
     if (metadata.issuer.startsWith('http:')) client.allowInsecureRequests(configuration);
     const keys = new ProviderKeys(
       { uri: metadata.jwks_uri, algorithms: metadata.id_token_signing_alg_values_supported },
       http,
+      clock,
     );
     return new OidcUpstream(settings, redirectUri, metadata, configuration, keys);
   }
@@ -88,7 +91,7 @@ export class OidcUpstream implements UpstreamProvider {
   }
 
   /**
-   * Judges the tenant of a token of Microsoft.
+   * Checks the tenant of a token from Microsoft.
    *
    * @throws DomainError sign_in_failed, and sign_in_refused for a personal account
    */
@@ -110,10 +113,10 @@ export class OidcUpstream implements UpstreamProvider {
     }
   }
 
-  /** Redeems the code for an ID token, checks it, and returns what it claims. */
+  /** Redeems the code for an ID token, verifies it, and returns its claims. */
   async #redeem({ parameters, state, remembered }: Arrival): Promise<Claims> {
     const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
-    // Built on our own redirect URI, never on the request's Host: it is what the token endpoint compares.
+    // Built from the configured redirect URI, never from the Host of the request: the token endpoint compares it.
     const url = new URL(`${this.redirectUri}?${parameters.toString()}`);
     const tokens = await client.authorizationCodeGrant(this.configuration, url, {
       expectedState: state,
@@ -121,7 +124,7 @@ export class OidcUpstream implements UpstreamProvider {
       pkceCodeVerifier: codeVerifier,
       idTokenExpected: true,
     });
-    // TLS alone would do for the code flow (OpenID Connect Core 1.0 §3.1.3.7); the signature is checked all the same.
+    // The code flow would allow TLS alone (OpenID Connect Core 1.0 §3.1.3.7). The signature is verified in addition.
     await this.keys.verify(tokens.id_token ?? '');
     const claims: Claims = tokens.claims() ?? {};
     this.#checkTenant(claims);
@@ -131,7 +134,7 @@ export class OidcUpstream implements UpstreamProvider {
       tokens.access_token,
       String(claims['sub']),
     );
-    // An address and its being verified come from one source: half from each would vouch for nothing.
+    // The address and its verification must come from one source.
     const { email, email_verified, xms_edov, name, given_name, family_name } = more as Claims;
     const names = Object.entries({ name, given_name, family_name });
     const known = Object.fromEntries(names.filter(([, value]) => value !== undefined));
@@ -155,8 +158,8 @@ async function configure(
   if (!tenantTemplate(settings.issuer)) {
     return new client.Configuration(metadata, clientId, undefined, authentication);
   }
-  // openid-client resolves `{tenantid}` only in a document it discovered at Microsoft's public host. Sovereign clouds
-  // have other hosts, so it is handed the document that we fetched and checked.
+  // openid-client resolves `{tenantid}` only in a document from Microsoft's public host. Sovereign clouds have other hosts:
+  // the library gets the document that discovery has fetched and checked.
   return client.discovery(ENTRA, clientId, undefined, authentication, {
     [client.customFetch]: () => Promise.resolve(Response.json(metadata)),
   });

@@ -10,7 +10,7 @@ import {
 } from './microsoft-issuer.js';
 import type { UpstreamHttp } from './upstream-http.js';
 
-/** Signatures only the provider can make: neither `none` nor an HMAC under the secret that we know too. */
+/** The asymmetric algorithms: neither `none` nor an HMAC with the client secret. */
 const ASYMMETRIC = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
 
 const SECRET_METHOD = /^client_secret_(?:basic|post)$/;
@@ -32,13 +32,13 @@ const DOCUMENT = z.object({
   authorization_response_iss_parameter_supported: z.boolean().default(false),
 });
 
-/** The part of a provider's discovery document that signing in uses, checked. */
+/** The checked part of a discovery document that a sign-in uses. */
 export type ProviderMetadata = z.output<typeof DOCUMENT>;
 
 /**
  * Fetches and checks a provider's discovery document (OpenID Connect Discovery 1.0 §4).
  *
- * @throws ConfigProblems with one line that names the provider's variable and what is wrong
+ * @throws ConfigProblems with one line: the variable of the provider and the problem
  */
 export async function discoverProvider(
   { slug, issuer }: Pick<OidcProviderConfig, 'slug' | 'issuer'>,
@@ -95,7 +95,7 @@ function issuerProblem(issuer: string): string | undefined {
     : undefined;
 }
 
-/** The name of an endpoint that is not https; http will do only where the issuer itself is http on this machine. */
+/** Returns the name of an endpoint without https. An issuer with http on this machine may have endpoints with http. */
 function insecureEndpoint(document: ProviderMetadata): string | undefined {
   const isLocal = document.issuer.startsWith('http:');
   const used = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'];
@@ -105,7 +105,7 @@ function insecureEndpoint(document: ProviderMetadata): string | undefined {
   })?.[0];
 }
 
-/** The document's address drops a terminating slash of the issuer (§4.1), which its `issuer` must still have. */
+/** Fetches the document. Its address drops the last slash of the issuer (§4.1); its `issuer` keeps the slash. */
 async function fetchDocument(issuer: string, http: UpstreamHttp): Promise<unknown> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   const response = await http.fetch(url, {
@@ -118,7 +118,7 @@ async function fetchDocument(issuer: string, http: UpstreamHttp): Promise<unknow
   return response.json();
 }
 
-/** A failed fetch in a few words, without the address that the operator set. */
+/** Describes a failed fetch without the configured address. */
 function describe(error: unknown): string {
   if (error instanceof SyntaxError) return 'its answer is not JSON';
   if (!(error instanceof Error)) return 'unknown error';

@@ -1,11 +1,12 @@
 import { compactVerify, createLocalJWKSet, decodeProtectedHeader, errors } from 'jose';
 import { z } from 'zod';
+import type { Clock } from '#platform/clock/clock.js';
 import { unavailable } from './sign-in-failure.js';
 import type { UpstreamHttp } from './upstream-http.js';
 
-/** How long a key set is used before it is fetched again, in milliseconds. */
+/** The milliseconds until a key set is fetched again. */
 const MOST_AGE = 300_000;
-/** The least time between two fetches that an unknown key asks for, in milliseconds. */
+/** The least milliseconds between two fetches because of an unknown key. */
 const RENEWAL_INTERVAL = 5_000;
 
 const KEY_SET = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
@@ -15,7 +16,7 @@ interface KeySet {
   readonly fetchedAt: number;
 }
 
-/** The key set of a provider, as far as its checks need it. */
+/** The address of a key set, and the algorithms of its keys. */
 export interface KeySetSource {
   readonly uri: string;
   /** The algorithms that the provider may sign with. */
@@ -23,26 +24,25 @@ export interface KeySetSource {
 }
 
 /**
- * The keys a provider signs ID tokens with (OpenID Connect Core 1.0 §10.1). A token under an unknown key fetches the key set
- * again at once, since the provider may have rotated its keys (§10.1.1), but at most once in five seconds.
+ * Verifies ID tokens with the keys of a provider (OpenID Connect Core 1.0 §10.1). An unknown key makes it fetch the key set again,
+ * since the provider may have rotated its keys (§10.1.1), but at most once in five seconds.
  */
 export class ProviderKeys {
   #current: KeySet | undefined;
   #fetching: Promise<KeySet> | undefined;
   #renewedAt = Number.NEGATIVE_INFINITY;
 
-  /** @param now a clock that only goes forward, in milliseconds */
   constructor(
     private readonly source: KeySetSource,
     private readonly http: Pick<UpstreamHttp, 'fetch'>,
-    private readonly now: () => number = () => performance.now(),
+    private readonly clock: Pick<Clock, 'monotonic'>,
   ) {}
 
   /**
-   * Checks the signature of an ID token.
+   * Verifies the signature of an ID token.
    *
-   * @throws JOSEError where no key of the provider made it
-   * @throws DomainError upstream_unavailable where the key set cannot be fetched
+   * @throws JOSEError when no key of the provider signed it
+   * @throws DomainError upstream_unavailable when the key set cannot be fetched
    */
   async verify(idToken: string): Promise<void> {
     const set = await this.#fresh();
@@ -62,19 +62,19 @@ export class ProviderKeys {
 
   #fresh(): Promise<KeySet> | KeySet {
     const set = this.#current;
-    return set && this.now() - set.fetchedAt < MOST_AGE ? set : this.#fetch();
+    return set && this.clock.monotonic() - set.fetchedAt < MOST_AGE ? set : this.#fetch();
   }
 
-  /** A set that is newer than the given one; undefined while it is too early to fetch another. */
+  /** Returns a newer key set; undefined when it is too early for another fetch. */
   async #renew(known: KeySet): Promise<KeySet | undefined> {
     if (this.#fetching) return this.#fetching;
     if (this.#current !== known) return this.#current;
-    if (this.now() - this.#renewedAt < RENEWAL_INTERVAL) return undefined;
-    this.#renewedAt = this.now();
+    if (this.clock.monotonic() - this.#renewedAt < RENEWAL_INTERVAL) return undefined;
+    this.#renewedAt = this.clock.monotonic();
     return this.#fetch();
   }
 
-  /** All who wait for the key set share one request. */
+  /** Fetches the key set. Concurrent callers share one request. */
   #fetch(): Promise<KeySet> {
     this.#fetching ??= this.#request().finally(() => {
       this.#fetching = undefined;
@@ -94,7 +94,7 @@ export class ProviderKeys {
         throw new Error(`the key set was answered with status ${response.status}`);
       }
       const keys = createLocalJWKSet(KEY_SET.parse(await response.json()));
-      this.#current = { keys, fetchedAt: this.now() };
+      this.#current = { keys, fetchedAt: this.clock.monotonic() };
       return this.#current;
     } catch (error) {
       throw unavailable(error);
@@ -102,7 +102,7 @@ export class ProviderKeys {
   }
 }
 
-/** Without a `kid` a signature that does not fit is the only sign of another key. */
+/** Recognizes a token under an unknown key. Without a `kid`, a wrong signature is the only sign. */
 function isOfUnknownKey(error: unknown, idToken: string): boolean {
   if (error instanceof errors.JWKSNoMatchingKey) return true;
   return (

@@ -3,8 +3,8 @@ import * as client from 'openid-client';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** What openid-client calls an answer that arrived whole and must not be believed. */
-const NOT_BELIEVED = new Set([
+/** The codes of openid-client for a complete response that failed verification. */
+const UNVERIFIED = new Set([
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
   'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
@@ -12,26 +12,26 @@ const NOT_BELIEVED = new Set([
   'OAUTH_KEY_SELECTION_FAILED',
   'OAUTH_UNSUPPORTED_OPERATION',
 ]);
-/** The provider's own trouble, told by way of the browser (RFC 6749 §4.1.2.1). */
-const TROUBLE = new Set(['server_error', 'temporarily_unavailable']);
+/** The errors of the provider itself in the redirect (RFC 6749 §4.1.2.1). */
+const PROVIDER_ERRORS = new Set(['server_error', 'temporarily_unavailable']);
 
 /**
- * What a client is told when a sign-in fails: nothing that the provider or the browser wrote goes into the text.
- * The other side's faults (network, 5xx, our own credentials refused) are `upstream_unavailable`.
+ * Maps an error of a library to the error for the client. The text contains nothing from the provider or the browser. Faults of the
+ * provider (network, 5xx, refused client credentials) become `upstream_unavailable`.
  *
- * @returns the error to throw; one that no library made comes back as it is
+ * @returns the error to throw; an error that no library threw is returned unchanged
  */
 export function signInFailure(error: unknown): unknown {
   const cause = error;
   if (error instanceof client.AuthorizationResponseError) {
-    if (TROUBLE.has(error.error)) return unavailable(cause);
+    if (PROVIDER_ERRORS.has(error.error)) return unavailable(cause);
     const denied = error.error === 'access_denied';
     return failed(denied ? 'Access was denied there.' : 'It answered with an error.', cause);
   }
   if (error instanceof client.ResponseBodyError && error.error === 'invalid_grant') {
     return failed('It no longer knows this sign-in. Start again.', cause);
   }
-  if (error instanceof client.ClientError && NOT_BELIEVED.has(error.code ?? '')) {
+  if (error instanceof client.ClientError && UNVERIFIED.has(error.code ?? '')) {
     return failed('Its answer could not be verified.', cause);
   }
   if (error instanceof errors.JOSEError) return failed('Its answer could not be verified.', cause);
@@ -47,25 +47,25 @@ function failed(what: string, cause: unknown): DomainError {
   return new DomainError('sign_in_failed', detail, { cause });
 }
 
-/** The error for a fault of the provider or of the way to it. */
+/** Returns the error for a fault of the provider or of the network. */
 export function unavailable(cause: unknown): DomainError {
   const detail = 'The identity provider cannot be used at the moment. Try again later.';
   return new DomainError('upstream_unavailable', detail, { cause });
 }
 
-/** The most characters of each text of a provider that the log keeps. */
+/** The most characters of a provider's text in the log. */
 const LONGEST_TEXT = 200;
 
-/** What the log says of a failed sign-in: the texts of the provider come clean and short. */
+/** The facts of a failed sign-in for the log. Texts of the provider are one short line each. */
 export interface FailureReport {
   /** The provider's `error` and `error_description` (RFC 6749 §4.1.2.1, §5.2). */
   readonly error?: string;
   readonly errorDescription?: string;
-  /** Why its answer was not believed, or could not be had. */
+  /** The reason why the response failed verification, or did not come. */
   readonly reason?: string;
 }
 
-/** Reports why a sign-in failed, for the log and never for a page. */
+/** Returns the cause of a failed sign-in for the log. A page never shows it. */
 export function reportOf(failure: unknown): FailureReport {
   const cause = failure instanceof DomainError ? (failure.cause ?? failure) : failure;
   if (

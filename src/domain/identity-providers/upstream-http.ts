@@ -6,16 +6,15 @@ const MAX_RESPONSE_BYTES = 1024 * 1024;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
 /**
- * HTTP to the identity providers the operator configured. It trusts the authorities Node trusts and those of
- * SVC_EXTRA_CA_CERTS, and reads 1 MiB at most. Unlike `fetch` it follows no redirect and inflates nothing, so that
- * the limit holds for what lands in memory too.
+ * Sends HTTP requests to the configured identity providers. It trusts the authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads
+ * at most 1 MiB. Unlike `fetch`, it follows no redirect and decompresses nothing, so that the limit holds in memory, too.
  */
 export class UpstreamHttp {
   readonly #agent: Agent;
 
   /**
    * @param extraCaCerts PEM certificates
-   * @param answerTimeout how long a provider may take for one answer, in seconds
+   * @param answerTimeout the seconds that a provider may take for a response
    */
   constructor(
     extraCaCerts: readonly string[],
@@ -29,7 +28,7 @@ export class UpstreamHttp {
     });
   }
 
-  /** Takes the place of `fetch` in openid-client; rejects with undici's errors. */
+  /** Replaces `fetch` in openid-client. It rejects with the errors of undici. */
   readonly fetch: CustomFetch = async (url, { method, headers, body, signal }) => {
     const answer = await request(url, {
       method: method === 'POST' ? 'POST' : 'GET',
@@ -47,7 +46,7 @@ export class UpstreamHttp {
     });
   };
 
-  /** Ends its connections. */
+  /** Closes the connections. */
   close(): Promise<void> {
     return this.#agent.close();
   }

@@ -5,21 +5,21 @@ import { isSingleLine, toSingleLine } from '#platform/text/single-line.js';
 import { isMicrosoftIssuer } from './microsoft-issuer.js';
 import { organizationDomain } from '#domain/organizations/organization-domain.js';
 
-/** Who signed in, as an identity provider vouches for it: the same shape whatever the protocol. */
+/** A user as an identity provider vouches for the user. The shape does not depend on the protocol. */
 export interface UpstreamIdentity {
   /** The slug of the provider. */
   readonly provider: string;
   readonly issuer: string;
   readonly subject: string;
-  /** Whose people the issuer speaks for, where it serves many: Microsoft's `tid`, Google's `hd`, '' elsewhere. */
+  /** The tenant of an issuer that serves many: Microsoft's `tid`, Google's `hd`, otherwise ''. */
   readonly tenant: string;
   /** Verified, trimmed, ASCII lower-cased. */
   readonly email: string;
   readonly name: string | null;
-  /** The parts of the name, where the provider tells them. */
+  /** The parts of the name, when the provider sends them. */
   readonly givenName?: string;
   readonly familyName?: string;
-  /** The domain of the organization this person belongs to or makes; null where there is none to make. */
+  /** The domain of the organization that the user joins or founds; null for a user without an organization. */
   readonly organizationDomain: string | null;
 }
 

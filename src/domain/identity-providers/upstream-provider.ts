@@ -1,36 +1,36 @@
 import type { UpstreamIdentity } from './upstream-identity.js';
 
-/** What one sign-in must remember until the browser is back; it travels sealed, inside the state. */
+/** The secrets of one sign-in. The sealed state carries them until the browser returns. */
 export type Remembered = Readonly<Record<string, string>>;
 
-/** One sign-in on its way to a provider. */
+/** A sign-in that goes to a provider. */
 export interface Departure {
   readonly state: string;
   readonly remembered: Remembered;
-  /** The e-mail the person is expected to sign in with. */
+  /** The expected e-mail address of the user. */
   readonly loginHint?: string | undefined;
 }
 
-/** One sign-in back from a provider: what came with it, and the state it left with, already redeemed. */
+/** A sign-in that returned from a provider: the parameters of the redirect, and the redeemed state. */
 export interface Arrival {
   readonly parameters: URLSearchParams;
   readonly state: string;
   readonly remembered: Remembered;
 }
 
-/** An identity provider to sign in with, whatever its protocol. One file implements one kind. */
+/** An identity provider of any protocol. One file implements one protocol. */
 export interface UpstreamProvider {
   readonly slug: string;
-  /** The label of its button. */
+  /** The label of the button on the log-in page. */
   readonly name: string;
-  /** The origin that the browser is sent to. */
+  /** The origin of the authorization endpoint. */
   readonly origin: string;
-  /** The secrets of a new sign-in. */
+  /** Creates the secrets of a new sign-in. */
   remember(): Remembered;
-  /** Where to send the browser. */
+  /** Returns the address at the provider for the browser. */
   depart(departure: Departure): Promise<URL>;
   /**
-   * Who signed in.
+   * Verifies the returned sign-in and reads the identity.
    *
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable
    */

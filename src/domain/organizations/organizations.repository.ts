@@ -4,21 +4,21 @@ import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { Membership } from './membership.js';
 
-/** An organization as a sign-in needs to know it. */
+/** The facts of an organization that a sign-in reads. */
 export interface Organization {
   readonly id: string;
   readonly membership: Membership;
-  /** Whether it accepts sign-ins through the provider and tenant that was asked about. */
+  /** True when the organization accepts sign-ins through the given provider and tenant. */
   readonly acceptsProvider: boolean;
 }
 
-/** What the admins of an organization can change of it. */
+/** The settings of an organization that its admins can change. */
 export interface OrganizationSettings {
   readonly name: string;
   readonly membership: Membership;
 }
 
-/** Who vouches for people: an issuer, and the tenant where the issuer serves many. */
+/** An identity provider: the issuer, and the tenant when the issuer serves many. */
 export interface ProviderTenant {
   readonly issuer: string;
   readonly tenant: string;
@@ -27,7 +27,7 @@ export interface ProviderTenant {
 /** Organizations, the domains they own and the providers they accept. */
 @Injectable()
 export class OrganizationsRepository {
-  /** The organization that owns a domain, seen from one provider and tenant. */
+  /** Finds the organization that owns a domain, and if it accepts a provider and tenant. */
   async findByDomain(
     tx: EntityManager,
     domain: string,
@@ -43,14 +43,14 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Makes the people of one domain wait for each other until the transaction ends, so that two who come first at once
-   * see one organization. A lock and not a unique index alone: the loser must join, not fail.
+   * Locks a domain until the transaction ends, so that of two first users at once, one founds the organization and the other
+   * joins it. A unique index alone would make the second one fail.
    */
   async lockDomain(tx: EntityManager, domain: string): Promise<void> {
     await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('organization ' || ${domain}, 0))`;
   }
 
-  /** Makes the organization of a domain; it belongs to the provider and tenant its first person came through. */
+  /** Creates the organization of a domain. It accepts the provider and tenant of its first user. */
   async create(tx: EntityManager, domain: string, made: ProviderTenant): Promise<string> {
     const id = newUuid();
     await sql(tx)`
@@ -62,7 +62,7 @@ export class OrganizationsRepository {
     return id;
   }
 
-  /** Whether the organization owns the domain: its primary one, or one proven by DNS. */
+  /** Returns true when the organization owns the domain: its primary domain, or a domain proven by DNS. */
   async ownsDomain(tx: EntityManager, orgId: string, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
       SELECT domain FROM organization_domains
@@ -70,14 +70,14 @@ export class OrganizationsRepository {
     return found.length === 1;
   }
 
-  /** The settings of an organization. */
+  /** Reads the settings of an organization. */
   async settings(tx: EntityManager, orgId: string): Promise<OrganizationSettings | undefined> {
     const [row] = await sql<OrganizationSettings>(tx)`
       SELECT name, membership FROM organizations WHERE id = ${orgId}`;
     return row;
   }
 
-  /** The settings of an organization, which stay so until the transaction ends: its row is locked, after those of people. */
+  /** Reads the settings of an organization and locks its row until the transaction ends. Rows of users are locked before. */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`
       SELECT name, membership FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
@@ -85,7 +85,7 @@ export class OrganizationsRepository {
     return row;
   }
 
-  /** Changes the settings of an organization. Its row stays locked until the transaction ends: a person who joins waits. */
+  /** Changes the settings of an organization. Its row stays locked until the transaction ends: a user who joins waits. */
   async changeSettings(
     tx: EntityManager,
     orgId: string,
@@ -97,10 +97,10 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Sets `scim_only` where the organization never had a SCIM token. Its row stays locked until the transaction ends, changed or
-   * not: a person who joins waits, and so does another first token.
+   * Sets `scim_only` for an organization that never had a SCIM token. The row stays locked until the transaction ends, also without
+   * a change: a user who joins waits, and so does another first token.
    *
-   * @returns how people became members until now, and how from now on
+   * @returns the membership setting before and after
    */
   async beginProvisioning(
     tx: EntityManager,
@@ -115,7 +115,7 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Claims the place of the first admin for its first person: true for exactly one caller in the organization's life.
+   * Claims the role of the first admin: true for exactly one caller in the lifetime of the organization.
    */
   async claimFirstAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     const claimed = await sql<{ id: string }>(tx)`
@@ -126,8 +126,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Claims the place of an admin in an organization left without an acting one. The row lock makes two claimants take
-   * turns, and the second statement sees what the first committed.
+   * Claims the role of admin in an organization without an acting admin. The row lock serializes two claims, and the second
+   * statement sees the commit of the first.
    */
   async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     await this.#lock(tx, orgId);
@@ -141,8 +141,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Whether an organization has an acting admin beside one person, whose row the caller has locked. Its own is locked, too, so
-   * that of the two last ones who go at once the second does not see the first.
+   * Returns true when an organization has an acting admin other than one user, whose row the caller has locked. It locks the row of
+   * the organization, so that of two last admins who leave at once, the second does not count the first.
    */
   async hasOtherAdmin(tx: EntityManager, orgId: string, userId: string): Promise<boolean> {
     await this.#lock(tx, orgId);
@@ -152,7 +152,7 @@ export class OrganizationsRepository {
     return others.length === 1;
   }
 
-  /** After people's rows, never before: whoever locks people and their organization does so in this order. */
+  /** Locks the row of the organization. Rows of users are always locked before it. */
   async #lock(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
   }

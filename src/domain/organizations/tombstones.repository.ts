@@ -10,8 +10,8 @@ interface ClaimedIdentity {
 }
 
 /**
- * Tombstones of people that SCIM removed from an organization: of their addresses and of their identities. While one stands, a
- * sign-in makes no member of the address or of the identity. SCIM lifts that of an address for the user that gets the address.
+ * Tombstones of users that SCIM removed from an organization: of their addresses and of their identities. With a tombstone, a
+ * sign-in creates no member with the address or the identity. SCIM lifts the tombstone of an address for the user that gets it.
  */
 @Injectable()
 export class TombstonesRepository {
@@ -45,7 +45,7 @@ export class TombstonesRepository {
     return lifted.length === 1;
   }
 
-  /** Whether a user may not take an address by a sign-in, since SCIM removed the person who had it. */
+  /** Returns true when a sign-in must not give a user an address, because SCIM removed the user who had it. */
   async forbidsAddress(
     tx: EntityManager,
     orgId: string,
@@ -58,7 +58,7 @@ export class TombstonesRepository {
     return found.length === 1;
   }
 
-  /** Whether a sign-in may not make a member, since SCIM removed the person of the address or of the identity. */
+  /** Returns true when a sign-in must not create a member, because SCIM removed the user of the address or of the identity. */
   async forbidsNewMember(
     tx: EntityManager,
     orgId: string,
@@ -71,7 +71,7 @@ export class TombstonesRepository {
     return row?.forbidden === true;
   }
 
-  /** Forgets that an identity was removed: it is bound to a user that SCIM made. */
+  /** Deletes the tombstone of an identity that is bound to a user again. */
   async forgetIdentity(
     tx: EntityManager,
     orgId: string,

@@ -19,7 +19,7 @@ import {
   type Start,
 } from './webauthn.schemas.js';
 
-/** Enrolling a person's first key, in a session of either level; whoever has a key is refused. */
+/** Enrolls the first key of a user, in a bootstrap session. A user who has a key is refused. */
 @Controller('enroll/webauthn')
 @Route({
   tier: 'authentication',
@@ -46,7 +46,7 @@ export class EnrollController {
     return this.ceremony.start(session, body, origin);
   }
 
-  /** The page tells that its browser made no credential; the answer is the number to ask about. */
+  /** Records that the browser created no credential. The response has the reference for questions to an admin. */
   @Post('failed')
   @Route({ summary: 'Reports that the browser created no credential' })
   @HttpCode(200)

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { parse as uuidBytes } from 'uuid';
+import { Clock } from '#platform/clock/clock.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
@@ -13,19 +14,23 @@ import { assertMayEnroll, assertUserVerified } from '#domain/enrollment/enrollme
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { browserRefusal } from './browser-refusal.js';
-import { sessionBinding } from './ceremony-state.js';
 import type { CompleteEnrollment, FailedEnrollment, Start } from './webauthn.schemas.js';
 
 const PURPOSE = 'webauthn-enroll';
 
+/** Returns the binding of a ceremony to the session in which it began. */
+export function sessionBinding(sessionId: string): string {
+  return `session ${sessionId}`;
+}
+
 interface State {
   readonly challenge: string;
-  /** The user handle the key is given: the id of the person, who may not exist yet. */
+  /** The user handle for the key: the id of the user, who may not exist yet. */
   readonly userId: string;
   readonly redirectTo: string;
 }
 
-/** The registration ceremony of a person's first key (WebAuthn §7.1). */
+/** Runs the registration ceremony of the first key of a user (WebAuthn §7.1). */
 @Injectable()
 export class EnrollmentCeremony {
   constructor(
@@ -33,9 +38,10 @@ export class EnrollmentCeremony {
     private readonly states: SingleUseStates,
     private readonly ceremonies: WebAuthnCeremonies,
     private readonly enrollment: Enrollment,
+    private readonly clock: Clock,
   ) {}
 
-  /** @throws DomainError already_enrolled or enrollment_refused, each with an audit row */
+  /** Begins a ceremony. @throws DomainError already_enrolled or enrollment_refused, each with an audit event */
   start(
     session: LiveSession,
     body: Start,
@@ -74,8 +80,10 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * @throws DomainError invalid_state; with an audit row attestation_rejected, the other causes of a refused key, and what
-   *   Enroll refuses
+   * Completes a ceremony: verifies the registration and enrolls the key.
+   *
+   * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes of a refused key, and the
+   *   errors of Enrollment.enroll
    */
   async complete(
     session: LiveSession,
@@ -91,7 +99,7 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Records that the browser made no credential, as it says itself. The state of the ceremony is spent.
+   * Records that the browser reported no credential, and spends the state of the ceremony.
    *
    * @throws DomainError invalid_state
    */
@@ -110,7 +118,7 @@ export class EnrollmentCeremony {
     const registration = await this.ceremonies.verifyRegistration({
       credential: body.credential,
       challenge: Buffer.from(state.challenge, 'base64url'),
-      now: new Date(),
+      now: this.clock.now(),
     });
     assertUserVerified(registration);
     const keyName = body.name ?? modelName(registration.aaguid) ?? 'Security key';
@@ -121,7 +129,7 @@ export class EnrollmentCeremony {
     return { ...enrolled, redirectTo: this.#whereNext(enrolled.level, state.redirectTo) };
   }
 
-  /** With the key's user verified, on; without, the login step follows. */
+  /** Returns the address after enrollment: the target with user verification, else the log-in page. */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {
     if (level === 'verified') return redirectTo;
     return `${this.config.http.baseUrl}/login?redirect_to=${encodeURIComponent(redirectTo)}`;

@@ -9,7 +9,7 @@ export interface KeyJson {
   readonly model: string | null;
   readonly created_at: string;
   readonly last_used_at: string | null;
-  /** Whether the session asking was opened with this key. */
+  /** True when the session of the request was opened with this key. */
   readonly current: boolean;
   readonly user_verification: boolean;
 }

@@ -8,7 +8,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
-/** One's own security keys. Another person's key is not there at all: 404. */
+/** Lists and renames the security keys of the user. A key of another user does not exist here: 404. */
 @Controller('v1/keys')
 @Route({
   tier: 'general',

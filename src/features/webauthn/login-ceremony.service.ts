@@ -14,7 +14,7 @@ import { SingleUseStates, invalidState } from '#domain/single-use/single-use-sta
 import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
-import { browserBinding, sessionBinding } from './ceremony-state.js';
+import { sessionBinding } from './enrollment-ceremony.service.js';
 import type { CompleteLogin, Start } from './webauthn.schemas.js';
 
 const PURPOSE = 'webauthn-login';
@@ -24,14 +24,14 @@ interface State {
   readonly redirectTo: string;
 }
 
-/** Who asks for a login: somebody in a session of theirs, or a browser without one. */
-export interface LoginAsker {
+/** The origin of a log-in request: a session, or a browser without one. */
+export interface LoginRequester {
   readonly session: LiveSession | undefined;
-  /** The browser's secret, which stands in where there is no session. */
+  /** The secret of the browser, for a request without a session. */
   readonly browser: string | undefined;
 }
 
-/** The assertion ceremony of a login or a step-up (WebAuthn §7.2). */
+/** Runs the assertion ceremony of a log-in or a step-up (WebAuthn §7.2). */
 @Injectable()
 export class LoginCeremony {
   constructor(
@@ -44,16 +44,16 @@ export class LoginCeremony {
   ) {}
 
   /**
-   * Without a session the key itself says whose it is: a discoverable credential, its user verified. In a session,
-   * its owner's keys are asked for, and one that cannot verify its user may assert presence.
+   * Begins a ceremony. Without a session, the key identifies the user: it must be a discoverable credential that verifies its user.
+   * In a session, the keys of the user are listed, and a key that cannot verify its user may assert presence.
    */
   async start(
-    asker: LoginAsker,
+    requester: LoginRequester,
     { redirect_to }: Start,
   ): Promise<{ state: string; publicKey: RequestOptionsJSON }> {
     const challenge = newChallenge();
-    const owned = asker.session?.user
-      ? await this.keys.listCredentials(this.manager, asker.session.user.id)
+    const owned = requester.session?.user
+      ? await this.keys.listCredentials(this.manager, requester.session.user.id)
       : [];
     const publicKey = this.ceremonies.requestOptions({
       challenge,
@@ -65,29 +65,31 @@ export class LoginCeremony {
       redirectTo: sameOriginTarget(redirect_to, this.config.http.baseUrl),
     };
     const state = await this.states.seal(PURPOSE, payload, {
-      binding: bindingOf(asker),
+      binding: bindingOf(requester),
       ttlSeconds: CEREMONY_SECONDS,
     });
     return { state, publicKey };
   }
 
   /**
-   * @returns the new session, or undefined where the present one stays (a step-up), and where to go
-   * @throws DomainError invalid_state and what LogIn refuses
+   * Completes a ceremony.
+   *
+   * @returns the new session, or undefined when the present session stays (a step-up), and the next address
+   * @throws DomainError invalid_state, and the errors of KeyAuthentication.logIn
    */
   async complete(
-    asker: LoginAsker,
+    requester: LoginRequester,
     body: CompleteLogin,
     origin: AuditOrigin,
   ): Promise<{ opened: OpenedSession | undefined; redirectTo: string }> {
     const state = await this.states.redeem<State>(PURPOSE, body.state, {
-      binding: bindingOf(asker),
+      binding: bindingOf(requester),
     });
     const opened = await this.keyAuthentication.logIn(
       {
         credential: body.credential,
         challenge: Buffer.from(state.challenge, 'base64url'),
-        session: asker.session,
+        session: requester.session,
       },
       origin,
     );
@@ -98,13 +100,13 @@ export class LoginCeremony {
 function verificationFor(
   owned: readonly { readonly userVerification: boolean }[],
 ): UserVerification {
-  if (owned.every((key) => key.userVerification)) return 'required'; // nobody's in particular included
+  if (owned.every((key) => key.userVerification)) return 'required';
   return owned.some((key) => key.userVerification) ? 'preferred' : 'discouraged';
 }
 
-/** @throws DomainError invalid_state when there is neither session nor browser secret to bind to */
-function bindingOf({ session, browser }: LoginAsker): string {
+/** Binds a ceremony to a session or a browser. @throws DomainError invalid_state without either */
+function bindingOf({ session, browser }: LoginRequester): string {
   if (session) return sessionBinding(session.id);
   if (browser === undefined) throw invalidState();
-  return browserBinding(browser);
+  return `browser ${browser}`;
 }

@@ -10,7 +10,7 @@ import { KIB, Route } from '#platform/http/routing/route.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { COMPLETE_LOGIN, START, type CompleteLogin, type Start } from './webauthn.schemas.js';
 
-/** Logging in with a security key: without a session, in a bootstrap one, or again in a verified one (step-up). */
+/** Logs users in with a security key: without a session, in a bootstrap session, or again in a verified session (step-up). */
 @Controller('login/webauthn')
 @Route({
   tier: 'authentication',
@@ -49,8 +49,8 @@ export class LoginController {
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
   ) {
-    const asker = { session, browser: this.cookies.browserSecret(request) };
-    const login = this.ceremony.complete(asker, body, origin);
+    const requester = { session, browser: this.cookies.browserSecret(request) };
+    const login = this.ceremony.complete(requester, body, origin);
     const { opened, redirectTo } = await this.metrics.countLogin(login);
     if (opened) this.cookies.set(response, opened);
     this.cookies.rememberKeyUse(response);

@@ -19,11 +19,6 @@ const CEREMONY = {
   errors: 'problem',
 } as const;
 
-/**
- * /enroll/webauthn/*, /login/webauthn/* and /v1/keys: the WebAuthn Level 2 ceremonies in the platform's own JSON
- * (`RegistrationResponseJSON`, `AuthenticationResponseJSON`).
- * It does not decide which keys are genuine (domain/authenticators) nor who may have one (domain/users).
- */
 @UnmatchedPaths({
   '/v1/keys/*': { tier: 'general' },
   '/enroll/webauthn/*': CEREMONY,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isSingleLine } from '#platform/text/single-line.js';
 
-/** Where the browser should end up; held to our own origin when it is used. */
+/** The address after the ceremony. Only addresses of this service are followed. */
 const redirectTo = z.string().max(2048).optional();
 
 /** `POST /enroll/webauthn/start` and `POST /login/webauthn/start`; the body may be absent. */
@@ -37,5 +37,5 @@ export type FailedEnrollment = z.output<typeof FAILED_ENROLLMENT>;
 export const RENAME = z.object({ name: keyName });
 export type Rename = z.output<typeof RENAME>;
 
-/** An id that is no UUID names nothing: 404, not 400. */
+/** An id that is not a UUID is the id of no key: 404, not 400. */
 export const KEY_ID = z.object({ id: z.string() });

@@ -3,7 +3,7 @@ import { Fido2Lib, type RegistrationCeremony } from './fido2-library.js';
 import {
   ATTESTATION_FORMATS,
   ES256,
-  judgeAttestation,
+  verifyAttestation,
   type AttestationFormat,
 } from './attestation-policy.js';
 import { Refusal } from './refusal.js';
@@ -48,13 +48,13 @@ function readStatement(
   return new Map(Object.entries(statement));
 }
 
-/** Applies the policy, then ticks off the statement's members: the library fails what nobody has looked at. */
+/** Applies the policy, then lists the verified members: the library fails a registration with an unverified member. */
 async function validateStatement(
   format: AttestationFormat,
   { authnrData, clientData, audit, request }: RegistrationCeremony,
 ): Promise<true> {
   const { x, y } = authnrData.get('credentialPublicKeyJwk');
-  request.verdict.aaguid = judgeAttestation(
+  request.decision.aaguid = verifyAttestation(
     { format, signature: authnrData.get('sig'), x5c: authnrData.get('x5c') },
     {
       authenticatorData: new Uint8Array(authnrData.get('rawAuthnrData')),

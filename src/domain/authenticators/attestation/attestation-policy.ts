@@ -20,7 +20,7 @@ export interface AttestationStatement {
   readonly x5c: readonly Uint8Array[];
 }
 
-/** What the statement speaks about. */
+/** The facts that the statement is about. */
 export interface AttestedCredential {
   readonly authenticatorData: Uint8Array;
   readonly clientDataHash: Uint8Array;
@@ -31,7 +31,7 @@ export interface AttestedCredential {
   readonly publicKey: { readonly x: Uint8Array; readonly y: Uint8Array };
 }
 
-/** Whom to believe, and when. */
+/** The trust anchors, and the time of the decision. */
 export interface AttestationTrust {
   readonly anchors: readonly TrustAnchor[];
   readonly now: Date;
@@ -43,7 +43,7 @@ export interface AttestationTrust {
  * @returns the model's AAGUID as the certificate states it (never authData), or null when it states none
  * @throws Refusal for every other statement, with the first reason found
  */
-export function judgeAttestation(
+export function verifyAttestation(
   statement: AttestationStatement,
   credential: AttestedCredential,
   trust: AttestationTrust,
@@ -58,7 +58,7 @@ export function judgeAttestation(
   checkLeaf(leaf);
   if (statement.format === 'packed') checkPackedSubject(leaf);
   checkStatementSignature(statement, credential, leaf);
-  return judgeAaguid(statement.format, leaf, credential.aaguid);
+  return modelOf(statement.format, leaf, credential.aaguid);
 }
 
 function checkStatementSignature(
@@ -91,15 +91,15 @@ function u2fSignedData(credential: AttestedCredential): Buffer {
   ]);
 }
 
-/** The certificate alone names the model; what authData says may only agree with it. */
-function judgeAaguid(
+/** Reads the model from the certificate. The AAGUID in the authenticator data must agree with it. */
+function modelOf(
   format: AttestationFormat,
   leaf: ParsedCertificate,
   claimed: Uint8Array,
 ): string | null {
   const certified = readAaguid(leaf);
   if (certified === null) return null;
-  // U2F has no place for an AAGUID: zero there says "carries none". CTAP2 has one, and there zero disagrees.
+  // A U2F statement has no AAGUID, and zeros mean "no AAGUID". In CTAP2, zeros disagree with the certificate.
   const carriesNone = format === 'fido-u2f' && claimed.every((byte) => byte === 0);
   if (!carriesNone && !certified.equals(claimed)) {
     throw new Refusal('The AAGUID of the certificate and that of the authenticator data disagree.');

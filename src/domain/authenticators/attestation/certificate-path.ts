@@ -47,7 +47,7 @@ export function verifyPath(
   return anchor;
 }
 
-/** Trust starts from what is pinned here; a root that the client brings, even the right one, proves nothing. */
+/** Finds a path to a pinned root. A root in the statement of the client proves nothing, even a pinned one. */
 function refuseRoot(
   certificate: ParsedCertificate,
   depth: number,

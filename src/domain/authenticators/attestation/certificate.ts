@@ -25,7 +25,7 @@ const RSA_2048_BIT_STRING = Buffer.from([0x03, 0x82, 0x01, 0x01]);
 /** Position of keyCertSign in the first octet of a KeyUsage BIT STRING: bit 5, counted from the left. */
 const KEY_CERT_SIGN = 0x04;
 
-/** One certificate, parsed once: Node verifies with it, and the rest is what Node does not tell. */
+/** A parsed certificate: the X.509 object of Node.js, and the fields that Node.js does not show. */
 export interface ParsedCertificate {
   readonly x509: X509Certificate;
   /** 3 for X.509 v3. */
@@ -42,7 +42,7 @@ export interface ParsedCertificate {
 /**
  * Parses one DER certificate.
  *
- * @throws Refusal for what is not exactly one DER certificate, or one with an extension standing twice
+ * @throws Refusal for bytes that are not exactly one DER certificate, or a certificate with an extension twice
  */
 export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   const der = withWholeSignatureOctets(bytes);
@@ -82,7 +82,7 @@ export function subjectValues(certificate: ParsedCertificate, oid: string): stri
 
 /**
  * The genuine leaves of the first U2F keys claim unused bits in the BIT STRING of their RSA-2048 signature, which
- * OpenSSL then cuts. The octet that says so is outside of what is signed: setting it to 0 changes no statement.
+ * OpenSSL then cuts. The octet of unused bits is outside the signed part: setting it to 0 changes no statement.
  */
 function withWholeSignatureOctets(bytes: Uint8Array): Buffer {
   const der = Buffer.from(bytes);

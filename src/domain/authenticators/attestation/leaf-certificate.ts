@@ -5,7 +5,7 @@ import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './c
 const AAGUID_HEADER = Buffer.from([0x04, 16]);
 
 /**
- * What holds for every attestation leaf, whatever the format (WebAuthn §8.2.1, CTAP2 and U2F alike).
+ * Checks the rules for an attestation leaf of every format (WebAuthn §8.2.1, CTAP2 and U2F).
  *
  * @throws Refusal for another version than 3, a CA, or a key that is not on P-256
  */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import type { AaguidPolicy } from '#platform/config/config.js';
 
-/** Whether a model may enroll, and otherwise why not, for the client. */
+/** The decision about a model, with the reason of a refusal for the client. */
 export type ModelDecision =
   { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
 
@@ -50,15 +50,15 @@ export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelD
   };
 }
 
-/** The models that a deployment takes, for people who are about to enroll one. */
+/** The models that a deployment accepts, as the enrollment page shows them. */
 export interface AllowedModels {
-  /** Fits after "takes". */
+  /** A phrase that follows "takes" on the page. */
   readonly summary: string;
   /** The vendor's names, sorted; an AAGUID for a model that is in no table. Empty where any model will do. */
   readonly names: readonly string[];
 }
 
-/** Says which models SVC_ALLOWED_AAGUIDS lets enroll. */
+/** Returns the models that SVC_ALLOWED_AAGUIDS allows to enroll. */
 export function allowedModels(policy: AaguidPolicy): AllowedModels {
   if (policy.kind === 'any') {
     return { summary: 'every YubiKey and Security Key made by Yubico', names: [] };
@@ -80,7 +80,7 @@ function namesOf(names: readonly string[]): string[] {
   return [...new Set(names)].toSorted();
 }
 
-/** The vendor's name of a model, or null for one that is not in the table or not known at all. */
+/** Returns the vendor's name of a model; null for a model that is not in the table, or unknown. */
 export function modelName(aaguid: string | null): string | null {
   return (aaguid !== null && MODELS.get(aaguid)?.model) || null;
 }

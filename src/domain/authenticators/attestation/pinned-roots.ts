@@ -2,7 +2,7 @@
 export interface PinnedRoot {
   readonly name: string;
   readonly sha256: string;
-  /** Whether the root also signs CAs that are not FIDO's, so that a path must run through one that is. */
+  /** True for a root that also signs CAs without FIDO: a path must then contain a CA of FIDO attestation. */
   readonly fidoCaRequired: boolean;
   readonly pem: string;
 }

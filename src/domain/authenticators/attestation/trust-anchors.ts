@@ -5,7 +5,7 @@ import { YUBICO_ROOTS } from './pinned-roots.js';
 /** A root that attestation paths may end in, parsed once for the life of the process. */
 export interface TrustAnchor {
   readonly certificate: ParsedCertificate;
-  /** Whether a path must run through a CA named "Yubico FIDO Attestation ...". */
+  /** True when a path must contain a CA named "Yubico FIDO Attestation ...". */
   readonly fidoCaRequired: boolean;
 }
 

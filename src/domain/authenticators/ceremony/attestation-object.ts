@@ -1,11 +1,11 @@
 import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 import { readCanonicalCbor } from './canonical-cbor.js';
 
-/** What an attestation object holds beside its statement. */
+/** The parts of an attestation object other than its statement. */
 export interface AttestationObject {
   /** The name of the attestation format. */
   readonly format: string;
-  /** As the bytes came. */
+  /** The raw bytes. */
   readonly authenticatorData: Buffer;
 }
 

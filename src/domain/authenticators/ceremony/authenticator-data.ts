@@ -27,8 +27,8 @@ const EC2 = 2;
 const P256 = 1;
 
 /**
- * Checks that authenticator data is what its flags announce and nothing more (WebAuthn §6.1): the library reads the
- * same bytes afterwards and passes over what it does not expect.
+ * Checks that authenticator data has exactly the parts that its flags announce (WebAuthn §6.1). The library, which reads the same
+ * bytes afterwards, ignores unexpected parts.
  *
  * @param bytes the raw authenticator data
  * @param ceremony a registration carries an ES256 credential, an assertion none
@@ -62,8 +62,8 @@ export function checkAuthenticatorData(
 }
 
 /**
- * Refuses a credential that can leave its authenticator (NIST SP 800-63B-4 appendix B). The flags BE and BS say so
- * (WebAuthn Level 3 §6.1.3); no hardware key sets them, and none that is enrolled may begin to.
+ * Refuses a credential that can leave its authenticator (NIST SP 800-63B-4 appendix B), by the flags BE and BS (WebAuthn Level 3
+ * §6.1.3). No hardware key sets them, neither at enrollment nor later.
  */
 function checkFlags(flags: number): void {
   if ((flags & FLAG.backupEligible) !== 0) {

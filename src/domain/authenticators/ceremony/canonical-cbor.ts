@@ -11,9 +11,8 @@ const codec = new Encoder({
 /**
  * Reads a sequence of CBOR items, each in the only spelling CTAP2 allows (CTAP §8, message encoding).
  *
- * Decoding and encoding again must give the same bytes: this finds a key that stands twice in a map, indefinite
- * and oversized lengths, invalid UTF-8 and bytes that belong to no item, all of which decoders read in ways of
- * their own, so that two of them (ours and the library's) could read two different things.
+ * Decoding and encoding must give the same bytes. This refuses duplicate keys of a map, indefinite and oversized lengths, invalid
+ * UTF-8 and bytes outside items: this parser and the parser of the library could read them differently.
  *
  * @returns the items, maps as `Map`
  * @throws Refusal for any other bytes

@@ -1,15 +1,15 @@
-import { randomBytes } from 'node:crypto';
+import { systemRandom, type Random } from '#platform/clock/random.js';
 
-/** How long the state of a ceremony is good, in seconds. */
+/** The lifetime of the state of a ceremony, in seconds. */
 export const CEREMONY_SECONDS = 300;
 
-/** How long a client waits for a touch, in seconds: when it gives up, the state is still good for telling so. */
+/** The seconds that a client waits for a touch. A client that gives up can still report it under the state. */
 export const TOUCH_SECONDS = 270;
 
-/** WebAuthn §13.4.3 asks for 16 bytes at least. */
+/** WebAuthn §13.4.3 demands at least 16 bytes. */
 const CHALLENGE_BYTES = 32;
 
-/** What a key signs in one ceremony and in no other. */
-export function newChallenge(): Buffer {
-  return randomBytes(CHALLENGE_BYTES);
+/** Creates the challenge of a ceremony. The key signs it, so that its response is valid for this ceremony only. */
+export function newChallenge(random: Random = systemRandom): Buffer {
+  return random.bytes(CHALLENGE_BYTES);
 }

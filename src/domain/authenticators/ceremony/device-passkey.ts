@@ -13,8 +13,8 @@ const FORMATS_OF_DEVICES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Tells whether a response says of itself that no separate security key made it. A client writes what it likes here, so
- * that this explains a refusal and never causes one.
+ * Returns true when a response claims that no separate security key made it. A client can write any claim here, so that the claim
+ * explains a refusal and never causes one.
  */
 function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse): boolean {
   const { transports } = response;
@@ -26,11 +26,11 @@ function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse)
 }
 
 /**
- * Takes the formats `packed` and `fido-u2f`, case-sensitive, and says of every other one what it means.
+ * Accepts the formats `packed` and `fido-u2f`, case-sensitive, and explains the refusal of every other format.
  *
  * @throws Refusal
  */
-export function judgeFormat(
+export function verifyFormat(
   { format, authenticatorData }: AttestationObject,
   credential: RegistrationResponse,
 ): void {
@@ -48,8 +48,8 @@ export function judgeFormat(
 }
 
 /**
- * Runs the checks of a registration. What our own of them refuse is explained where the response says that no separate
- * security key made it.
+ * Runs the checks of a registration. Replaces the reason of a refusal when the response claims that no separate security key made
+ * it.
  *
  * @throws Refusal
  */

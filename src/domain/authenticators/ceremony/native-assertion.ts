@@ -55,7 +55,7 @@ export function verifyNativeAssertion(
   return { signCount: authenticatorData.readUInt32BE(COUNTER_AT), userVerified };
 }
 
-/** Steps 10 to 13: the ceremony that was meant, and none over a connection with token binding, which we do not speak. */
+/** Checks steps 10 to 13: the type, the challenge and the origin, and no token binding, which the service does not support. */
 function checkClientData(
   { type, challenge, origin, tokenBinding }: ClientData,
   expected: ExpectedAssertion,

@@ -1,6 +1,6 @@
 import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 
-/** What `fido2-lib` says when one of its checks fails, and what we tell the client. */
+/** The messages of failed checks in `fido2-lib`, each with the text for the client. */
 const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
   [/^clientData type should be/, 'The response belongs to the other ceremony.'],
   [/^clientData challenge/, 'The response answers another challenge.'],
@@ -23,8 +23,8 @@ const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
 ];
 
 /**
- * What to tell the client about why a ceremony failed. The library throws errors of many types, some of them about its
- * own insides: what is not listed is told in general terms, and reaches the log as the cause.
+ * Returns the text for the client about a failed ceremony. The library throws errors of many types, also about its internals: an
+ * unlisted error gets a general text, and the log has it as the cause.
  */
 export function refusalDetail(error: unknown): string {
   if (error instanceof Refusal) return error.message;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** How a key and a browser may talk (WebAuthn §5.8.4); what a browser adds later is dropped. */
+/** The transports between key and browser (WebAuthn §5.8.4). Unknown transports are dropped. */
 const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as const;
 
 /** base64url of `minimum` to `maximum` bytes, in its one canonical spelling but for the padding older clients send. */
@@ -36,7 +36,7 @@ const credentialOf = <Response extends z.ZodType>(response: Response) =>
       id: credentialId,
       rawId: credentialId,
       type: z.literal('public-key'),
-      /** Where the browser found the key: `platform` or `cross-platform` (WebAuthn §5.4.5). */
+      /** The attachment of the key: `platform` or `cross-platform` (WebAuthn §5.4.5). */
       authenticatorAttachment: z.string().max(32).nullish(),
       response,
     })
@@ -63,7 +63,7 @@ export type AuthenticationResponse = z.output<typeof AUTHENTICATION_RESPONSE>;
 /** A registration as it was sent, its base64url decoded. */
 export type RegistrationResponse = z.output<typeof REGISTRATION_RESPONSE>;
 
-/** How much a ceremony insists on a PIN or a fingerprint. */
+/** The demand of a ceremony for a PIN or a fingerprint. */
 export type UserVerification = 'required' | 'preferred' | 'discouraged';
 
 /** A credential named in options, its id base64url. */
@@ -88,7 +88,7 @@ export interface CreationOptionsJSON {
     readonly userVerification: UserVerification;
   };
   readonly attestation: 'direct';
-  /** What browsers offer first (WebAuthn Level 3 §5.8.7). */
+  /** The kinds of keys that browsers offer first (WebAuthn Level 3 §5.8.7). */
   readonly hints: readonly ['security-key'];
 }
 

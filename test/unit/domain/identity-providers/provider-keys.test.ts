@@ -31,7 +31,7 @@ describe('the keys of a provider', () => {
           return Promise.resolve(Response.json({ keys: published }, { status }));
         },
       },
-      () => now,
+      { monotonic: () => now },
     );
   });
   const verify = async (token: string) => {
