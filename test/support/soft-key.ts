@@ -20,11 +20,11 @@ import {
   authenticatorData,
   clientDataJSON,
   FLAG,
-  type AttestationFormat,
+  type SimulatedFormat,
 } from '../../src/demo/software-key/authenticator-messages.js';
 import type {
   CertificateRequest,
-  IssuedCertificate,
+  GeneratedCertificate,
   Name,
 } from '../../src/demo/software-key/certificates.js';
 import { envelope } from '../../src/demo/software-key/software-key.js';
@@ -55,7 +55,7 @@ interface Intermediate extends Partial<CertificateRequest> {
 
 /** Changes to a correct registration. */
 export interface RegistrationTampering extends Tampering {
-  readonly format?: AttestationFormat;
+  readonly format?: SimulatedFormat;
   /** The sent name of the format. */
   readonly fmt?: string;
   /** The AAGUID in the authenticator data, 16 bytes. */
@@ -215,8 +215,8 @@ export function aaguidBytes(uuid = AAGUID): Buffer {
 }
 
 function chain(tampering: RegistrationTampering): {
-  root: IssuedCertificate;
-  leaf: IssuedCertificate;
+  root: GeneratedCertificate;
+  leaf: GeneratedCertificate;
   x5c: Buffer[];
 } {
   const root = issueAuthority('Test Attestation Root', NOW, undefined, tampering.root);

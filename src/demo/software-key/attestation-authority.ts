@@ -4,7 +4,7 @@ import {
   issueCertificate,
   keyUsage,
   type CertificateRequest,
-  type IssuedCertificate,
+  type GeneratedCertificate,
   type Name,
 } from './certificates.js';
 
@@ -21,9 +21,9 @@ const DAY_MS = 86_400_000;
 export function issueAuthority(
   commonName: string,
   now: Date,
-  issuer?: IssuedCertificate,
+  issuer?: GeneratedCertificate,
   overrides: Partial<CertificateRequest> = {},
-): IssuedCertificate {
+): GeneratedCertificate {
   const request = {
     subject: [['CN', commonName]] as Name,
     ...validity(now),
@@ -41,9 +41,9 @@ export function issueAuthority(
 export function issueAttestationLeaf(
   aaguid: Buffer,
   now: Date,
-  issuer: IssuedCertificate,
+  issuer: GeneratedCertificate,
   overrides: Partial<CertificateRequest> = {},
-): IssuedCertificate {
+): GeneratedCertificate {
   const request = {
     subject: [
       ['C', 'SE'],

@@ -12,7 +12,7 @@ const cbor = new Encoder({
 export const FLAG = { userPresent: 0x01, userVerified: 0x04, credential: 0x40 } as const;
 
 /** The attestation statement formats of the software key. */
-export type AttestationFormat = 'packed' | 'fido-u2f';
+export type SimulatedFormat = 'packed' | 'fido-u2f';
 
 /** A new credential in authenticator data. */
 export interface NewCredential {
@@ -68,7 +68,7 @@ export function coseKey(publicKey: KeyObject): Map<number, number | Buffer> {
 
 /** Signs an attestation statement (WebAuthn §8.2, §8.6) over the authenticator data and the client data. */
 export function attestationStatement(
-  format: AttestationFormat,
+  format: SimulatedFormat,
   attestationKey: KeyObject,
   x5c: readonly Buffer[],
   authData: Buffer,

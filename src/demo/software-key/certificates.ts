@@ -26,7 +26,7 @@ import { systemRandom } from '#platform/clock/random.js';
 export type Name = readonly (readonly [attribute: keyof typeof ATTRIBUTES, value: string])[];
 
 /** A certificate that this process issued, with its private key. */
-export interface IssuedCertificate {
+export interface GeneratedCertificate {
   readonly der: Buffer;
   readonly pem: string;
   readonly subject: Name;
@@ -64,8 +64,8 @@ const SIGNATURE_ALGORITHMS = {
  */
 export function issueCertificate(
   request: CertificateRequest,
-  issuer?: Pick<IssuedCertificate, 'subject' | 'privateKey'>,
-): IssuedCertificate {
+  issuer?: Pick<GeneratedCertificate, 'subject' | 'privateKey'>,
+): GeneratedCertificate {
   const keys = request.keys ?? generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const signer = issuer ?? { subject: request.subject, privateKey: keys.privateKey };
   const type = signer.privateKey.asymmetricKeyType === 'rsa' ? 'rsa' : 'ec';

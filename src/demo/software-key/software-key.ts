@@ -16,9 +16,9 @@ import {
   authenticatorData,
   clientDataJSON,
   FLAG,
-  type AttestationFormat,
+  type SimulatedFormat,
 } from './authenticator-messages.js';
-import type { IssuedCertificate } from './certificates.js';
+import type { GeneratedCertificate } from './certificates.js';
 
 /** The default model of the software key, which belongs to no vendor. */
 const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
@@ -26,7 +26,7 @@ const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
 /** The options of a new software key. */
 export interface SoftwareKeyOptions {
   /** `fido-u2f` makes an older key: no PIN, no discoverable credentials, and no model in its data. */
-  readonly format?: AttestationFormat;
+  readonly format?: SimulatedFormat;
   /** A UUID. */
   readonly aaguid?: string;
   /** The time of its certificates, by default the present. */
@@ -79,10 +79,10 @@ interface Credential {
  * {@link rootPem} as a trust anchor accepts the key.
  */
 export class SoftwareKey {
-  readonly #format: AttestationFormat;
+  readonly #format: SimulatedFormat;
   readonly #aaguid: Buffer;
-  readonly #root: IssuedCertificate;
-  readonly #leaf: IssuedCertificate;
+  readonly #root: GeneratedCertificate;
+  readonly #leaf: GeneratedCertificate;
   readonly #credentials: Credential[];
   /** The signature counter of the last use; the next use adds one. */
   signCount: number;

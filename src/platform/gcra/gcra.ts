@@ -1,4 +1,4 @@
-/** How much a client may ask for: `burst` requests at once, then one every `interval` milliseconds. */
+/** The rate of a client: `burst` requests at once, then one every `interval` milliseconds. */
 export interface Rate {
   readonly burst: number;
   readonly interval: number;
@@ -33,7 +33,7 @@ export function longestDebt({ burst, interval }: Rate): number {
  * The generic cell rate algorithm (ITU-T I.371): a leaky bucket whose state is one number, the theoretical arrival
  * time (TAT) of the next request of a client at exactly the sustained rate.
  *
- *     debt     = max(tat - now, 0)                      what is still to leak out
+ *     debt     = max(tat - now, 0)                      the remaining debt
  *     allowed  ⇔ debt + interval ≤ burst × interval     one request more fits in
  *     tat'     = now + debt + interval                  where allowed; else tat' = tat
  *     wait     = debt + interval - burst × interval     until it fits, where it does not

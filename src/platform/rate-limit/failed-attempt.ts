@@ -1,7 +1,7 @@
 /** The status and the error of a response in the Authentication tier. */
 export interface Outcome {
   readonly status: number;
-  /** The code of the error, ours or that of OAuth; undefined where there was none. */
+  /** The error code, or the `error` of OAuth; undefined without an error. */
   readonly error: string | undefined;
 }
 
@@ -11,7 +11,7 @@ const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
   'use_dpop_nonce',
 ]);
 
-/** The errors of status 400 that say that a secret was not the right one (RFC 6749 §5.2). */
+/** The errors of status 400 for a wrong secret (RFC 6749 §5.2). */
 const WRONG_SECRETS: ReadonlySet<string | undefined> = new Set(['invalid_client', 'invalid_grant']);
 
 /**

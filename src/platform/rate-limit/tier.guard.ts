@@ -23,7 +23,7 @@ import type { TierName } from './buckets/tiers.js';
 
 /**
  * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;
- * one of IPv6 is its /64, since that is what a single subscriber has. Those of one /48 share a bucket of their failed attempts.
+ * an IPv6 client is its /64, which one subscriber has. Clients of one /48 share a bucket of failed attempts.
  *
  * `@nestjs/throttler` would count in every tier it knows, one after the other; here one tier holds for a route.
  */
@@ -66,14 +66,14 @@ export class TierGuard extends ThrottlerGuard {
     const isAttempt = tier === 'authentication' && address !== undefined;
     const refusal = () => (isAttempt ? this.#refusalOfNetwork(address, hit) : undefined);
     const taken = refusal() ?? (await this.buckets.take(hit));
-    // Asked again: others of the network may have begun meanwhile, and what follows up to the reservation waits for nothing.
+    // Checked again: other attempts of the network may have begun meanwhile. No `await` follows before the reservation.
     const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
     if (isAttempt) this.#countFailure(address, response, failureStatus);
   }
 
-  /** The refusal where the network of a client failed too often: until its own bucket has room, too. */
+  /** Returns the denial for a network with too many failed attempts; its wait also covers the client's own bucket. */
   #refusalOfNetwork(address: string, hit: Hit): Decision | undefined {
     const wait = this.#networks.wait(address);
     if (wait === 0) return undefined;

@@ -10,7 +10,7 @@ import {
   issueCertificate,
   keyUsage,
   type CertificateRequest,
-  type IssuedCertificate,
+  type GeneratedCertificate,
 } from '../../../src/demo/software-key/certificates.js';
 import { addApplication } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
@@ -33,8 +33,8 @@ interface Identity {
 }
 
 function leaf(
-  issuer: IssuedCertificate | undefined,
-  behind: readonly IssuedCertificate[] = [],
+  issuer: GeneratedCertificate | undefined,
+  behind: readonly GeneratedCertificate[] = [],
   overrides: Partial<CertificateRequest> = {},
 ): Identity {
   const issued = issueCertificate(

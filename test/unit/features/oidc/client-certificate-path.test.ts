@@ -7,7 +7,7 @@ import {
   basicConstraints,
   issueCertificate,
   keyUsage,
-  type IssuedCertificate,
+  type GeneratedCertificate,
 } from '../../../../src/demo/software-key/certificates.js';
 
 const now = new Date();
@@ -16,7 +16,7 @@ const validity = {
   notAfter: new Date(now.getTime() + 3_600_000),
 };
 
-function authorityOf(bits: number): IssuedCertificate {
+function authorityOf(bits: number): GeneratedCertificate {
   return issueCertificate({
     ...validity,
     subject: [['CN', 'Root']],
@@ -25,13 +25,13 @@ function authorityOf(bits: number): IssuedCertificate {
   });
 }
 
-function leafOf(issuer: IssuedCertificate, bits: number): IssuedCertificate {
+function leafOf(issuer: GeneratedCertificate, bits: number): GeneratedCertificate {
   const keys = generateKeyPairSync('rsa', { modulusLength: bits });
   return issueCertificate({ ...validity, subject: [['CN', 'leaf']], extensions: [], keys }, issuer);
 }
 
 /** Returns the same certificate, signed over SHA-1. */
-function signedOverSha1({ der }: IssuedCertificate, issuer: IssuedCertificate): Buffer {
+function signedOverSha1({ der }: GeneratedCertificate, issuer: GeneratedCertificate): Buffer {
   const certificate = Certificate.fromBER(der);
   const algorithm = () =>
     new AlgorithmIdentifier({ algorithmId: '1.2.840.113549.1.1.5', algorithmParams: new Null() });
@@ -42,7 +42,7 @@ function signedOverSha1({ der }: IssuedCertificate, issuer: IssuedCertificate): 
   return Buffer.from(certificate.toSchema(true).toBER());
 }
 
-const isGood = (leaf: Buffer, { der }: IssuedCertificate) =>
+const isGood = (leaf: Buffer, { der }: GeneratedCertificate) =>
   leadsToAuthority(new X509Certificate(leaf), [new X509Certificate(der)], now);
 
 const root = authorityOf(2048);
