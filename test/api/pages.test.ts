@@ -77,6 +77,7 @@ describe('every page', () => {
   it('loads the scripts of its composition root before its own', () => {
     const relyingParty = { id: 'localhost', name: 'svc', organizationName: 'svc' };
     const views = new Views({ relyingParty }, ['/static/replaces-credentials.js']);
+    views.register(new URL('../../src/features/pages/views/', import.meta.url));
     const html = views.render('error', { title: 'Title', detail: 'Detail' });
     const scripts = [...html.matchAll(/<script type="module" src="([^"]+)"/g)].map(
       ([, src]) => src,

@@ -3,9 +3,6 @@ import { sourceFiles, type SourceFile } from './import-graph.js';
 
 const READS = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandom(?:Bytes|FillSync|UUID)\b/;
 
-/** Files that still read the time themselves. Delete a line here with the last read of its file. */
-const KNOWN: ReadonlySet<string> = new Set<string>([]);
-
 /** The files outside platform/clock that read the time or draw random bytes. */
 function readersOf(files: readonly SourceFile[]): string[] {
   return files
@@ -15,7 +12,7 @@ function readersOf(files: readonly SourceFile[]): string[] {
 
 describe('time and chance', () => {
   it('are read in platform/clock alone', () => {
-    expect(readersOf(sourceFiles('src')).filter((path) => !KNOWN.has(path))).toEqual([]);
+    expect(readersOf(sourceFiles('src'))).toEqual([]);
     const planted = { path: 'src/domain/x.ts', text: 'const now = Date.now();', imports: [] };
     expect(readersOf([planted])).toEqual(['src/domain/x.ts']);
   });

@@ -46,7 +46,6 @@ function deadLinks(path: string, lines: readonly Prose[]): string[] {
     .filter((link) => {
       const [file = '', anchor] = link.split('#');
       const target = file === '' ? path : normalize(join(dirname(path), file));
-      if (target.startsWith(GENERATED)) return false;
       if (!existsSync(join(ROOT, target))) return true;
       return anchor !== undefined && !anchorsOf(target).includes(anchor);
     });

@@ -7,7 +7,6 @@ import { SingleUseStates } from '#domain/single-use/single-use-states.service.js
 import { systemClock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
-import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { startFakeIdp, type FakeIdp } from './fake-idp.js';
@@ -64,8 +63,7 @@ export function upstreamSuite(): UpstreamSuite {
   const mtls = { port: 0, clientCaCerts: [] };
   const suite: UpstreamSuite = {
     async connect(providers, extraCaCerts = []) {
-      const tokens = new SealedTokens({ secrets });
-      const states = new SingleUseStates(dataSource.manager, tokens);
+      const states = new SingleUseStates({ secrets }, dataSource.manager);
       const config = {
         http: { ...http, tls: undefined, mtls, trustedProxies: [], corsOrigins: [] },
         upstream: { providers, extraCaCerts },

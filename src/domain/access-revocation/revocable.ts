@@ -1,4 +1,4 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The events that end access of one user. */
 export type RevocationScope =

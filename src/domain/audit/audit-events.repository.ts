@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { fixedSql, sql } from '#platform/database/statements/sql.js';
 
 /** A place in the order of audit events: an event, by its time to the microsecond and its id. */

@@ -6,7 +6,7 @@ import {
   type OnApplicationBootstrap,
 } from '@nestjs/common';
 import { SchedulerRegistry } from './scheduler.js';
-import { DataSource, type EntityManager } from 'typeorm';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import {

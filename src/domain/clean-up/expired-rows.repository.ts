@@ -1,4 +1,4 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DYNAMIC_CLIENT_DAYS } from '#domain/grants/clients/clients.repository.js';
 import { LOCK_MINUTES } from '#domain/grants/device-codes.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { validate as isUuid } from 'uuid';
 import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';

@@ -1,5 +1,5 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import type { RowLocks } from '#domain/issuance/issuance-statement.repository.js';
 import {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { Issuance, type IssuanceKind } from '#domain/issuance/issuance.repository.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import type { Artifact, StoredArtifact } from './artifact.js';

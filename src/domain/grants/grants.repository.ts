@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind } from '#domain/issuance/issuance.repository.js';
 import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /** An id that is spent, by its issuer. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { constantText, fixedSql } from '#platform/database/statements/sql.js';
 import {

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { ScimTokensRepository } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';

@@ -5,7 +5,6 @@ import { AuditModule } from '#domain/audit/audit.module.js';
 import { GrantsModule } from '#domain/grants/grants.module.js';
 import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
 import { SingleUseModule } from '#domain/single-use/single-use.module.js';
-import { CryptoModule } from '#platform/crypto/crypto.module.js';
 import { AccessPolicy } from '#platform/http/access/access-policy.js';
 import { DpopProofs } from './dpop-proofs.service.js';
 import { SessionAccessPolicy } from './session-access-policy.service.js';
@@ -13,14 +12,7 @@ import { SessionsRepository } from './sessions.repository.js';
 import { Sessions } from './sessions.service.js';
 
 @Module({
-  imports: [
-    AccessRevocationModule,
-    AuditModule,
-    CryptoModule,
-    GrantsModule,
-    ScimTokensModule,
-    SingleUseModule,
-  ],
+  imports: [AccessRevocationModule, AuditModule, GrantsModule, ScimTokensModule, SingleUseModule],
   providers: [
     DpopProofs,
     Sessions,

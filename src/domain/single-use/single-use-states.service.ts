@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { Inject, Injectable } from '@nestjs/common';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
-import { SealedTokens } from '#platform/crypto/sealed-tokens.service.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { SealedTokens } from '#platform/crypto/sealed-tokens.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { spendToken } from './spent-tokens.repository.js';
 
@@ -17,10 +18,14 @@ export interface StateBinding {
  */
 @Injectable()
 export class SingleUseStates {
+  readonly #sealedTokens: SealedTokens;
+
   constructor(
+    @Inject(CONFIG) config: Pick<Config, 'secrets'>,
     private readonly manager: EntityManager,
-    private readonly sealedTokens: SealedTokens,
-  ) {}
+  ) {
+    this.#sealedTokens = new SealedTokens(config);
+  }
 
   /** Seals a payload into a state for one use. */
   seal(
@@ -29,7 +34,7 @@ export class SingleUseStates {
     options: StateBinding & { readonly ttlSeconds: number },
   ): Promise<string> {
     const claims = { payload, jti: newUuid(), for: fingerprint(options.binding) };
-    return this.sealedTokens.seal(purpose, claims, options.ttlSeconds);
+    return this.#sealedTokens.seal(purpose, claims, options.ttlSeconds);
   }
 
   /**
@@ -39,7 +44,7 @@ export class SingleUseStates {
    *   browser, or spent. The error is the same for all causes: the difference only helps an attacker
    */
   async redeem<T>(purpose: string, token: string, { binding }: StateBinding): Promise<T> {
-    const claims = await this.sealedTokens.open(purpose, token);
+    const claims = await this.#sealedTokens.open(purpose, token);
     const { jti, exp } = claims ?? {};
     const fits = claims?.['for'] === fingerprint(binding);
     if (!claims || !fits || jti === undefined || exp === undefined) throw invalidState();

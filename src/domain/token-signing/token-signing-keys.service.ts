@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
-import type { DataSource } from 'typeorm';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { TokenSigningKeysRepository } from './token-signing-keys.repository.js';
 import { TokenSigningKeys } from './token-signing-keys.service.js';

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';

@@ -1,6 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
-import { DataSource } from 'typeorm';
+import { DataSource } from '#platform/database/statements/typeorm.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
 export type DatabaseAddress =

@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import type { Logger } from '@nestjs/common';
-import type { DataSource, EntityManager, QueryRunner } from 'typeorm';
+import type {
+  DataSource,
+  EntityManager,
+  QueryRunner,
+} from '#platform/database/statements/typeorm.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';

@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import type { DataSource } from 'typeorm';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';

@@ -1,5 +1,5 @@
 /** The status and the error of a response in the Authentication tier. */
-export interface Outcome {
+export interface RequestOutcome {
   readonly status: number;
   /** The error code, or the `error` of OAuth; undefined without an error. */
   readonly error: string | undefined;
@@ -20,7 +20,10 @@ const WRONG_SECRETS: ReadonlySet<string | undefined> = new Set(['invalid_client'
  *
  * @param failureStatus see {@link RoutePolicy.failureStatus}
  */
-export function isFailedAttempt({ status, error }: Outcome, failureStatus?: number): boolean {
+export function isFailedAttempt(
+  { status, error }: RequestOutcome,
+  failureStatus?: number,
+): boolean {
   if (status === 401) return !OF_VALID_CREDENTIALS.has(error);
   return status === failureStatus || (status === 400 && WRONG_SECRETS.has(error));
 }

@@ -1,6 +1,6 @@
 import { Logger, Module } from '@nestjs/common';
 import { ThrottlerModule, type ThrottlerModuleOptions } from './buckets/throttler.js';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DatabaseBuckets } from './buckets/database-buckets.js';
 import { LocalBuckets } from './buckets/local-buckets.js';

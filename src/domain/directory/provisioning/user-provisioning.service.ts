@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import type { AccountAudit } from '#domain/directory/account.js';
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';

@@ -1,5 +1,5 @@
 import { type KeyObject, generateKeyPairSync } from 'node:crypto';
-import type { DataSource } from 'typeorm';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource, type EntityManager } from 'typeorm';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import { encodeKeyRevocationList } from './key-revocation-list.js';

@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { DataSource } from 'typeorm';
+import { DataSource } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { DynamicClientsRepository } from '#domain/grants/clients/dynamic-clients.repository.js';
 import {

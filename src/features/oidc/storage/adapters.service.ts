@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/artifact.js';
 import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DataSource } from 'typeorm';
+import { DataSource } from '#platform/database/statements/typeorm.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { ClientsRepository } from '#domain/grants/clients/clients.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';

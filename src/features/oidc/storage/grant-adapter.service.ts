@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { artifactId } from '#domain/grants/artifact.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';

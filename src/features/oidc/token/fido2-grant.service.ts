@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { EntityManager } from 'typeorm';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
 import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';

@@ -1,4 +1,4 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { FilterFields } from './filter-fields.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 import {

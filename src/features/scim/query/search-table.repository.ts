@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { composedSql } from '#platform/database/statements/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';

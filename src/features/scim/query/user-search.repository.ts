@@ -1,4 +1,4 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { fixedSql } from '#platform/database/statements/sql.js';
 import type { FilterFields } from './filter-fields.js';
 import { USER_SCHEMA } from '../schema/schemas.js';

@@ -1,4 +1,4 @@
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { NextUser } from '#domain/directory/provisioning/directory-users.repository.js';
 import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
 import {

@@ -1,4 +1,4 @@
-import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
+import { QueryFailedError, QueryRunnerAlreadyReleasedError } from './typeorm.js';
 
 /**
  * SQLSTATEs of a server that is going, gone, coming or overloaded: connection exceptions (08), insufficient resources

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { EntityManager, QueryRunner } from 'typeorm';
+import type { EntityManager, QueryRunner } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { isStalePlan, noteDuration } from './faults.js';
 

@@ -1,4 +1,4 @@
-import type { DataSource, EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { isLostRace } from './faults.js';
 

@@ -1,4 +1,4 @@
-import type { DataSource, EntityManager } from 'typeorm';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isTimedOut } from '#platform/database/statements/faults.js';
 import { TenantShares } from './tenant-shares.js';

@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { decisionAfter, type Bucket } from '#platform/gcra/bookings.js';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';

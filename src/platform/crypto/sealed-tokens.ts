@@ -1,7 +1,6 @@
 import type { webcrypto } from 'node:crypto';
-import { Inject, Injectable } from '@nestjs/common';
 import { EncryptJWT, errors, jwtDecrypt, type JWTPayload } from 'jose';
-import { CONFIG, type Config } from '#platform/config/config.js';
+import type { Config } from '#platform/config/config.js';
 import { deriveKey } from './sealed-secret.js';
 
 const HEADER = { alg: 'dir', enc: 'A256GCM' } as const;
@@ -10,12 +9,11 @@ const HEADER = { alg: 'dir', enc: 'A256GCM' } as const;
  * Makes and reads opaque tokens of this deployment: JWEs (RFC 7516, `dir` with A256GCM) under keys derived
  * from the root secret by HKDF (RFC 5869), one per purpose, so that a token of one purpose opens nothing else.
  */
-@Injectable()
 export class SealedTokens {
   readonly #keys = new Map<string, Promise<webcrypto.CryptoKey[]>>();
   readonly #secrets: readonly string[];
 
-  constructor(@Inject(CONFIG) config: Pick<Config, 'secrets'>) {
+  constructor(config: Pick<Config, 'secrets'>) {
     const { root, previousRoot } = config.secrets;
     this.#secrets = previousRoot === undefined ? [root] : [root, previousRoot];
   }
