@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { openMigrationConnection } from '#platform/database/connection.js';
 import { migrate } from '#platform/database/migrations.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/database.js';

@@ -19,7 +19,7 @@ export interface AuditRecord {
   readonly actorId?: string | null | SqlFragment;
   readonly subjectId?: string | null | SqlFragment;
   readonly orgId?: string | null | SqlFragment;
-  /** As an expression: the three columns of request id, IP address and user agent. */
+  /** The origin of the request. An {@link SqlFragment} gives its three columns: request id, IP address, user agent. */
   readonly origin: AuditOrigin | SqlFragment;
   readonly details?: object | SqlFragment;
   /** Names that the statement has read already. A trigger looks up the names that are missing, row by row. */

@@ -1,7 +1,7 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DYNAMIC_CLIENT_DAYS } from '#domain/grants/clients/clients.repository.js';
 import { LOCK_MINUTES } from '#domain/grants/device-codes.repository.js';
-import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { fixedSql, sql } from '#platform/database/statements/sql.js';
 
 /** The days for which audit events of a class are kept. Events of the class `admin` are kept forever. */

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
-import type { RowLocks } from '#domain/issuance/issuance-statement.repository.js';
+import type { RowLocks } from '#domain/issuance/lock-order.repository.js';
 import {
   byteaText,
   constantText,

@@ -9,7 +9,7 @@ import type { ResourceOwner } from './resource-owner.js';
 import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
 import type { LiveGrant } from './live-grant.js';
 import { CLIENT_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
-import { spendIds, type Spend } from './replays.repository.js';
+import { spendIds, type Spend } from './spent-ids.repository.js';
 
 /**
  * The queries of nearly every OAuth request. Requests that come at the same time share a statement; each statement begins after the last

@@ -6,8 +6,8 @@ import {
   issuanceStatement,
   type Denial,
   type IssuanceSql,
-  type RowLocks,
 } from './issuance-statement.repository.js';
+import type { RowLocks } from './lock-order.repository.js';
 
 /** The result of a request: what was issued, or why nothing was. */
 export type Outcome<Issued> = { readonly issued: Issued } | { readonly denial: Denial };

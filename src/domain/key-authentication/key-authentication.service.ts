@@ -73,7 +73,7 @@ export class KeyAuthentication {
       await this.audit.record(tx, { type: 'login_success', ...about, details });
       return session;
     });
-    // Outside the transaction, which commits the audit event.
+    // This error is thrown after the transaction, which commits the audit event.
     if (outcome === 'stuck') {
       this.#security.warn({ keyId: key.id, userId: key.userId }, 'signature counter did not grow');
       throw rejected(

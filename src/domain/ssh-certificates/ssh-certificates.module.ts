@@ -9,7 +9,7 @@ import { CertificateIssuance } from './certificate-issuance.service.js';
 import { RevocationList } from '#domain/ssh-certificates/revocation-list/revocation-list.service.js';
 import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
 import { SshCertificatesRepository } from './ssh-certificates.repository.js';
-import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-list/ssh-revocations.repository.js';
+import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-list/published-revocations.repository.js';
 
 /**
  * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys), and

@@ -16,7 +16,7 @@ export interface SshJson {
   readonly serial: string;
   readonly key_id: string;
   readonly principals: readonly string[];
-  /** RFC 3339, in whole seconds. */
+  /** The validity: both times are RFC 3339 in whole seconds. */
   readonly valid_after: string;
   readonly valid_before: string;
   readonly ca_public_key: string;

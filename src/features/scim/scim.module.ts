@@ -1,12 +1,13 @@
 import { Module } from '@nestjs/common';
 import { ProvisioningModule } from '#domain/directory/provisioning/provisioning.module.js';
-import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ScimBulkController } from './http/scim-bulk.controller.js';
 import { ScimDiscoveryController } from './http/scim-discovery.controller.js';
 import { ScimGroupsController } from './http/scim-groups.controller.js';
 import { ScimSearchController } from './http/scim-search.controller.js';
 import { ScimUsersController } from './http/scim-users.controller.js';
 import { ScimResources } from './resources/scim-resources.service.js';
+import { RESOURCE_SIZE } from './schema/size-limits.js';
 
 /**
  * `/scim/v2`: an organization's identity provider provisions its users and groups by SCIM 2.0 (RFC 7643, RFC 7644, RFC 9865). Its
@@ -15,7 +16,7 @@ import { ScimResources } from './resources/scim-resources.service.js';
  */
 @UnmatchedPaths({
   '/scim/*': { errors: 'scim', protectedResource: true },
-  '/scim/v2/*': { tier: 'general', body: { max: 64 * KIB }, dropsSecondSlash: true },
+  '/scim/v2/*': { tier: 'general', body: { max: RESOURCE_SIZE }, dropsSecondSlash: true },
 })
 @Module({
   imports: [ProvisioningModule],

@@ -6,7 +6,7 @@ import type {
   EntityManager,
   QueryRunner,
 } from '#platform/database/statements/typeorm.js';
-import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 

@@ -22,7 +22,7 @@ export class TelemetryModule {
   }
 }
 
-/** Ends tracing when the application stops: Nest calls the hook of the provider. Only the production composition uses it. */
+/** Ends tracing when the application stops: Nest calls `onApplicationShutdown` of {@link Tracing}. Only production uses it. */
 @Module({})
 export class TracingModule {
   static forRoot(tracing: Tracing): DynamicModule {

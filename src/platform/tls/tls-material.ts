@@ -33,12 +33,12 @@ export function readTlsMaterial(source: TlsSource): TlsMaterial {
   return { cert, key, leaf };
 }
 
-/** Returns true if a source can be read and its first PEM block is a certificate. */
+/** Returns true if a value of SVC_TLS_CERT can be read and parsed as a certificate. */
 export function holdsCertificates(source: string): boolean {
   return succeeds(() => new X509Certificate(readPem(source)));
 }
 
-/** Returns true if a source can be read and is a private key without a passphrase. */
+/** Returns true if a value of SVC_TLS_KEY can be read and is a private key without a passphrase. */
 export function holdsPrivateKey(source: string): boolean {
   return succeeds(() => createPrivateKey(readPem(source)));
 }

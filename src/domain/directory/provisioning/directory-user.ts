@@ -10,7 +10,7 @@ export interface DirectoryUser {
   readonly externalId: string | null;
   readonly active: boolean;
   readonly email: string | null;
-  /** All other attributes as the text of a JSON object. References to resources are relative. */
+  /** All other attributes as the text of a JSON object. `$ref` is computed on reading, as `../Users/{id}`. */
   readonly attributes: string;
   /** The version of the row. */
   readonly version: string;

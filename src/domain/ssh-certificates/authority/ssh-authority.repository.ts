@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /** Which certificate authority this database belongs to, and the sequence of its serials. */

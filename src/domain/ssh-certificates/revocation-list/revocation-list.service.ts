@@ -8,7 +8,7 @@ import {
   type Revoked,
   type RevokedSerials,
   SshRevocationsRepository,
-} from './ssh-revocations.repository.js';
+} from './published-revocations.repository.js';
 
 /** A set of revoked serials, with the number and the date of its publication. */
 export interface PublishedRevocations extends Publication, RevokedSerials {}

@@ -6,7 +6,10 @@ import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.servi
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/sealed-secret.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
-import { authenticatesAsApplication, mayIntrospectTokensOf } from '../protocol/consent-rules.js';
+import {
+  authenticatesAsApplication,
+  mayIntrospectTokensOf,
+} from '../protocol/introspection-rules.js';
 import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
 import { Adapters } from '../storage/adapters.service.js';
 

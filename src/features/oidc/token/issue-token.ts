@@ -56,7 +56,12 @@ export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<
   };
 }
 
-/** Issues a token under a new grant. @throws InvalidGrant, AccessDenied when the session is gone */
+/**
+ * Issues an access token under a new grant.
+ *
+ * @throws InvalidGrant when the session or account has ended, or the scope `svc:admin` comes without DPoP
+ * @throws AccessDenied when the account must not get tokens
+ */
 export async function issueToken(
   ctx: TokenEndpointGrantContext,
   order: TokenOrder,

@@ -4,18 +4,18 @@ import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import type { PolicyChanges } from '#platform/http/routing/route-policy.js';
-import { KIB } from '#platform/http/routing/route.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import type { Projection } from '../query/projection.js';
 import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
 import type { JsonPieces, ScimResource } from '../resources/scim-resource.js';
 import { isNotModified, listHead, listTail, sendJson, streamJson } from './scim-response.js';
+import { RESOURCE_SIZE } from '../schema/size-limits.js';
 
 /** The rules that all routes of SCIM share. */
 export const SCIM = {
   tier: 'general',
-  body: { kind: 'scim', max: 64 * KIB },
+  body: { kind: 'scim', max: RESOURCE_SIZE },
   audience: 'api',
   errors: 'scim',
   auth: { session: 'provisioner', origin: 'any' },

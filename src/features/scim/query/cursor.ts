@@ -8,8 +8,9 @@ export interface Position {
   readonly id: string;
 }
 
-/** The number of bytes of the search fingerprint in a cursor. An id has 16 bytes. */
+/** The number of bytes of the search fingerprint in a cursor. */
 export const SEARCH_LENGTH = 12;
+/** The number of bytes of a resource id in a cursor. */
 const ID_LENGTH = 16;
 /** Precedes a value, so that an empty value differs from no value. */
 const VALUE = '=';

@@ -2,6 +2,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { Attribute } from './attributes/attribute.js';
 import { booleanOf, isStorable } from './literal.js';
 import { subAttribute } from './schemas.js';
+import { RESOURCE_SIZE } from './size-limits.js';
 
 /** A value without parts. */
 export type SimpleValue = string | boolean;
@@ -19,7 +20,7 @@ const MAX_ELEMENTS = 100;
 /** The most characters of a text. */
 const MAX_TEXT = 16_384;
 /** The most characters of all elements of an attribute: as many as a request body can contain. */
-const MAX_LIST = 65_536;
+const MAX_LIST = RESOURCE_SIZE;
 
 /** Tells whether a value means "no value" (RFC 7643 §2.5). Some clients write the empty string instead of null. */
 export function isEmpty(raw: unknown): boolean {
@@ -101,7 +102,7 @@ export function readParts(of: Attribute, raw: unknown): Part[] {
   return [...parts];
 }
 
-/** Reads one complex value; undefined for one without parts. */
+/** Reads one complex value; undefined for a value without sub-attributes. @throws DomainError invalid_value */
 export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefined {
   const value = withParts(undefined, readParts(of, raw));
   return hasParts(value) ? value : undefined;

@@ -12,6 +12,7 @@ import {
 } from './attribute-value.js';
 import { elementsIn, isWritable, textIn, type Draft } from './draft.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
+import { RESOURCE_SIZE } from './size-limits.js';
 
 /** Attributes in stored form: canonical names, no empty values, the attributes of an extension under its URN. */
 export interface StoredAttributes {
@@ -35,7 +36,7 @@ export type StoredUser = Omit<UserAttributes, 'email' | 'attributes'> & {
 };
 
 /** The most bytes of all attributes of a resource: as many as a request body can contain. */
-const MAX_BYTES = 65_536;
+const MAX_BYTES = RESOURCE_SIZE;
 
 /** The attributes with a column of their own. */
 const COLUMNS: ReadonlySet<string> = new Set(['userName', 'externalId', 'active', 'displayName']);

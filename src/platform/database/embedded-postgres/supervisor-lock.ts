@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-locks.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { CLUSTER_DATABASE, CLUSTER_USER } from './cluster.js';
 
 /** The address of a server's Unix socket. */

@@ -26,7 +26,7 @@ export interface CallerFacts {
 export interface Visitor {
   readonly email: string;
   readonly name: string | null;
-  /** Whether the user logged in with a security key, and not only with the identity provider. */
+  /** True if the user logged in with a security key, and not only with the identity provider. */
   readonly verified: boolean;
 }
 

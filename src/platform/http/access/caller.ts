@@ -25,7 +25,7 @@ export function noteCaller(request: Identified, caller: CallerFacts): void {
   request[CALLER] = caller;
 }
 
-/** Returns the caller that was noted for a request; without one, no facts. */
+/** Returns the noted caller of a request, for the log; an empty object if the request has no caller. */
 export function callerOf(request: Identified): CallerFacts {
   return request[CALLER] ?? NO_CALLER;
 }

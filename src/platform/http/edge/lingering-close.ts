@@ -28,10 +28,10 @@ export function closeLingeringly(socket: Socket, ms: number, request?: IncomingM
 }
 
 /**
- * Closes the connection of a request whose response is sent before its body has arrived completely. The service does not read the
- * rest of a body that it refused.
+ * Closes the connection of a request whose response is sent before its body arrived completely. The service drops at most 1 MiB of
+ * the rest of a refused body.
  *
- * @param ms see {@link closeLingeringly}
+ * @param ms the time until the connection is cut, in milliseconds
  */
 export function unreadBodies(ms: number): EdgeStep {
   return (request, response, next) => {

@@ -30,7 +30,7 @@ export interface PageAction {
 export interface FailedRequest {
   readonly method: string | undefined;
   readonly baseUrl: string;
-  /** Whether the request came from a session that a security key verified. */
+  /** True if the request came from a session that a security key verified. */
   readonly isVerified: boolean;
 }
 

@@ -63,7 +63,7 @@ function segmentsOf(template: string): string[] {
   return normalizePath(template).split('/').slice(1);
 }
 
-/** Whether a template matches a path, or another template whose parameters stand for themselves. */
+/** True if a template matches a path, or another template whose parameters stand for themselves. */
 export function matchesTemplate(template: string, path: string): boolean {
   const wanted = segmentsOf(template);
   const segments = segmentsOf(path);

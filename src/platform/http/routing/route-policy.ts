@@ -64,15 +64,15 @@ export interface RoutePolicy {
   readonly auth: AuthRule;
   /** `any`: the route answers requests for every host, since probes know the service by its address alone. */
   readonly hosts: 'own' | 'any';
-  /** Whether the plain listener beside TLS answers the route itself and sends no redirect to https. */
+  /** True if the plain listener beside TLS answers the route itself and sends no redirect to https. */
   readonly plainHttp: boolean;
-  /** Whether HEAD works like GET. False where a GET uses up what the request carries. */
+  /** True if HEAD works like GET. False where a GET uses up what the request carries. */
   readonly head: boolean;
   /** A status that counts as a failed attempt of the client's network, beside the statuses that always count. */
   readonly failureStatus: number | undefined;
-  /** Whether OAuth protects the route: its challenge names the metadata of the resource (RFC 9728 §5.1). */
+  /** True if OAuth protects the route: its challenge names the metadata of the resource (RFC 9728 §5.1). */
   readonly protectedResource: boolean;
-  /** Whether the route serves the metadata that the challenges of protected resources name (RFC 9728 §3). */
+  /** True if the route serves the metadata that the challenges of protected resources name (RFC 9728 §3). */
   readonly resourceMetadata: boolean;
   /** One line for the reference. */
   readonly summary: string;

@@ -16,7 +16,7 @@ export type UnmatchedRules = Readonly<
 >;
 
 interface SlashRule {
-  /** Whether a second slash right behind this path is dropped: clients append paths to a base address that ends with a slash. */
+  /** True if a second slash right behind this path is dropped: clients append paths to a base address that ends with a slash. */
   readonly dropsSecondSlash?: boolean;
 }
 

@@ -25,7 +25,7 @@ export class RequestsInFlight {
     return this.#responses.size;
   }
 
-  /** Whether the process is stopping and wants no more traffic. */
+  /** True if the process is stopping and wants no more traffic. */
   get isStopping(): boolean {
     return this.#isStopping;
   }

@@ -11,7 +11,7 @@ import { LONGEST_STATE } from './tiers.js';
 /** The number of buckets up to which a client gets a bucket of its own: at most 32 bytes each, in two generations. */
 const MOST_BUCKETS = 1_000_000;
 
-/** The number of shared overflow buckets of a tier, for clients that come when all own buckets are in use. */
+/** The number of shared overflow buckets of a tier, for clients that come when all own buckets of the process are in use. */
 const OVERFLOW_BUCKETS = 4096;
 
 /** The greatest number of buckets with bookings. In other buckets a refused client gets the end of the queue as its wait. */

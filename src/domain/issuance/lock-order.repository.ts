@@ -1,0 +1,112 @@
+import { fragment, joined, type SqlFragment } from '#platform/database/statements/sql.js';
+
+/**
+ * The treatment of a row that another transaction has locked. `wait`: the statement waits and then decides. `skip`: the statement does
+ * not issue the request.
+ */
+export type RowLocks = 'wait' | 'skip';
+
+/** The rows that a credential hangs on: the statement locks them, and they must be live and of one user. */
+export interface Requirements {
+  /** The user: named by the request, or the owner of its client, where the client has an owner. */
+  readonly user: 'of the request' | 'owner of the client';
+  readonly client?: boolean;
+  /** The session: named by the request, or that of its grant; with a condition on the row `s`. */
+  readonly session?: { readonly of: 'request' | 'grant'; readonly where: SqlFragment };
+  /** The grant: the one that the credential hangs on, or the parent of a new grant, where it has a parent. */
+  readonly grant?: 'required' | 'parent';
+}
+
+const NOTHING = fragment``;
+
+/** A row behind a request: how it is found and locked, and what the decision reads of it. */
+export interface RowBehind {
+  readonly name: SqlFragment;
+  readonly selected: SqlFragment;
+  readonly from: SqlFragment;
+  readonly where: SqlFragment;
+  readonly lock: SqlFragment;
+  readonly columns: SqlFragment;
+  readonly join: SqlFragment;
+  readonly isGone: SqlFragment;
+}
+
+/**
+ * Returns the rows behind a request in the order of locks of the whole service: the user, the client, the session, the grant. The
+ * end of an account takes the same order (`domain/access-revocation`), so that no two transactions wait for one another.
+ */
+export function rowsBehind({ user, client, session, grant }: Requirements): RowBehind[] {
+  return [
+    {
+      name: fragment`account`,
+      selected: fragment`u.id, u.org_id, u.email, u.active, o.is_own`,
+      from: fragment`users u CROSS JOIN LATERAL address_ownership(u.org_id, u.email) o`,
+      where: fragment`u.id = ANY (ARRAY(SELECT of_user FROM asked))`,
+      lock: fragment`FOR SHARE OF u`,
+      columns: fragment`a.org_id, a.email AS user_email`,
+      join: fragment`LEFT JOIN account a ON a.id = k.of_user`,
+      isGone:
+        user === 'of the request'
+          ? fragment`a.id IS NULL`
+          : fragment`(k.of_user IS NOT NULL AND a.id IS NULL)`,
+    },
+    ...(client ? [CLIENT] : []),
+    ...(session ? [sessionBehind(session.where)] : []),
+    ...(grant ? [grantBehind(grant === 'parent')] : []),
+  ];
+}
+
+const CLIENT: RowBehind = {
+  name: fragment`client`,
+  selected: fragment`c.id, c.org_id, c.metadata ->> 'client_name' AS name`,
+  from: fragment`oauth_clients c`,
+  where: fragment`c.id = ANY (ARRAY(SELECT client_id FROM asked))`,
+  lock: fragment`FOR KEY SHARE OF c`,
+  columns: fragment`c.name AS client_name, c.org_id AS client_org_id`,
+  join: fragment`LEFT JOIN client c ON c.id = k.client_id`,
+  isGone: fragment`c.id IS NULL`,
+};
+
+function sessionBehind(where: SqlFragment): RowBehind {
+  return {
+    name: fragment`session`,
+    selected: fragment`s.id, s.user_id, s.expires_at`,
+    from: fragment`sessions s`,
+    where: fragment`s.id = ANY (ARRAY(SELECT of_session FROM asked)) AND ${where} AND s.expires_at > now()`,
+    lock: fragment`FOR SHARE OF s`,
+    columns: fragment`s.expires_at AS session_ends`,
+    join: fragment`LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id`,
+    isGone: fragment`s.id IS NULL`,
+  };
+}
+
+/** Returns the row of the grant. A parent is also locked against a change of its end: the later transaction sees the earlier one. */
+function grantBehind(isParent: boolean): RowBehind {
+  return {
+    name: fragment`granted`,
+    selected: fragment`g.id, g.user_id, g.session_id, g.expires_at`,
+    from: fragment`oauth_grants g`,
+    where: fragment`g.id = ANY (ARRAY(SELECT grant_id FROM asked)) ${isParent ? fragment`AND g.expires_at > now()` : NOTHING}`,
+    lock: isParent ? fragment`FOR SHARE OF g` : fragment`FOR KEY SHARE OF g`,
+    columns: fragment`g.expires_at AS grant_ends`,
+    join: fragment`LEFT JOIN granted g ON g.id = k.grant_id AND g.user_id = a.id AND g.session_id = s.id`,
+    isGone: isParent ? fragment`(k.grant_id IS NOT NULL AND g.id IS NULL)` : fragment`g.id IS NULL`,
+  };
+}
+
+/**
+ * Locks the rows and reads them as they are then. The end of an account and the end of a client take rows in the same order, so that
+ * no two wait for one another, and the transaction that comes second sees what the first one did. A count of the rows before makes
+ * PostgreSQL lock those first. Only the statement of one request waits, so that two requests never wait for one another in a circle.
+ */
+export function lockInOrder(behind: readonly RowBehind[], locks: RowLocks): SqlFragment {
+  const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;
+  return joined(
+    behind.map(({ name, selected, from, where, lock }, index) => {
+      const before = behind[index - 1]?.name;
+      const after = before ? fragment`(SELECT count(*) FROM ${before}) before CROSS JOIN` : NOTHING;
+      return fragment`${name} AS MATERIALIZED (SELECT ${selected} FROM ${after} ${from} WHERE ${where} ${lock} ${skip})`;
+    }),
+    ', ',
+  );
+}
