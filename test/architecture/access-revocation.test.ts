@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sourceFiles, type SourceFile } from './import-graph.js';
+import { reachableFrom, sourceFiles, type SourceFile } from './import-graph.js';
 
 const files = sourceFiles('src');
 const REVOCATION = 'src/domain/access-revocation/access-revocation.service.ts';
@@ -45,27 +45,32 @@ describe('access revocation', () => {
   it('is the only caller of what revokes sessions, certificates, keys and application tokens', () => {
     expect(classes.toSorted()).toEqual([
       'AuthenticatorsRepository',
+      'CertificateRevocation',
       'ClientsRepository',
       'SessionsRepository',
-      'SshCertificatesRepository',
     ]);
     expect(callsOfRevoke(files, classes)).toEqual([]);
     const field =
       'private readonly rows: SessionsRepository,\n) {} async f() { await this.rows.revoke(';
     expect(callsOfRevoke([planted(field)], classes)).toHaveLength(1);
-    const outsiders = 'c: SshCertificatesRepository) => c.revokeOfOutsiders(tx, domain, cause)';
+    const outsiders = 'c: CertificateRevocation) => c.revokeOfOutsiders(tx, domain, cause)';
     expect(callsOfRevoke([planted(outsiders)], classes)).toHaveLength(1);
     const lookedUp = 'app.get(AuthenticatorsRepository).revoke(tx, user)';
     expect(callsOfRevoke([planted(lookedUp)], classes)).toHaveLength(1);
   });
 
-  it('every kind registers itself in the module of its folder', () => {
+  it('every kind registers itself in the module of its folder, which production loads', () => {
+    const production = reachableFrom('src/main.ts');
     for (const name of classes) {
       const owner = files.find(({ text }) => text.includes(`class ${name} implements`));
       const folder = owner?.path.slice(0, owner.path.lastIndexOf('/') + 1) ?? '';
       const modules = files.filter(
         ({ path }) => path.startsWith(folder) && path.endsWith('.module.ts'),
       );
+      expect(
+        modules.filter(({ path }) => production.has(path)),
+        name,
+      ).not.toEqual([]);
       const registration = new RegExp(`(\\w+): ${name}\\b[^]*\\.register\\(\\1\\)`);
       expect(
         modules.some(({ text }) => registration.test(text)),

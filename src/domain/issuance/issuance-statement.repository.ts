@@ -46,8 +46,9 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
   const { requires, columns, computed, drawn, written, audited, returned } = kind;
   const behind = rowsBehind(requires);
   const condition = kind.issuedIf?.(locks);
+  // A condition that is NULL issues nothing, and the answer must say so.
   const isIssued = condition
-    ? fragment`i.denial IS NULL AND (${condition})`
+    ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
   return fragment`
     WITH asked AS MATERIALIZED (

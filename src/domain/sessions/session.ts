@@ -74,7 +74,7 @@ export type LiveSession = BootstrapSession | PendingSession | VerifiedSession;
 /** A session as its user sees it in the list of sessions. */
 export interface OwnSession {
   readonly id: string;
-  /** True when a security key asserted in the session. */
+  /** True when the user proved a security key in the session. */
   readonly verified: boolean;
   /** The client that has the session for itself; null for a session of a browser. */
   readonly client: { readonly id: string; readonly name: string | null } | null;

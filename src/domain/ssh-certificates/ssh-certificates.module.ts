@@ -8,7 +8,7 @@ import { CertificateAuthority } from '#domain/ssh-certificates/authority/certifi
 import { CertificateIssuance } from './certificate-issuance.service.js';
 import { RevocationList } from '#domain/ssh-certificates/revocation-list/revocation-list.service.js';
 import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
-import { SshCertificatesRepository } from './ssh-certificates.repository.js';
+import { CertificateRevocation } from './certificate-revocation.repository.js';
 import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-list/published-revocations.repository.js';
 
 /**
@@ -21,7 +21,7 @@ import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-li
   imports: [AccessRevocationModule, IssuanceModule],
   providers: [
     SshAuthorityRepository,
-    SshCertificatesRepository,
+    CertificateRevocation,
     SshRevocationsRepository,
     CertificateIssuance,
     RevocationList,
@@ -32,10 +32,10 @@ import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-li
       inject: [CONFIG, DataSource, SshAuthorityRepository],
     },
   ],
-  exports: [CertificateAuthority, CertificateIssuance, RevocationList, SshCertificatesRepository],
+  exports: [CertificateAuthority, CertificateIssuance, RevocationList, CertificateRevocation],
 })
 export class SshCertificatesModule {
-  constructor(revocation: AccessRevocation, certificates: SshCertificatesRepository) {
+  constructor(revocation: AccessRevocation, certificates: CertificateRevocation) {
     revocation.register(certificates);
   }
 }

@@ -1,17 +1,8 @@
-import { Injectable } from '@nestjs/common';
-import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import {
-  EVERY_SCOPE,
-  type LockedUser,
-  type Revocable,
-  type RevocationCause,
-  type RevokedCounts,
-} from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment } from '#platform/database/statements/sql.js';
 
 /** The record of a certificate, which is written before the certificate is signed. */
 export interface SshCertificateRequest {
@@ -119,61 +110,3 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     validBefore: new Date(row.valid_before * 1000),
   }),
 );
-
-/** The certificates that one statement revokes: few enough that it ends long before its time limit. */
-const BATCH = 5000;
-
-/** Every certificate issued: the rows outlive the user, whose certificates stay revocable. */
-@Injectable()
-export class SshCertificatesRepository implements Revocable {
-  readonly revocationOrder = 20;
-  readonly revocationScopes = EVERY_SCOPE;
-
-  /**
-   * Marks as revoked what people without an organization still hold under a domain that an organization now owns;
-   * returns how many.
-   */
-  async revokeOfOutsiders(
-    tx: EntityManager,
-    domain: string,
-    { reason, revokedBy }: RevocationCause,
-  ): Promise<number> {
-    const revoked = await sql<{ serial: string }>(tx)`
-      UPDATE ssh_certificates c
-      SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
-      FROM users u
-      WHERE u.id = c.user_id AND u.org_id IS NULL AND split_part(u.email, '@', -1) = ${domain}
-        AND c.revoked_at IS NULL AND c.valid_before > now()
-      RETURNING c.serial`;
-    return revoked.length;
-  }
-
-  /**
-   * Revokes every certificate of a user that is not revoked yet, expired ones too; returns their number. It goes in batches by
-   * serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the row of the user:
-   * nothing is issued meanwhile.
-   */
-  async revoke(
-    tx: EntityManager,
-    { id }: LockedUser,
-    { reason, revokedBy }: RevocationCause,
-  ): Promise<RevokedCounts> {
-    let certificates = 0;
-    let after = '-1';
-    for (;;) {
-      // Certificates that others revoke meanwhile do not count towards the limit: a short batch is the last one.
-      const batch = await sql<{ serial: string }>(tx)`
-        UPDATE ssh_certificates
-        SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
-        WHERE serial IN (
-          SELECT serial FROM ssh_certificates
-          WHERE user_id = ${id} AND revoked_at IS NULL AND serial > ${after}::bigint
-          ORDER BY serial LIMIT ${BATCH} FOR UPDATE
-        )
-        RETURNING serial`;
-      certificates += batch.length;
-      if (batch.length < BATCH) return { certificates };
-      after = String(batch.reduce((most, { serial }) => Math.max(most, Number(serial)), 0));
-    }
-  }
-}

@@ -59,7 +59,10 @@ export class Adapters {
     }
   }
 
-  /** Removes some expired rows, so that a flood of requests leaves no backlog until the next clean-up. */
+  /**
+   * Removes up to `most` expired rows. Each stored authorization request calls it, so that a flood of them leaves no backlog until
+   * the next clean-up.
+   */
   removeExpired(most: number): Promise<void> {
     return this.artifactsRepository.removeExpired(this.manager, most);
   }

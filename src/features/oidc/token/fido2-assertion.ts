@@ -5,7 +5,7 @@ import { errors } from '../protocol/library.js';
 /** The longest assertion in characters. An AuthenticationResponseJSON has a few hundred bytes. */
 const LONGEST_ASSERTION = 16_384;
 
-/** Decodes an AuthenticationResponseJSON from base64url. @throws DomainError assertion_rejected for anything else */
+/** Decodes base64url JSON; the ceremony checks its shape later. @throws DomainError assertion_rejected for other or longer texts */
 export function readAssertion(text: string): unknown {
   try {
     if (text.length > LONGEST_ASSERTION) throw new Error('too long');

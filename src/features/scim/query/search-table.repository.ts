@@ -21,7 +21,7 @@ export interface ScimSearch {
     | { readonly kind: 'cursor'; /** Empty for the first page. */ readonly cursor: string };
   /** True when the result needs the user attributes without a column. */
   readonly withAttributes: boolean;
-  /** True when the result needs the groups of users. */
+  /** True when the result, or its version, needs the groups of users. */
   readonly withRelations: boolean;
 }
 

@@ -111,7 +111,11 @@ function storedAttributes(draft: Draft): StoredAttributes {
   return stored;
 }
 
-/** Drops elements without a value; undefined where nothing is left. */
+/**
+ * Drops elements that have only a label (`type`, `primary`); undefined if none is left.
+ *
+ * @throws DomainError invalid_value for too many or too long elements
+ */
 function kept(
   attribute: AttributeReference['attribute'],
   value: AttributeValue | undefined,

@@ -9,7 +9,7 @@ const NOTHING = Buffer.alloc(0);
 
 /**
  * Reads a body into one buffer, up to the limit. Chunks kept one by one would cost hundreds of bytes each, even for one byte.
- * Once the response ends, reading stops and the bytes are dropped.
+ * Once the response ends, reading stops and the bytes read so far are dropped.
  *
  * @param limit in bytes
  */
