@@ -80,7 +80,7 @@ describe('attacks', () => {
   });
 
   it.each([`${'x'.repeat(199)}\u{1f600}tail`, 'nul\u0000name', 'half \ud83d pair', '\u202eeman'])(
-    'a user whom the provider names %j can sign in',
+    'a user with the name %j at the provider can sign in',
     async (name) => {
       const email = `named-${name.length}@acme.example`;
       says.set(email, { name });

@@ -34,7 +34,7 @@ export interface PushOverride {
   /** Fields in addition to the request itself. */
   readonly fields?: Override;
   readonly dpop?: string;
-  /** Sends the parameters unsigned, whatever the client registered. */
+  /** Sends the parameters unsigned, also if the client registered a signature. */
   readonly unsigned?: boolean;
 }
 

@@ -195,7 +195,7 @@ function noMember(): DomainError {
 /**
  * Returns the admin of a session that a route with the scope `svc:admin` admitted.
  *
- * @throws DomainError admin_required for a user without an organization, whom the access rule refuses before
+ * @throws DomainError admin_required for a user without an organization; the access rule refuses it earlier
  */
 export function adminOf({ id: sessionId, user }: Pick<VerifiedSession, 'id' | 'user'>): Admin {
   const { id, orgId } = user;

@@ -1,7 +1,7 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
-import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import type { RevocationScope, RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
@@ -63,10 +63,9 @@ export class UserDirectory {
     deprovisioning: Deprovisioning,
   ): Promise<RevokedCounts> {
     await this.#warnOfLastAdmin(tx, user);
-    const counts = await this.accessRevocation.end(tx, user, 'account-deleted', deprovisioning);
-    await this.users.remove(tx, user.id);
-    await this.#record(tx, user, deprovisioning.audit, counts);
-    return counts;
+    return this.#endAccess(tx, user, 'account-deleted', deprovisioning, () =>
+      this.users.remove(tx, user.id),
+    );
   }
 
   /**
@@ -79,10 +78,9 @@ export class UserDirectory {
     deprovisioning: Deprovisioning,
   ): Promise<RevokedCounts> {
     await this.#warnOfLastAdmin(tx, user);
-    const counts = await this.accessRevocation.end(tx, user, 'account-deactivated', deprovisioning);
-    await this.users.setActive(tx, user.id, false);
-    await this.#record(tx, user, deprovisioning.audit, counts);
-    return counts;
+    return this.#endAccess(tx, user, 'account-deactivated', deprovisioning, () =>
+      this.users.setActive(tx, user.id, false),
+    );
   }
 
   /** Ends the sessions, certificates and keys of a user. The account stays: the user enrolls a key after the next sign-in. */
@@ -91,7 +89,19 @@ export class UserDirectory {
     user: LockedAccount,
     deprovisioning: Deprovisioning,
   ): Promise<RevokedCounts> {
-    const counts = await this.accessRevocation.end(tx, user, 'credentials-revoked', deprovisioning);
+    return this.#endAccess(tx, user, 'credentials-revoked', deprovisioning);
+  }
+
+  /** Ends the access in a scope, changes the account, and records both in the audit log. */
+  async #endAccess(
+    tx: EntityManager,
+    user: LockedAccount,
+    scope: RevocationScope,
+    deprovisioning: Deprovisioning,
+    change?: () => Promise<unknown>,
+  ): Promise<RevokedCounts> {
+    const counts = await this.accessRevocation.end(tx, user, scope, deprovisioning);
+    await change?.();
     await this.#record(tx, user, deprovisioning.audit, counts);
     return counts;
   }

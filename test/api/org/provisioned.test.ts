@@ -97,7 +97,7 @@ describe('an organization that SCIM provisions', () => {
     expect(await people('moment.example')).toBe(1);
   });
 
-  it('does not admit a user again whom SCIM deleted, with a sign-in before or after', async () => {
+  it('does not admit again a user that SCIM deleted, with a sign-in before or after', async () => {
     await provisioned('gone.example');
     const id = await addMember(app, 'founder@gone.example', 'grace@gone.example');
     const before = app.client();

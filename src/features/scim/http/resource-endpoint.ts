@@ -44,14 +44,13 @@ export const Call = createParamDecorator((_: unknown, context: ExecutionContext)
 });
 
 /** Creates a resource and sends it (RFC 7644 §3.3). */
-export async function createResource<Stored extends Tagged>(
+export function createResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
-  { caller, query, body }: ScimCall,
+  call: ScimCall,
   response: Response,
 ): Promise<void> {
-  const projection = readProjection(query, resource.type.schema);
-  const stored = await resource.create(caller, body);
-  await send(resource, caller, 201, stored, projection, response);
+  const { caller, body } = call;
+  return sendStored(resource, call, 201, response, () => resource.create(caller, body));
 }
 
 /** Sends a page of the resources that a query finds (RFC 7644 §3.4.2). */
@@ -85,25 +84,25 @@ async function* listPieces(head: string, pieces: JsonPieces): AsyncGenerator<str
 }
 
 /** Sends one resource, or 304 (RFC 7644 §3.4.1). */
-export async function findResource<Stored extends Tagged>(
+export function findResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
-  { caller, id, query }: ScimCall,
+  call: ScimCall,
   response: Response,
 ): Promise<void> {
-  const projection = readProjection(query, resource.type.schema);
-  const stored = await resource.find(caller, id);
-  await send(resource, caller, 200, stored, projection, response);
+  const { caller, id } = call;
+  return sendStored(resource, call, 200, response, () => resource.find(caller, id));
 }
 
 /** Replaces a resource and sends it (RFC 7644 §3.5.1). */
-export async function replaceResource<Stored extends Tagged>(
+export function replaceResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
-  { caller, id, query, body, ifMatch }: ScimCall,
+  call: ScimCall,
   response: Response,
 ): Promise<void> {
-  const projection = readProjection(query, resource.type.schema);
-  const stored = await resource.replace(caller, id, body, ifMatch);
-  await send(resource, caller, 200, stored, projection, response);
+  const { caller, id, body, ifMatch } = call;
+  return sendStored(resource, call, 200, response, () =>
+    resource.replace(caller, id, body, ifMatch),
+  );
 }
 
 /** Changes a resource and sends it; 204 for a large group, unless the client asks for attributes (RFC 7644 §3.5.2). */
@@ -118,6 +117,18 @@ export async function patchResource<Stored extends Tagged>(
     response.setHeader('ETag', entityTag(stored));
     response.status(204).end();
   } else await send(resource, caller, 200, stored, projection, response);
+}
+
+/** Sends the resource that an act returns. The projection is read first: a faulty one must change nothing. */
+async function sendStored<Stored extends Tagged>(
+  resource: ScimResource<Stored>,
+  { caller, query }: ScimCall,
+  status: 200 | 201,
+  response: Response,
+  act: () => Promise<Stored>,
+): Promise<void> {
+  const projection = readProjection(query, resource.type.schema);
+  await send(resource, caller, status, await act(), projection, response);
 }
 
 async function send<Stored extends Tagged>(

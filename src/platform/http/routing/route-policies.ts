@@ -122,7 +122,7 @@ function entryOf(template: string, routes: readonly CompiledRoute[]): PathEntry 
   return { byMethod, otherwise };
 }
 
-/** The rules that the edge applies to a path, whatever the method. */
+/** The rules that the edge applies to a path for every method. */
 function sharedRules({ audience, hosts, plainHttp, errors, body }: RoutePolicy): string {
   return [audience, hosts, plainHttp, errors, body.max].join(' ');
 }

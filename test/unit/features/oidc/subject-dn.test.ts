@@ -117,7 +117,7 @@ describe('a registered subject and the subject of a certificate', () => {
       PEOPLE,
     ],
     ['+ joins values, without spaces', 'OU=Sales+CN=J. Smith,DC=example,DC=net', PEOPLE],
-    ['in whatever order', 'CN=J. Smith+OU=Sales,DC=example,DC=net', PEOPLE],
+    ['in any order', 'CN=J. Smith+OU=Sales,DC=example,DC=net', PEOPLE],
     [
       'characters escaped by a backslash',
       String.raw`CN=\#1 client\ ,O=Smith\, Sons \+ Co\; \"Best\" \<1\>\\2`,
