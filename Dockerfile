@@ -6,7 +6,7 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY nest-cli.json tsconfig.json tsconfig.build.json ./
+COPY nest-cli.json rolldown.config.js tsconfig.json tsconfig.build.json ./
 COPY src ./src
 RUN npm run build && rm -r dist/demo
 

@@ -56,6 +56,17 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'upstream-login',
     'clean-up',
   ],
+  'src/cli': [
+    'program',
+    'terminal',
+    'files',
+    'server',
+    'login',
+    'command',
+    'account',
+    'machine',
+    '',
+  ],
   'src/features/scim': [
     'schema/attributes',
     'schema',

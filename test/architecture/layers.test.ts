@@ -20,6 +20,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   features: ['features', 'domain', 'platform'],
   domain: ['domain', 'platform'],
   platform: ['platform'],
+  cli: ['cli'],
 };
 
 function crossesLayers(from: string, target: string): boolean {
@@ -66,7 +67,7 @@ const planted = (path: string, target: string): SourceFile => ({
 
 describe('layers', () => {
   it('sees every layer', () => {
-    for (const layer of ['features', 'domain', 'platform', 'demo']) {
+    for (const layer of ['features', 'domain', 'platform', 'demo', 'cli']) {
       expect(files.filter(({ path }) => layerOf(path) === layer).length, layer).toBeGreaterThan(5);
     }
   });
@@ -141,9 +142,21 @@ describe('layers', () => {
     expect(reachableFrom('src/demo/main.ts')).toContain('src/demo/software-key/software-key.ts');
   });
 
-  it('only platform/config reads the environment', () => {
+  it('the command imports nothing of the server and no package', () => {
+    const packages = (from: string, target: string) =>
+      layerOf(from) === 'cli' && !/^(?:node:|src\/cli\/)/.test(target);
+    expect(violations(files, packages)).toEqual([]);
+    expect(violations([planted('src/cli/x.ts', 'undici')], packages)).toHaveLength(1);
+    const server = planted('src/cli/x.ts', 'src/platform/text/y.ts');
+    expect(violations([server], crossesLayers)).toHaveLength(1);
+  });
+
+  it('only platform/config, and one file of the command, read the environment', () => {
     const readers = files.filter(({ text }) => /\bprocess\.env\b/.test(text));
-    expect(readers.map(({ path }) => path)).toEqual(['src/platform/config/environment.ts']);
+    expect(readers.map(({ path }) => path).toSorted()).toEqual([
+      'src/cli/program/environment.ts',
+      'src/platform/config/environment.ts',
+    ]);
   });
 
   it('only repositories and platform/database write SQL', () => {

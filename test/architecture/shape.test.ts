@@ -75,8 +75,10 @@ describe('the shape of the source', () => {
     expect(large).toEqual([]);
   });
 
-  it('has a README of 3 to 10 lines in every folder of features, domain and platform', () => {
-    const layers = folders.filter((folder) => /^src\/(?:features|domain|platform)\//.test(folder));
+  it('has a README of 3 to 10 lines in every folder of features, domain, platform and the command', () => {
+    const layers = folders.filter((folder) =>
+      /^src\/(?:features|domain|platform|cli)\//.test(folder),
+    );
     const faulty = layers.filter((folder) => {
       const path = resolve(ROOT, folder, 'README.md');
       if (!existsSync(path)) return true;

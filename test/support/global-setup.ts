@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { resolve } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { runScript } from './child-script.js';
 import type { EmbeddedServerArgument } from './embedded-server.js';
@@ -11,8 +13,9 @@ declare module 'vitest' {
   }
 }
 
-/** Starts one real PostgreSQL for the whole run, without durability settings. */
+/** Builds the bundle of the command, and starts one real PostgreSQL for the whole run, without durability settings. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  bundleCommand();
   const dataDir = await makeTemporaryDirectory();
   const settings = { max_connections: '300', fsync: 'off', full_page_writes: 'off' };
   const template = 'migrated';
@@ -23,4 +26,11 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await server.finish();
     await removeDirectory(dataDir);
   };
+}
+
+/** Bundles the command from the sources, as `npm run build` does. */
+function bundleCommand(): void {
+  const root = resolve(import.meta.dirname, '../..');
+  const rolldown = resolve(root, 'node_modules/rolldown/bin/cli.mjs');
+  execFileSync(process.execPath, [rolldown, '-c'], { cwd: root, stdio: 'pipe' });
 }

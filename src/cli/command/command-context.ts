@@ -1,0 +1,53 @@
+import { readConfig, serverAddress, type CliConfig } from '../files/config-file.js';
+import { folderOf, places, type Places } from '../files/places.js';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import type { ServerClient } from '../server/server-client.js';
+import type { TokenKind } from '../server/stored-token.js';
+import type { Terminal } from '../terminal/terminal.js';
+
+/** The surroundings of a command. Nothing is read or loaded before a command asks for it. */
+export class CommandContext {
+  constructor(
+    readonly terminal: Terminal,
+    /** The value of `--server`. */
+    private readonly givenServer: string | undefined,
+  ) {}
+
+  /** The folders of the configuration and of the secrets. */
+  get places(): Places {
+    return places();
+  }
+
+  /** Reads `config.json`. */
+  config(): CliConfig {
+    return readConfig(this.places.config);
+  }
+
+  /**
+   * Returns the origin of the server: that of `--server`, otherwise that of `config.json`.
+   *
+   * @throws CliFailure with status 3 before the first login
+   */
+  server(): string {
+    const found = this.givenServer ?? this.config().server;
+    if (found !== undefined) return serverAddress(found);
+    const whatToDo = 'Run: svc login --server https://login.example.com';
+    throw new CliFailure('No server is set.', whatToDo, STATUS.notLoggedIn);
+  }
+
+  /** Returns the folder of the server's secrets: token, keys, certificates. */
+  folder(server = this.server()): PrivateFolder {
+    return folderOf(this.places.state, server);
+  }
+
+  /**
+   * Returns a client that sends the stored token and asks for a fresh touch where the server demands one.
+   *
+   * @param kind `admin-token` sends the token of `svc login --admin`
+   */
+  async client(kind: TokenKind = 'token'): Promise<ServerClient> {
+    const { connect } = await import('../login/connect.js');
+    return connect({ server: this.server(), folder: this.folder(), terminal: this.terminal, kind });
+  }
+}

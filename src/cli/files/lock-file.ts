@@ -1,0 +1,96 @@
+import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { statSync, utimesSync, writeSync } from 'node:fs';
+import { CliFailure, errorCode } from '../program/failure.js';
+import { now, randomId, sleep } from '../program/clock.js';
+
+/** A waiting process looks at the lock again after this many milliseconds. */
+const POLL = 25;
+/** An owner renews the time of its lock in this interval, so that a lock without an owner is noticed. */
+const RENEWAL = 5_000;
+/** A lock whose time is older than this has no owner: the machine stopped, or another machine's process died. */
+const ABANDONED = 30_000;
+/** The longest wait for another process. */
+const LONGEST_WAIT = 120_000;
+
+/** Runs an act while this process owns a lock file. The lock of a process that died is taken over. */
+export async function withLockFile<T>(path: string, act: () => Promise<T>): Promise<T> {
+  const own = `${process.pid} ${randomId()}\n`;
+  await acquire(path, own);
+  const renewal = setInterval(() => touch(path), RENEWAL);
+  renewal.unref();
+  try {
+    return await act();
+  } finally {
+    clearInterval(renewal);
+    if (ownerOf(path) === own) rmSync(path, { force: true });
+  }
+}
+
+async function acquire(path: string, own: string): Promise<void> {
+  const deadline = now() + LONGEST_WAIT;
+  while (!create(path, own)) {
+    const owner = ownerOf(path);
+    if (owner !== undefined && isAbandoned(path, owner)) takeAway(path, owner);
+    else if (now() > deadline) {
+      throw new CliFailure('Another svc process does not finish.', `Remove the lock: rm '${path}'`);
+    } else await sleep(POLL);
+  }
+}
+
+/** Creates the lock file; false when another process has it. */
+function create(path: string, own: string): boolean {
+  const next = `${path}.${randomId()}`;
+  try {
+    const descriptor = openSync(next, 'wx', 0o600);
+    writeSync(descriptor, own);
+    closeSync(descriptor);
+    // A link appears with its content: another process never reads a lock without its owner.
+    linkSync(next, path);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return false;
+    throw error;
+  } finally {
+    rmSync(next, { force: true });
+  }
+}
+
+function isAbandoned(path: string, owner: string): boolean {
+  const pid = Number(owner.split(' ')[0]);
+  try {
+    if (now() - statSync(path).mtimeMs > ABANDONED) return true;
+    process.kill(pid, 0);
+    return false;
+  } catch (error) {
+    return errorCode(error) === 'ESRCH';
+  }
+}
+
+/** Removes an abandoned lock, and puts it back when another process took it over first. */
+function takeAway(path: string, owner: string): void {
+  const aside = `${path}.${randomId()}`;
+  try {
+    renameSync(path, aside);
+    if (ownerOf(aside) !== owner) linkSync(aside, path);
+  } catch {
+    // Another process was faster: the next round sees its lock.
+  } finally {
+    rmSync(aside, { force: true });
+  }
+}
+
+function ownerOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+function touch(path: string): void {
+  try {
+    utimesSync(path, now() / 1000, now() / 1000);
+  } catch {
+    // The lock was removed by hand: the act ends all the same.
+  }
+}

@@ -1,0 +1,146 @@
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { CliFailure, errorCode } from '../program/failure.js';
+import { randomId } from '../program/clock.js';
+import { withLockFile } from './lock-file.js';
+
+/** A folder that only its owner may read (0700), with files of mode 0600 that are replaced whole. */
+export class PrivateFolder {
+  constructor(readonly path: string) {}
+
+  /** Returns the path of a file in the folder. */
+  file(name: string): string {
+    return join(this.path, name);
+  }
+
+  /**
+   * Returns the content of a file, or undefined when there is none.
+   *
+   * @throws CliFailure when another account can read or change the file
+   */
+  read(name: string): string | undefined {
+    const path = this.file(name);
+    try {
+      const { mode, uid } = statSync(path);
+      assertPrivate(path, mode, uid);
+      return readFileSync(path, 'utf8');
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error instanceof CliFailure ? error : fileFailure(path, error);
+    }
+  }
+
+  /** Returns a JSON object that the caller casts; a damaged one is a failure that names the file. */
+  readJson(name: string): object | undefined {
+    const text = this.read(name);
+    return text === undefined ? undefined : parseJson(text, this.file(name));
+  }
+
+  /** Writes a file with mode 0600 beside the old one, then renames it: a reader sees one or the other. */
+  write(name: string, content: string | Uint8Array): void {
+    const path = this.file(name);
+    try {
+      this.create(dirname(path));
+      replaceFile(path, content, 0o600);
+    } catch (error) {
+      throw fileFailure(path, error);
+    }
+  }
+
+  /** Writes a JSON document with mode 0600. */
+  writeJson(name: string, document: object): void {
+    this.write(name, `${JSON.stringify(document, null, 2)}\n`);
+  }
+
+  /** Removes a file if it exists. */
+  remove(name: string): void {
+    rmSync(this.file(name), { force: true, recursive: true });
+  }
+
+  /** Runs an act while no other process of the same user runs one under the name. */
+  async withLock<T>(name: string, act: () => Promise<T>): Promise<T> {
+    try {
+      this.create();
+    } catch (error) {
+      throw fileFailure(this.path, error);
+    }
+    return withLockFile(this.file(`${name}.lock`), act);
+  }
+
+  /** Creates the folder, or one below it, with mode 0700. */
+  private create(path = this.path): void {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    if (process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0) {
+      chmodSync(path, 0o700);
+    }
+  }
+}
+
+/** Replaces a file in one step: a reader sees the old content or the new one. */
+export function replaceFile(path: string, content: string | Uint8Array, mode: number): void {
+  const next = `${path}.${randomId()}`;
+  const descriptor = openSync(next, 'wx', mode);
+  try {
+    const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+    for (let sent = 0; sent < bytes.length;) sent += writeSync(descriptor, bytes, sent);
+    fsyncSync(descriptor);
+    closeSync(descriptor);
+    chmodSync(next, mode);
+    renameSync(next, path);
+  } catch (error) {
+    rmSync(next, { force: true });
+    throw error;
+  }
+}
+
+/** Reads a JSON object of a file. @throws CliFailure that names the file */
+export function parseJson(text: string, path: string): object {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // The failure below says the same for text that is no JSON.
+  }
+  throw new CliFailure(`${path} is damaged.`, `Remove it (rm '${path}') and run: svc login`);
+}
+
+/** Tells whether an error states that a file does not exist. */
+export function isMissing(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '');
+}
+
+/** Returns the failure of a file that cannot be read or written. */
+export function fileFailure(path: string, cause: unknown): CliFailure {
+  const reasons: Record<string, string> = {
+    EACCES: 'permission denied',
+    EPERM: 'permission denied',
+    EROFS: 'the file system is read-only',
+    ENOSPC: 'the disk is full',
+    EISDIR: 'it is a folder',
+  };
+  const code = errorCode(cause) ?? 'unknown error';
+  const message = `${path} cannot be used: ${reasons[code] ?? code}.`;
+  return new CliFailure(message, 'Check the owner and the mode of the file.', 1, { cause });
+}
+
+function assertPrivate(path: string, mode: number, owner: number): void {
+  if (process.platform === 'win32') return;
+  if ((mode & 0o077) !== 0) {
+    throw new CliFailure(`Other accounts can read ${path}.`, `Run: chmod 600 '${path}'`);
+  }
+  const self = process.getuid?.();
+  if (self !== undefined && owner !== self) {
+    throw new CliFailure(`${path} belongs to another account.`, `Remove it and run: svc login`);
+  }
+}

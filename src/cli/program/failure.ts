@@ -1,0 +1,38 @@
+/** The exit statuses of the command, beside 0 for success. */
+export const STATUS = { failed: 1, usage: 2, notLoggedIn: 3, refused: 4 } as const;
+
+/** An exit status other than 0. */
+export type FailureStatus = (typeof STATUS)[keyof typeof STATUS];
+
+/** A failure that the user can act on. The command prints both sentences and ends with the status. */
+export class CliFailure extends Error {
+  /**
+   * @param message states the fact in one line
+   * @param whatToDo tells the user the next step in one line
+   */
+  constructor(
+    message: string,
+    readonly whatToDo: string,
+    readonly status: FailureStatus = STATUS.failed,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Returns the failure for arguments that a command does not understand. */
+export function usageFailure(message: string, usage: string): CliFailure {
+  return new CliFailure(message, `Usage: ${usage}`, STATUS.usage);
+}
+
+/** Returns the failure for a command that needs a login. */
+export function notLoggedIn(message = 'You are not logged in.'): CliFailure {
+  return new CliFailure(message, 'Run: svc login', STATUS.notLoggedIn);
+}
+
+/** Returns the code of a system error such as ENOENT, or of its cause. */
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null) return undefined;
+  const { code, cause } = error as { code?: unknown; cause?: unknown };
+  return typeof code === 'string' ? code : errorCode(cause);
+}

@@ -1,0 +1,205 @@
+import { CliFailure, STATUS, notLoggedIn } from '../program/failure.js';
+import { version } from '../program/version.js';
+import type { Terminal } from '../terminal/terminal.js';
+import { printable } from '../terminal/table.js';
+import type { DpopKey } from './dpop-key.js';
+import { send, type PlainAnswer, type PlainRequest } from './transport.js';
+
+/** The body and headers of a request. */
+export interface RequestContent {
+  /** A JSON body. */
+  readonly json?: unknown;
+  /** A body of form fields; undefined ones are left out. */
+  readonly form?: Readonly<Record<string, string | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The requirement of a fresh touch (RFC 9470 §3). */
+export interface StepUpChallenge {
+  readonly maxAge: string | undefined;
+  readonly acrValues: string | undefined;
+}
+
+/** The parts that a client works with. */
+export interface ClientParts {
+  /** The origin of the server. */
+  readonly server: string;
+  readonly terminal: Terminal;
+  readonly dpopKey: DpopKey;
+  /** Returns the access token; undefined before a login. */
+  readonly accessToken: () => string | undefined;
+  /** Lets the user touch the key again, and stores the new token. Without it a challenge is a failure. */
+  readonly stepUp?: (challenge: StepUpChallenge) => Promise<void>;
+}
+
+/**
+ * Sends requests to one server, each with a DPoP proof. It waits on 429 as told, answers `use_dpop_nonce` and a
+ * challenge for a fresh touch, and turns every refusal into a CliFailure.
+ */
+export class ServerClient {
+  #nonce: string | undefined;
+
+  constructor(private readonly parts: ClientParts) {}
+
+  /** Sends a GET request and returns the JSON of the answer. */
+  get<T>(path: string): Promise<T> {
+    return this.json<T>('GET', path);
+  }
+
+  /** Sends a JSON body by POST and returns the JSON of the answer. */
+  post<T>(path: string, body: unknown = {}): Promise<T> {
+    return this.json<T>('POST', path, { json: body });
+  }
+
+  /** Sends a request and returns the JSON of the answer; an empty answer is an empty object. */
+  async json<T>(method: string, path: string, content: RequestContent = {}): Promise<T> {
+    const { text } = await this.request(method, path, content);
+    try {
+      return (text === '' ? {} : JSON.parse(text)) as T;
+    } catch (cause) {
+      const message = 'The answer of the server is not JSON.';
+      const whatToDo = 'Check the address of the server: svc doctor';
+      throw new CliFailure(message, whatToDo, STATUS.failed, { cause });
+    }
+  }
+
+  /**
+   * Sends a request with the access token and returns the answer, whose status is 2xx or 304.
+   *
+   * @throws CliFailure 3 without a valid token, 4 when the server refuses, 1 for its faults
+   */
+  async request(method: string, path: string, content: RequestContent = {}): Promise<PlainAnswer> {
+    const { accessToken, stepUp } = this.parts;
+    if (accessToken() === undefined) throw notLoggedIn();
+    let answer = await this.#send(method, path, content, accessToken);
+    const challenge = stepUpChallenge(answer);
+    if (challenge && stepUp) {
+      await stepUp(challenge);
+      answer = await this.#send(method, path, content, accessToken);
+    }
+    return accepted(answer);
+  }
+
+  /** Sends a form without an access token, with a proof: to the endpoints of OAuth. Any status is returned. */
+  form(path: string, fields: NonNullable<RequestContent['form']>): Promise<PlainAnswer> {
+    return this.#send('POST', path, { form: fields }, () => undefined);
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    content: RequestContent,
+    accessToken: () => string | undefined,
+  ): Promise<PlainAnswer> {
+    const build = () => this.#build(method, path, content, accessToken());
+    const answer = await send(build, this.parts.terminal);
+    const nonce = answer.headers.get('dpop-nonce') ?? undefined;
+    const isAsked = nonce !== undefined && nonce !== this.#nonce && asksForNonce(answer);
+    this.#nonce = nonce ?? this.#nonce;
+    return isAsked ? send(build, this.parts.terminal) : answer;
+  }
+
+  async #build(
+    method: string,
+    path: string,
+    { json, form, headers }: RequestContent,
+    token: string | undefined,
+  ): Promise<PlainRequest> {
+    const url = new URL(path, this.parts.server).href;
+    const proof = await this.parts.dpopKey.proof(method, url, { token, nonce: this.#nonce });
+    const body = json === undefined ? form && encodeForm(form) : JSON.stringify(json);
+    const type = json === undefined ? 'application/x-www-form-urlencoded' : 'application/json';
+    return {
+      method,
+      url,
+      headers: {
+        accept: 'application/json',
+        'user-agent': `svc/${version()} (${process.platform})`,
+        dpop: proof,
+        ...(token === undefined ? {} : { authorization: `DPoP ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': type }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body }),
+    };
+  }
+}
+
+/** Returns an answer that the server accepted, or throws its refusal. */
+export function accepted(answer: PlainAnswer): PlainAnswer {
+  const { status } = answer;
+  if ((status >= 200 && status < 300) || status === 304) return answer;
+  const detail = detailOf(answer);
+  if (status >= 500) {
+    throw new CliFailure(detail ?? `The server failed (${status}).`, 'Try again in a minute.');
+  }
+  if (status === 401) throw refusal401(answer, detail);
+  const whatToDo = status === 429 ? 'Try again later.' : 'Ask an admin, or run: svc doctor';
+  throw new ServerRefusal(
+    detail ?? `The server refused (${status}).`,
+    whatToDo,
+    codeOf(answer),
+    status,
+  );
+}
+
+/** A refusal by the server, with the code of its problem document. */
+export class ServerRefusal extends CliFailure {
+  constructor(
+    message: string,
+    whatToDo: string,
+    readonly code: string | undefined,
+    readonly httpStatus: number,
+  ) {
+    super(message, whatToDo, STATUS.refused);
+  }
+}
+
+function refusal401(answer: PlainAnswer, detail: string | undefined): CliFailure {
+  if (stepUpChallenge(answer)) {
+    const message = detail ?? 'This needs a fresh touch of your security key.';
+    return new CliFailure(message, 'Run: svc login', STATUS.notLoggedIn);
+  }
+  return notLoggedIn(detail === undefined ? undefined : `You are not logged in: ${detail}`);
+}
+
+/** Returns the challenge of an answer that requires a fresh touch. */
+function stepUpChallenge({ status, headers }: PlainAnswer): StepUpChallenge | undefined {
+  const challenge = headers.get('www-authenticate') ?? '';
+  if (status !== 401 || !challenge.includes('insufficient_user_authentication')) return undefined;
+  const parameter = (name: string) => new RegExp(`\\b${name}="?([^",]+)"?`).exec(challenge)?.[1];
+  return { maxAge: parameter('max_age'), acrValues: parameter('acr_values') };
+}
+
+function asksForNonce({ status, headers, text }: PlainAnswer): boolean {
+  if (status !== 400 && status !== 401) return false;
+  const challenge = headers.get('www-authenticate') ?? '';
+  return challenge.includes('use_dpop_nonce') || text.includes('use_dpop_nonce');
+}
+
+/** Returns the text of a problem document (RFC 9457) or of an OAuth error, for a terminal. */
+export function detailOf({ text }: PlainAnswer): string | undefined {
+  const { detail, error_description: description, title } = errorDocument(text);
+  const found = [detail, description, title].find((value) => typeof value === 'string');
+  return found === undefined ? undefined : printable(found);
+}
+
+/** Returns the code of a problem document, or the `error` of OAuth. */
+export function codeOf({ text }: PlainAnswer): string | undefined {
+  const { code, error } = errorDocument(text);
+  const found = code ?? error;
+  return typeof found === 'string' ? found : undefined;
+}
+
+function errorDocument(text: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(text)) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+function encodeForm(fields: NonNullable<RequestContent['form']>): string {
+  const known = Object.entries(fields).filter((field): field is [string, string] => !!field[1]);
+  return new URLSearchParams(known).toString();
+}

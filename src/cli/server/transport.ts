@@ -1,0 +1,97 @@
+import { CliFailure, errorCode } from '../program/failure.js';
+import { sleep } from '../program/clock.js';
+import type { Terminal } from '../terminal/terminal.js';
+
+/** A request without the parts that a proof adds. */
+export interface PlainRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** An answer of the server, read whole. */
+export interface PlainAnswer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** The longest wait for an answer in milliseconds. */
+const TIMEOUT = 30_000;
+/** How often a request waits for a place in the server's queue before the command gives up. */
+const LONGEST_QUEUE = 10;
+
+/**
+ * Sends a request. Where the server answers 429 it waits exactly as long as `retry-after` states, and sends a new one.
+ *
+ * @param request builds the request again for every attempt: a proof may be used once
+ * @throws CliFailure with status 1 where the server cannot be reached
+ */
+export async function send(
+  request: () => Promise<PlainRequest>,
+  terminal: Terminal,
+): Promise<PlainAnswer> {
+  for (let attempt = 1; ; attempt += 1) {
+    const answer = await sendOnce(await request());
+    const seconds = Number(answer.headers.get('retry-after') ?? Number.NaN);
+    if (answer.status !== 429 || !Number.isFinite(seconds) || attempt > LONGEST_QUEUE) {
+      return answer;
+    }
+    terminal.progress(`The server limits requests. svc waits ${seconds} seconds, as it says.`);
+    await sleep(seconds * 1000);
+  }
+}
+
+async function sendOnce({ method, url, headers, body }: PlainRequest): Promise<PlainAnswer> {
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      redirect: 'manual',
+      signal: AbortSignal.timeout(TIMEOUT),
+      ...(body === undefined ? {} : { body }),
+    });
+    return {
+      status: response.status,
+      headers: response.headers,
+      text: await response.text(),
+    };
+  } catch (error) {
+    throw unreachable(new URL(url), error);
+  }
+}
+
+/** Returns the failure for a server that did not answer, in one line, with the next step. */
+function unreachable({ host, hostname }: URL, error: unknown): CliFailure {
+  const code = (error as Error | undefined)?.name === 'TimeoutError' ? 'TIMEOUT' : errorCode(error);
+  const [reason, whatToDo] = reasonOf(code ?? '', hostname);
+  return new CliFailure(`${host} cannot be reached: ${reason}.`, whatToDo, 1, { cause: error });
+}
+
+const CHECK_NETWORK = 'Check the network, and the address of the server (svc status).';
+
+function reasonOf(code: string, hostname: string): [reason: string, whatToDo: string] {
+  if (code === 'ENOTFOUND') return [`no address for ${hostname} (DNS)`, CHECK_NETWORK];
+  if (code === 'EAI_AGAIN') return ['the name server does not answer (DNS)', CHECK_NETWORK];
+  if (code === 'ECONNREFUSED') return ['the connection is refused', CHECK_NETWORK];
+  if (['TIMEOUT', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT'].includes(code)) {
+    return ['no answer in time', CHECK_NETWORK];
+  }
+  if (code === 'CERT_HAS_EXPIRED') {
+    return [
+      'its TLS certificate has expired',
+      'Check the clock of this machine, or tell an admin.',
+    ];
+  }
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return ['its TLS certificate is for another name', 'Check the address of the server.'];
+  }
+  if (/CERT|SIGNATURE|ISSUER/.test(code)) {
+    const whatToDo =
+      'If your organization has its own CA, set NODE_EXTRA_CA_CERTS to its PEM file.';
+    return ['its TLS certificate is not trusted', whatToDo];
+  }
+  if (/SSL|TLS|EPROTO/.test(code)) return ['the TLS handshake failed', CHECK_NETWORK];
+  return [code === '' ? 'the request failed' : code, CHECK_NETWORK];
+}

@@ -1,0 +1,26 @@
+/** Returns the rows as lines whose columns align. Control characters are removed: names come from the server. */
+export function tableLines(rows: readonly (readonly string[])[]): string[] {
+  const clean = rows.map((row) => row.map(printable));
+  const widths = (clean[0] ?? []).map((_cell, column) =>
+    Math.max(...clean.map((row) => row[column]?.length ?? 0)),
+  );
+  return clean.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** Removes the characters of a text that could control the terminal. */
+export function printable(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}]/gu, '');
+}
+
+const two = (value: number) => String(value).padStart(2, '0');
+
+/** Returns a moment as local date and time, to the minute. */
+export function localTime(moment: Date): string {
+  const date = [moment.getFullYear(), two(moment.getMonth() + 1), two(moment.getDate())].join('-');
+  return `${date} ${two(moment.getHours())}:${two(moment.getMinutes())}`;
+}

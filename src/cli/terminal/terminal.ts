@@ -1,0 +1,79 @@
+import { writeSync } from 'node:fs';
+import { CliFailure } from '../program/failure.js';
+
+/** Standard output, standard error and the questions of the command. */
+export class Terminal {
+  constructor(
+    /** True when the user asked for one JSON document with `--json`. */
+    readonly isJson: boolean,
+  ) {}
+
+  /** True when a person can answer: input and standard error are a terminal. */
+  get isInteractive(): boolean {
+    return process.stdin.isTTY && process.stderr.isTTY && !this.isJson;
+  }
+
+  /** Prints a line for people on standard output. With `--json` it prints nothing. */
+  print(line = ''): void {
+    if (!this.isJson) write(1, `${line}\n`);
+  }
+
+  /** Prints the result: the document with `--json`, otherwise the lines. */
+  result(document: object, lines: readonly string[]): void {
+    write(1, this.isJson ? `${JSON.stringify(document, null, 2)}\n` : lines.map(withEnd).join(''));
+  }
+
+  /** Prints text for a program that reads the output, such as git or kubectl, exactly as it is. */
+  raw(text: string): void {
+    write(1, text);
+  }
+
+  /** Prints a line on standard error: progress, a warning, or an error. */
+  warn(line: string): void {
+    write(2, `${line}\n`);
+  }
+
+  /** Prints a line on standard error, only where a person watches. */
+  progress(line: string): void {
+    if (process.stderr.isTTY) write(2, `${line}\n`);
+  }
+
+  /**
+   * Asks for a line.
+   *
+   * @throws CliFailure where nobody can answer
+   */
+  async ask(question: string): Promise<string> {
+    if (!this.isInteractive) {
+      throw new CliFailure('This needs an answer.', 'Run it in a terminal, or add --yes.');
+    }
+    const { createInterface } = await import('node:readline/promises');
+    const prompt = createInterface({ input: process.stdin, output: process.stderr });
+    try {
+      return (await prompt.question(question)).trim();
+    } finally {
+      prompt.close();
+    }
+  }
+
+  /** Asks a question that `y` or `yes` affirms. Any other answer is no. */
+  async confirm(question: string): Promise<boolean> {
+    return /^y(?:es)?$/i.test(await this.ask(`${question} [y/N] `));
+  }
+}
+
+const withEnd = (line: string) => `${line}\n`;
+
+/** Writes a text whole: a reader that is slow, or gone, does not end the command by an exception. */
+function write(descriptor: 1 | 2, text: string): void {
+  const bytes = Buffer.from(text);
+  for (let sent = 0; sent < bytes.length;) {
+    try {
+      sent += writeSync(descriptor, bytes, sent);
+    } catch (error) {
+      const { code } = error as { code?: string };
+      if (code === 'EPIPE') return;
+      if (code !== 'EAGAIN') throw error;
+    }
+  }
+}

@@ -1,0 +1,192 @@
+import { spawn } from 'node:child_process';
+import { copyFileSync, chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { generateKeyPair, exportJWK, calculateJwkThumbprint, SignJWT } from 'jose';
+import { randomUUID } from 'node:crypto';
+import type { EnrolledUser, TestApp } from './app.js';
+import { newAddress, type Answer } from './client.js';
+import { postForm } from './oauth-flow.js';
+import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
+
+/** The bundle of the command, which the start of every test run builds from the sources. */
+export const SVC_BUNDLE = resolve(import.meta.dirname, '../../dist/svc.mjs');
+
+/** The end of a command: its exit status and its output. */
+export interface CommandEnd {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Differences between a run and a plain one. */
+export interface RunOptions {
+  readonly input?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The program of Node; by default that of the tests. */
+  readonly node?: string;
+  readonly cwd?: string;
+  /** Receives the process when it has started, for a test that talks to it or ends it. */
+  readonly started?: (child: ReturnType<typeof spawn>) => void;
+}
+
+/**
+ * A home folder with the command in `~/.local/bin/svc`, as /install.sh leaves it. Its requests come from their own address,
+ * so that no two tests share a rate limit.
+ */
+export class SvcHome {
+  /** The address of the requests, in X-Forwarded-For. */
+  readonly address = newAddress();
+
+  private constructor(readonly path: string) {}
+
+  static async create(): Promise<SvcHome> {
+    const home = new SvcHome(await makeTemporaryDirectory());
+    mkdirSync(join(home.path, '.local/bin'), { recursive: true });
+    copyFileSync(SVC_BUNDLE, home.program);
+    chmodSync(home.program, 0o755);
+    writeFileSync(home.#preload, forwardedFor(home.address));
+    return home;
+  }
+
+  /** The installed command. */
+  get program(): string {
+    return join(this.path, '.local/bin/svc');
+  }
+
+  /** The environment of the command: a clean one, so that a variable of the host changes no test. */
+  get env(): Record<string, string> {
+    return {
+      HOME: this.path,
+      PATH: `${join(this.path, '.local/bin')}:${process.env['PATH'] ?? ''}`,
+      NODE_OPTIONS: `--require=${this.#preload}`,
+      TERM: 'xterm',
+      LANG: 'C.UTF-8',
+      TZ: 'UTC',
+    };
+  }
+
+  /** Returns a path below the folder of a server's secrets. */
+  state(app: Pick<TestApp, 'baseUrl'>, ...names: string[]): string {
+    const { protocol, host } = new URL(app.baseUrl);
+    const folder = `${protocol === 'http:' ? 'http_' : ''}${host.replaceAll(':', '_')}`;
+    return join(this.path, '.local/state/svc', folder, ...names);
+  }
+
+  get config(): string {
+    return join(this.path, '.config/svc/config.json');
+  }
+
+  /** Runs the command without a terminal. */
+  run(args: readonly string[], options: RunOptions = {}): Promise<CommandEnd> {
+    return runProgram(options.node ?? process.execPath, [this.program, ...args], {
+      ...options,
+      env: { ...this.env, ...options.env },
+    });
+  }
+
+  /** Runs the command in a pseudo-terminal of script(1): all output is in `stdout`. */
+  runInTerminal(args: readonly string[], options: RunOptions = {}): Promise<CommandEnd> {
+    const node = options.node ?? process.execPath;
+    const line = [node, this.program, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
+    return runProgram('script', ['-qec', line.join(' '), '/dev/null'], {
+      ...options,
+      env: { ...this.env, ...options.env },
+    });
+  }
+
+  /** Stores a login of a user, by the FIDO2 grant of `svc-cli` with a new DPoP key; returns the token. */
+  async logIn(app: TestApp, user: EnrolledUser, scope = 'openid email svc:credentials') {
+    const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
+    const publicJwk = await exportJWK(publicKey);
+    const proof = await new SignJWT({ htm: 'POST', htu: `${app.baseUrl}/oauth/token` })
+      .setJti(randomUUID())
+      .setIssuedAt()
+      .setProtectedHeader({ alg: 'ES256', typ: 'dpop+jwt', jwk: publicJwk })
+      .sign(privateKey);
+    const answer = await fido2Token(app, user, scope, proof);
+    if (answer.status !== 200) throw new Error(`the login failed: ${answer.text}`);
+    const { access_token: token, expires_in: seconds } = answer.json;
+    this.writeState(app, 'dpop-key.json', await exportJWK(privateKey));
+    const expires = new Date(Date.now() + seconds * 1000).toISOString();
+    this.writeState(app, 'token.json', {
+      access_token: token,
+      scope: answer.json.scope,
+      expires_at: expires,
+      user: { id: 'test', email: 'test@example.com' },
+    });
+    this.useServer(app);
+    return { token: String(token), jkt: await calculateJwkThumbprint(publicJwk), privateKey };
+  }
+
+  /** Writes a file of the server's folder, with the modes of the command. */
+  writeState(app: Pick<TestApp, 'baseUrl'>, name: string, document: object | string): void {
+    mkdirSync(this.state(app), { recursive: true, mode: 0o700 });
+    const text = typeof document === 'string' ? document : JSON.stringify(document);
+    writeFileSync(this.state(app, name), text, { mode: 0o600 });
+  }
+
+  /** Writes `config.json` with the address of the application. */
+  useServer(app: Pick<TestApp, 'baseUrl'>): void {
+    mkdirSync(join(this.path, '.config/svc'), { recursive: true, mode: 0o700 });
+    const config = { server: app.baseUrl, servers: [app.baseUrl] };
+    if (!existsSync(this.config))
+      writeFileSync(this.config, JSON.stringify(config), { mode: 0o600 });
+  }
+
+  remove(): Promise<void> {
+    return removeDirectory(this.path);
+  }
+
+  get #preload(): string {
+    return join(this.path, 'forwarded-for.cjs');
+  }
+}
+
+/** Runs a program and waits for its end, without blocking the application of the test. */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  { input, env, cwd, started }: RunOptions = {},
+): Promise<CommandEnd> {
+  return new Promise((done, fail) => {
+    const child = spawn(program, args, { env, ...(cwd === undefined ? {} : { cwd }) });
+    const output = { stdout: '', stderr: '' };
+    child.stdout.on('data', (chunk) => (output.stdout += String(chunk)));
+    child.stderr.on('data', (chunk) => (output.stderr += String(chunk)));
+    child.once('error', fail);
+    child.once('close', (status) => done({ status, ...output }));
+    child.stdin.on('error', () => {});
+    if (input !== undefined || started === undefined) child.stdin.end(input ?? '');
+    started?.(child);
+  });
+}
+
+/** Redeems an assertion of the user's key for a token of svc-cli. */
+async function fido2Token(
+  app: TestApp,
+  { key }: EnrolledUser,
+  scope: string,
+  dpop: string,
+): Promise<Answer> {
+  const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
+  const credential = JSON.stringify(key.get(asked.json.publicKey, 'svc-native:svc-cli'));
+  const fields = {
+    grant_type: 'urn:svc:params:oauth:grant-type:fido2',
+    client_id: 'svc-cli',
+    scope,
+    state: asked.json.state,
+    assertion: Buffer.from(credential).toString('base64url'),
+  };
+  return postForm(app, '/oauth/token', fields, { dpop });
+}
+
+/** Returns a script that Node loads before the command: it adds the address of the test to every request. */
+function forwardedFor(address: string): string {
+  return `const { fetch: plain } = globalThis;
+Object.defineProperty(globalThis, 'fetch', { configurable: true, writable: true, value: (url, init = {}) => {
+  const headers = new Headers(init.headers);
+  headers.set('x-forwarded-for', ${JSON.stringify(address)});
+  return plain(url, { ...init, headers });
+} });
+`;
+}
