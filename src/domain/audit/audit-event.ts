@@ -20,6 +20,7 @@ export const AUDIT_CLASS = {
   device_approved: 'auth',
   admin_access_refused: 'auth',
   ssh_credential: 'oauth',
+  aws_credential: 'oauth',
   token_exchange: 'oauth',
   oauth_token_issued: 'oauth',
   oauth_token_revoked: 'oauth',

@@ -19,7 +19,7 @@ export interface IssuanceSql {
   readonly requires: Requirements;
   /** The columns of a request in PostgreSQL. `user_id`, `client_id`, `session_id` and `grant_id` are always there. */
   readonly columns: SqlFragment;
-  /** A condition on `k` and `a` under which the denial is `gone`. */
+  /** A condition on `k`, `a`, `s` and `g` under which the denial is `gone`. */
   readonly goneIf?: SqlFragment;
   /** More columns of `i`, computed of `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
