@@ -29,6 +29,9 @@ POST   /login/webauthn/start                      authentication json   32  ui  
 POST   /login/webauthn/complete                   authentication json   32  ui         problem    optional    fails:400
 GET    /v1/keys                                   general        none   256 api        problem    verified    svc:credentials
 PATCH  /v1/keys/:id                               general        json   256 api        problem    verified    svc:credentials
+DELETE /v1/keys/:id                               general        none   256 api        problem    verified    svc:credentials touch:60
+POST   /v1/keys/register/start                    authentication json   32  api        problem    verified    svc:credentials touch:60
+POST   /v1/keys/register/complete                 authentication json   32  api        problem    verified    svc:credentials touch:60
 GET    /v1/sessions                               general        none   256 api        problem    verified    svc:credentials
 DELETE /v1/sessions/:id                           general        none   256 api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh                        issuance       json   8   api        problem    verified    svc:credentials

@@ -11,6 +11,8 @@ export const AUDIT_CLASS = {
   enrollment_refused: 'auth',
   logout: 'auth',
   session_ended: 'auth',
+  key_registered: 'auth',
+  key_removed: 'auth',
   key_renamed: 'auth',
   email_changed: 'auth',
   identity_bound: 'auth',
