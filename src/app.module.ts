@@ -21,6 +21,7 @@ import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
 import { HealthModule } from './features/health/health.module.js';
+import { InstallModule } from './features/install/install.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
 import { OidcModule } from './features/oidc/oidc.module.js';
 import { OrgAdminModule } from './features/org-admin/org-admin.module.js';
@@ -83,6 +84,7 @@ export class AppModule {
         ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,
         HealthModule,
+        InstallModule,
         MetricsModule.forRoot(config.metrics),
         OidcModule,
         OrgAdminModule,

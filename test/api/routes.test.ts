@@ -27,6 +27,7 @@ POST   /enroll/webauthn/failed                    authentication json   32  ui  
 POST   /enroll/webauthn/complete                  authentication json   32  ui         problem    optional    fails:400
 POST   /login/webauthn/start                      authentication json   32  ui         problem    optional
 POST   /login/webauthn/complete                   authentication json   32  ui         problem    optional    fails:400
+GET    /install-host.sh                            general        none   256 api        problem    none
 GET    /v1/keys                                   general        none   256 api        problem    verified    svc:credentials
 PATCH  /v1/keys/:id                               general        json   256 api        problem    verified    svc:credentials
 DELETE /v1/keys/:id                               general        none   256 api        problem    verified    svc:credentials touch:60

@@ -31,6 +31,8 @@ export interface LoginResult {
 export interface Sshd {
   /** A private folder for the keys and certificates of a test, deleted by {@link Sshd.stop}. */
   readonly folder: string;
+  /** The lines of the server's log so far. */
+  readonly lines: readonly string[];
   /** Runs `true` over SSH with this private key, and with the certificate file if one is given. */
   login(privateKeyFile: string, certificateFile?: string): Promise<LoginResult>;
   stop(): Promise<void>;
@@ -62,6 +64,20 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
     `AuthorizedPrincipalsFile ${file('principals', options.principals)}`,
     ...(options.config ?? []),
   ]);
+  return runSshd({ folder, port, config });
+}
+
+/** The files of a server, and its port. */
+interface SshdFiles {
+  /** Deleted when the server is stopped. */
+  readonly folder: string;
+  readonly port: number;
+  /** The path of a configuration that names the port. */
+  readonly config: string;
+}
+
+/** Starts `sshd` with a configuration that the test wrote, and returns when it listens. The caller must stop it. */
+export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd> {
   if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true }); // sshd started by root requires its chroot folder
   const program = findProgram('sshd'); // sshd requires its absolute path
   if (program === undefined) throw new Error('sshd is not installed');
@@ -71,6 +87,7 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
 
   return {
     folder,
+    lines,
     async login(privateKeyFile, certificateFile) {
       const before = lines.length;
       const result = await runSsh(port, privateKeyFile, certificateFile);

@@ -1,0 +1,24 @@
+import { readFileSync } from 'node:fs';
+
+const FOLDER = new URL('host/', import.meta.url);
+
+/** A line of a script that stands for another file of the folder. */
+const INCLUDE = /^#include (\S+)$/gm;
+
+/**
+ * Composes `/install-host.sh` out of the files in `host/`, for a service with this base URL. The refresh program and the units
+ * of systemd are in it, so that one request fetches all.
+ *
+ * @throws Error where the base URL has a character that the shell, systemd or cron would read in another way
+ */
+export function hostScript(baseUrl: string): string {
+  if (!/^https?:\/\/[A-Za-z0-9._:[\]-]+$/.test(baseUrl)) {
+    throw new Error(`the base URL ${baseUrl} has characters that no script can hold`);
+  }
+  return withIncludes('install-host.sh').replaceAll('@BASE_URL@', baseUrl);
+}
+
+function withIncludes(name: string): string {
+  const text = readFileSync(new URL(name, FOLDER), 'utf8');
+  return text.replace(INCLUDE, (_, included: string) => withIncludes(included).trimEnd());
+}

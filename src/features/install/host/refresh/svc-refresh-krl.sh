@@ -1,0 +1,74 @@
+#!/bin/sh
+# Fetches the list of revoked SSH certificates, the RevokedKeys of sshd, from @BASE_URL@.
+# Usage: svc-refresh-krl URL LIST [AUTHORITIES]
+#
+# On any failure the present list stays, one line of standard error says why, and the exit status is not 0.
+# Written by install-host.sh, which also writes it again.
+set -eu
+umask 022
+LC_ALL=C
+export LC_ALL
+
+fail() {
+  echo "svc-refresh-krl: $* The present list stays." >&2
+  exit 1
+}
+
+#include refresh/fetch.sh
+#include refresh/list.sh
+
+# Checks that the list $1 is about the authorities of the file $2: the list of a new authority does not have the
+# revocations of the old one.
+is_about() {
+  [ -n "$2" ] || return 0
+  ssh-keygen -Q -l -f "$1" </dev/null 2>/dev/null |
+    sed -n 's/^# CA key [^ ]* \(SHA256:[^ ]*\).*/\1/p' | sort -u >"$work/authorities"
+  while read -r fingerprint; do
+    ssh-keygen -l -f "$2" </dev/null 2>/dev/null | grep -qF " $fingerprint " || return 1
+  done <"$work/authorities"
+}
+
+# Removes the temporary files. A signal ends the program by way of this function.
+clean_up() { rm -rf "${work:?}"; }
+
+main() {
+  if [ $# -lt 2 ] || [ $# -gt 3 ]; then
+    echo 'usage: svc-refresh-krl URL LIST [AUTHORITIES]' >&2
+    exit 2
+  fi
+  url=$1
+  list=$2
+  folder=${list%/*}
+  for program in ssh-keygen flock od; do
+    command -v "$program" >/dev/null 2>&1 || fail "$program is not installed."
+  done
+  [ -d "$folder" ] || fail "the folder $folder does not exist."
+  exec 9<"$folder"
+  flock 9 || fail "$folder could not be locked."
+  rm -rf "$folder"/.svc-refresh.*
+  work=$(mktemp -d "$folder/.svc-refresh.XXXXXX") || fail "$folder cannot be written."
+  trap clean_up EXIT
+  trap 'exit 1' HUP INT TERM
+
+  tag=
+  if present=$(number_of "$list"); then
+    if command -v sha256sum >/dev/null 2>&1; then tag=$(sha256sum <"$list" | cut -c 1-64); fi
+  else
+    present= # a missing or damaged list is replaced by any whole one
+  fi
+  new=$work/list
+  fetch "$url" "$new" "$tag"
+  if [ "$status" = 304 ] && [ -n "$tag" ]; then exit 0; fi
+  [ "$status" = 200 ] || fail "$url answered $status."
+  number=$(number_of "$new") || fail "$url answered with something that is no list of revoked keys."
+  if [ -n "$present" ] && expr "x$number" \< "x$present" >/dev/null; then
+    fail "$url answered with an older list ($((0x$number)), the present one is $((0x$present)))."
+  fi
+  is_about "$new" "${3-}" || fail "$url answered with the list of another authority: run install-host.sh again."
+  if cmp -s "$new" "$list"; then exit 0; fi
+  chmod 0644 "$new"
+  sync "$new" 2>/dev/null || sync
+  mv -f "$new" "$list" || fail "$list cannot be written."
+}
+
+main "$@"

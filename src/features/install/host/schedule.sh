@@ -1,0 +1,95 @@
+# shellcheck shell=sh
+
+unit=svc-refresh-krl
+
+# Decides how the list is refreshed, where no option does.
+choose_schedule() {
+  [ -z "$schedule" ] || return 0
+  if [ -d /run/systemd/system ]; then
+    schedule=systemd
+  elif [ -d "$cron" ]; then
+    schedule=cron
+  else
+    fail "neither systemd runs here nor is there $cron. Nothing was changed. With --schedule none this script leaves the refresh to you:
+run '$refresh' every minute."
+  fi
+}
+
+service_unit() {
+  cat <<END
+#include refresh/svc-refresh-krl.service
+END
+}
+
+timer_unit() {
+  cat <<END
+#include refresh/svc-refresh-krl.timer
+END
+}
+
+# Prints the file for cron. Each host waits for a part of the minute that its name decides, so that not all ask at once.
+cron_file() {
+  cat <<END
+# Written by install-host.sh of $server.
+SHELL=/bin/sh
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+* * * * * root sleep $(($(uname -n | cksum | cut -d ' ' -f 1) % 50)); exec $refresh
+END
+}
+
+# Writes the refresh program.
+refresh_program() {
+  cat <<'END_OF_PROGRAM'
+#include refresh/svc-refresh-krl.sh
+END_OF_PROGRAM
+}
+
+# Makes systemd or cron run the refresh program.
+write_schedule() {
+  earlier=$changed
+  changed=
+  if [ "$schedule" = systemd ]; then
+    make_folder_if_missing "$units"
+    make_folder_if_missing "$units/timers.target.wants"
+    put "$units/$unit.service" '644 0:0' service_unit
+    put "$units/$unit.timer" '644 0:0' timer_unit
+    enable_timer
+  else
+    remove_units
+  fi
+  if [ "$schedule" = cron ]; then
+    put "$cron/$unit" '644 0:0' cron_file
+  else
+    delete "$cron/$unit"
+  fi
+  [ "$schedule" != none ] || say "run '$refresh' every minute: until then no revocation reaches this host."
+  changed=$earlier$changed
+}
+
+# Does what `systemctl enable --now` does, and works in an image too, where systemd does not run.
+enable_timer() {
+  link=$units/timers.target.wants/$unit.timer
+  if [ "$(readlink "$link" || true)" != "$units/$unit.timer" ]; then
+    changed=yes
+    if [ -n "$dry_run" ]; then say "would enable $unit.timer"; else ln -sf "$units/$unit.timer" "$link"; fi
+  fi
+  if [ -n "$dry_run" ] || ! is_systemd_here; then return 0; fi
+  if [ -n "$changed" ] || ! systemctl is-active --quiet "$unit.timer"; then
+    systemctl daemon-reload || fail 'systemctl daemon-reload failed.'
+    systemctl restart "$unit.timer" || fail "systemctl restart $unit.timer failed."
+    say "started $unit.timer"
+  fi
+}
+
+# Returns 0 if systemd runs and reads the units of this run.
+is_systemd_here() { [ -d /run/systemd/system ] && [ "$units" = /etc/systemd/system ]; }
+
+remove_units() {
+  [ -e "$units/$unit.timer" ] || [ -e "$units/$unit.service" ] || return 0
+  if [ -z "$dry_run" ] && is_systemd_here; then systemctl stop "$unit.timer" "$unit.service" || true; fi
+  delete "$units/timers.target.wants/$unit.timer"
+  delete "$units/$unit.timer"
+  delete "$units/$unit.service"
+  if [ -z "$dry_run" ]; then rmdir "$units/timers.target.wants" 2>/dev/null || true; fi # where it is empty, as systemctl does
+  if [ -z "$dry_run" ] && is_systemd_here; then systemctl daemon-reload || true; fi
+}

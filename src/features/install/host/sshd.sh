@@ -1,0 +1,80 @@
+# shellcheck shell=sh
+
+# Checks the configuration file $1 with `sshd -t`, and prints what sshd says against it.
+test_config() {
+  if said=$("$sshd" -t -f "$1" 2>&1 </dev/null); then return 0; fi
+  folder=$(echo "$said" | sed -n 's/^Missing privilege separation directory: *//p' | head -n 1)
+  if [ -n "$folder" ]; then # sshd makes it when it starts
+    mkdir -p "$folder" && chmod 755 "$folder"
+    if said=$("$sshd" -t -f "$1" 2>&1 </dev/null); then return 0; fi
+  fi
+  echo "$said" >&2
+  return 1
+}
+
+# Prints the settings that the configuration $1 gives to the account $2.
+effective() {
+  "$sshd" -T -f "$1" -C "user=$2,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22" 2>&1 </dev/null
+}
+
+# Returns 0 if the configuration $1 gives our three settings to the account $2.
+is_effective() {
+  effective "$1" "$2" >"$work/effective" || return 1
+  grep -qxF "trustedusercakeys $authorities" "$work/effective" &&
+    grep -qxF "revokedkeys $list" "$work/effective" &&
+    grep -qxF "authorizedprincipalsfile $data/principals/%u" "$work/effective"
+}
+
+# Checks that this host has what the script needs, and that nobody else changes it meanwhile. Finds sshd.
+check_host() {
+  for candidate in "$sshd" "$(command -v sshd || true)" /usr/sbin/sshd /usr/local/sbin/sshd /sbin/sshd; do
+    if [ -n "$candidate" ] && [ -x "$candidate" ]; then break; fi
+  done
+  [ -x "$candidate" ] || fail 'sshd is not installed. Install the OpenSSH server, or name it with --sshd.'
+  if [ -n "$sshd" ] && [ "$candidate" != "$sshd" ]; then fail "$sshd is no program."; fi
+  sshd=$candidate
+  for needed in ssh-keygen flock od awk stat cmp; do
+    command -v "$needed" >/dev/null 2>&1 || fail "$needed is not installed."
+  done
+  config=$(readlink -f "$config")
+  [ -f "$config" ] || fail "$config does not exist."
+  exec 9<"${config%/*}"
+  flock 9 || fail "${config%/*} could not be locked."
+  delete_left_overs
+}
+
+# Makes sshd read its configuration again, and says so. Sets `reloaded`.
+reload() {
+  reloaded=yes
+  if [ -n "$no_reload" ]; then
+    reloaded=
+    rm -f "$pending"
+    say 'sshd was not reloaded (--no-reload): reload it now.'
+    return 0
+  fi
+  reload_unit || reload_process || say 'no running sshd was found: the configuration counts from its next start on.'
+  rm -f "$pending"
+}
+
+# Reloads sshd through systemd. Fails where systemd does not run it.
+reload_unit() {
+  [ -d /run/systemd/system ] && [ "$config" = "$(readlink -f /etc/ssh/sshd_config)" ] || return 1
+  for unit in ssh.service sshd.service; do
+    if systemctl is-active --quiet "$unit"; then
+      systemctl reload "$unit" || fail "systemctl reload $unit failed. The configuration is whole; reload sshd by hand."
+      say "reloaded $unit"
+      return 0
+    fi
+  done
+  return 1
+}
+
+# Reloads the sshd whose process id is in the PidFile of the configuration. Fails where none runs.
+reload_process() {
+  effective "$config" root >"$work/effective" || return 1
+  pid=$(cat "$(sed -n 's/^pidfile //p' "$work/effective")" 2>/dev/null) || return 1
+  case $pid in '' | *[!0-9]*) return 1 ;; esac
+  [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sshd ] || return 1
+  kill -HUP "$pid" || return 1
+  say "reloaded sshd, process $pid"
+}

@@ -1,0 +1,175 @@
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { findProgram } from './programs.js';
+
+/** The requirements of tests with a {@link JoiningHost}. */
+export const HOST_PROGRAMS = ['root', 'sshd', 'ssh-keygen', 'flock', 'curl'] as const;
+
+/** The result of a program. */
+export interface Ending {
+  readonly status: number;
+  readonly said: string;
+}
+
+/** The way in which a script is run. */
+export interface RunOptions {
+  /** The shell; `sh` by default. */
+  readonly shell?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** The options of a host. */
+export interface HostOptions {
+  /** True if sshd_config includes `sshd_config.d/*.conf`, as most distributions have it. */
+  readonly dropIns?: boolean;
+  /** Further lines of `sshd_config`, at its end. */
+  readonly config?: readonly string[];
+}
+
+/**
+ * A host in a folder of its own: the configuration of a real sshd, and the folders of programs, units and cron. The folder is in
+ * `/run`, since sshd reads no principals below a folder that other users may write.
+ */
+export class JoiningHost {
+  readonly folder = mkdtempSync('/run/svc-host-');
+  readonly etc = this.#makeFolder('etc');
+  readonly sbin = this.#makeFolder('sbin');
+  readonly units = this.#makeFolder('units');
+  readonly cron = this.#makeFolder('cron');
+  readonly config = join(this.etc, 'sshd_config');
+  readonly dropIn = join(this.etc, 'sshd_config.d', '00-svc.conf');
+  readonly list = join(this.etc, 'svc', 'revoked.krl');
+  readonly authorities = join(this.etc, 'svc', 'ca.pub');
+  readonly pidFile = join(this.folder, 'sshd.pid');
+
+  constructor(
+    readonly port: number,
+    { dropIns = true, config = [] }: HostOptions = {},
+  ) {
+    mkdirSync('/run/sshd', { recursive: true });
+    const hostKey = join(this.folder, 'host_key');
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', hostKey]);
+    if (dropIns) mkdirSync(join(this.etc, 'sshd_config.d'));
+    const lines = [
+      '# The configuration of a test.',
+      ...(dropIns ? [`Include ${this.etc}/sshd_config.d/*.conf`] : []),
+      `Port ${port}`,
+      'ListenAddress 127.0.0.1',
+      `HostKey ${hostKey}`,
+      `PidFile ${this.pidFile}`,
+      'UsePAM no',
+      'PasswordAuthentication no',
+      'KbdInteractiveAuthentication no',
+      'AuthorizedKeysFile none',
+      'PermitRootLogin prohibit-password',
+      'LogLevel VERBOSE',
+      ...config,
+    ];
+    writeFileSync(this.config, lines.join('\n'), { mode: 0o640 }); // no line feed at the end
+  }
+
+  /** The options of the script that name the folders of this host. */
+  get paths(): string[] {
+    const { etc, sbin, units, cron } = this;
+    return ['--etc', etc, '--sbin', sbin, '--units', units, '--cron', cron];
+  }
+
+  /** The options of a first run on this host: root for Alice, and no running sshd to reload. */
+  get joining(): string[] {
+    return [...this.paths, '--no-reload', '--schedule', 'systemd', ...ROOT_FOR_ALICE];
+  }
+
+  /** Runs a script as `curl … | sh -s -- …` does. */
+  run(script: string, options: readonly string[], how: RunOptions = {}): Promise<Ending> {
+    const [program = 'sh', ...before] = how.shell ?? ['sh'];
+    return ending(program, [...before, '-s', '--', ...options], script, how.environment);
+  }
+
+  /** Runs the command of the refresh unit as systemd does: the words of its ExecStart, in a small environment. */
+  refresh(environment: Readonly<Record<string, string>> = {}): Promise<Ending> {
+    const unit = readFileSync(join(this.units, 'svc-refresh-krl.service'), 'utf8');
+    const [program = '', ...words] = (/^ExecStart=(.+)$/m.exec(unit)?.[1] ?? '').split(' ');
+    return ending(program, words, '', environment);
+  }
+
+  /** Returns the answer of `sshd -t` for the configuration of this host. */
+  test(): Promise<Ending> {
+    return ending(findProgram('sshd') ?? 'sshd', ['-t', '-f', this.config], '');
+  }
+
+  /** Returns every file and folder with its mode and content, and on request its inode and time. */
+  tree({ identity = false } = {}): Record<string, string> {
+    const paths = readdirSync(this.folder, { recursive: true, encoding: 'utf8' }).toSorted();
+    return Object.fromEntries(
+      paths.map((path) => {
+        const file = join(this.folder, path);
+        if (!existsSync(file)) return [path, 'a broken link'];
+        const { mode, ino, mtimeMs, uid, gid } = statSync(file);
+        const content = statSync(file).isFile() ? readFileSync(file, 'latin1') : '';
+        const which = identity ? `${ino} ${mtimeMs} ` : '';
+        return [path, `${which}${mode.toString(8)} ${uid}:${gid} ${content}`];
+      }),
+    );
+  }
+
+  /** Makes a folder with links to every program but these, for the PATH of a run. */
+  pathWithout(...names: readonly string[]): string {
+    const folder = mkdtempSync(join(this.folder, 'path-'));
+    for (const directory of ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin']) {
+      if (!existsSync(directory)) continue;
+      for (const name of readdirSync(directory)) {
+        if (names.includes(name) || existsSync(join(folder, name))) continue;
+        try {
+          symlinkSync(join(directory, name), join(folder, name));
+        } catch {
+          // a link of this name that leads nowhere
+        }
+      }
+    }
+    return folder;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  #makeFolder(name: string): string {
+    mkdirSync(join(this.folder, name), { mode: 0o755 });
+    return join(this.folder, name);
+  }
+}
+
+/** The options that let Alice log in as root. */
+export const ROOT_FOR_ALICE = ['--account', 'root', '--principal', 'alice@example.com'];
+
+/** Runs a program in a process group of its own, with only these variables, and returns its status and output. */
+export function ending(
+  program: string,
+  words: readonly string[],
+  input: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Ending> {
+  const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+  const child = spawn(program, words, { env: { PATH, ...environment }, detached: true });
+  return new Promise((resolve, reject) => {
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (chunk: string) => (said += chunk));
+    }
+    child.once('error', reject);
+    child.once('close', (status) => resolve({ status: status ?? -1, said }));
+    child.stdin.on('error', () => undefined); // a killed shell reads no more
+    child.stdin.end(input);
+  });
+}
