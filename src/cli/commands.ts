@@ -8,6 +8,18 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./account/status.js'),
   },
   {
+    name: 'setup',
+    summary: 'Connects ssh and other tools with the server; shows each change first',
+    words: ['ssh'],
+    load: () => import('./setup/setup.js'),
+  },
+  {
+    name: 'ssh',
+    summary: 'Renews and shows the SSH certificate of this machine',
+    words: ['check', 'cert', 'status'],
+    load: () => import('./ssh/ssh.js'),
+  },
+  {
     name: 'use',
     summary: 'Chooses the server that commands use',
     load: () => import('./machine/use.js'),

@@ -1,5 +1,4 @@
 import { Module } from '@nestjs/common';
-import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
@@ -8,13 +7,7 @@ import { KeyAuthentication } from './key-authentication.service.js';
 import { SecurityKeys } from './security-keys.service.js';
 
 @Module({
-  imports: [
-    AccessRevocationModule,
-    AuditModule,
-    AuthenticatorsModule,
-    DirectoryModule,
-    SessionsModule,
-  ],
+  imports: [AuditModule, AuthenticatorsModule, DirectoryModule, SessionsModule],
   providers: [KeyAuthentication, SecurityKeys],
   exports: [KeyAuthentication, SecurityKeys],
 })

@@ -10,8 +10,6 @@ import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
 import { KeysController } from './keys.controller.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { LoginController } from './login.controller.js';
-import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js';
-import { KeyRegistrationController } from './key-registration.controller.js';
 
 /** The rules of unmatched requests below the two ceremonies. */
 const CEREMONY = {
@@ -23,7 +21,6 @@ const CEREMONY = {
 
 @UnmatchedPaths({
   '/v1/keys/*': { tier: 'general' },
-  '/v1/keys/register/*': { tier: 'authentication', body: { max: 32 * KIB } },
   '/enroll/webauthn/*': CEREMONY,
   '/login/webauthn/*': CEREMONY,
 })
@@ -35,7 +32,7 @@ const CEREMONY = {
     EnrollmentModule,
     KeyAuthenticationModule,
   ],
-  controllers: [EnrollController, LoginController, KeysController, KeyRegistrationController],
-  providers: [EnrollmentCeremony, LoginCeremony, KeyRegistrationCeremony],
+  controllers: [EnrollController, LoginController, KeysController],
+  providers: [EnrollmentCeremony, LoginCeremony],
 })
 export class WebAuthnModule {}

@@ -204,10 +204,7 @@ export class ProviderOptions {
   #resourceIndicators() {
     return {
       enabled: true,
-      getResourceServerInfo: resourceServerInfo({
-        baseUrl: this.config.http.baseUrl,
-        awsAudience: this.config.aws.audience,
-      }),
+      getResourceServerInfo: resourceServerInfo(this.config.http.baseUrl),
       defaultResource: (ctx, client, several) => {
         if (several !== undefined) return undefined;
         // The library still knows every requested scope here, and drops unknown ones afterwards.

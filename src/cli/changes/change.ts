@@ -1,0 +1,68 @@
+import { CliFailure } from '../program/failure.js';
+import { difference } from './difference.js';
+import { BrokenMarkers, withBlock, withoutBlock, type MarkedBlock } from './marked-block.js';
+import { fromBytes, readTextFile, toBytes, writeTextFile } from './text-file.js';
+
+/** One change of the machine that `svc setup` shows before it makes it. */
+export interface Change {
+  /** The lines that describe the change to the user: a difference of a file, or a command. */
+  readonly description: readonly string[];
+  /** Makes the change. A failure leaves the machine as it was. */
+  apply(): void | Promise<void>;
+}
+
+/** Returns the change that puts a block into a file; none when the file has it already. */
+export function blockChange(path: string, block: MarkedBlock): Change[] {
+  return fileChange(path, (bytes, hasFolder) => {
+    const lines = block.lines.map(toBytes);
+    return { bytes: withBlock(bytes, { ...block, lines }, hasFolder) };
+  });
+}
+
+/** Returns the change that removes a block from a file; none when the file does not have it. */
+export function blockRemoval(path: string, name: string): Change[] {
+  return fileChange(path, (bytes) => {
+    if (bytes === undefined) return { bytes };
+    const { text, madeFolder } = withoutBlock(bytes, name);
+    return { bytes: text, withFolder: madeFolder };
+  });
+}
+
+/** Returns a change that is not in a text file, such as a command that is run. */
+export function stepChange(description: string, apply: Change['apply']): Change {
+  return { description: [description], apply };
+}
+
+function fileChange(
+  path: string,
+  edit: (
+    bytes: string | undefined,
+    hasFolder: boolean,
+  ) => { bytes: string | undefined; withFolder?: boolean },
+): Change[] {
+  const file = readTextFile(path);
+  const next = withMarkersOf(path, () => edit(file.bytes, file.hasFolder));
+  if (next.bytes === file.bytes) return [];
+  return [
+    {
+      description: difference(path, shown(file.bytes), shown(next.bytes)),
+      apply: () => writeTextFile(file, next),
+    },
+  ];
+}
+
+function shown(bytes: string | undefined): string | undefined {
+  return bytes === undefined ? undefined : fromBytes(bytes);
+}
+
+function withMarkersOf<T>(path: string, act: () => T): T {
+  try {
+    return act();
+  } catch (error) {
+    if (!(error instanceof BrokenMarkers)) throw error;
+    throw new CliFailure(
+      `${path}, ${error.message}. The file was left as it is.`,
+      'Repair or remove the lines between "# >>> svc" and "# <<< svc" by hand, then run it again.',
+    );
+  }
+}

@@ -1,0 +1,120 @@
+/** Lines that `svc setup` keeps between two marker lines in a text file of the user. */
+export interface MarkedBlock {
+  /** The name in the markers, such as `ssh`. One file has at most one block of each name. */
+  readonly name: string;
+  readonly lines: readonly string[];
+  /** The place of a new block. The block never moves afterwards. */
+  readonly position: 'top' | 'bottom';
+}
+
+/** A text that {@link withBlock} and {@link withoutBlock} refuse to change, with the line to look at. */
+export class BrokenMarkers extends Error {
+  constructor(
+    readonly line: number,
+    problem: string,
+  ) {
+    super(`line ${line}: ${problem}`);
+  }
+}
+
+/**
+ * What a block changed beside its own lines, written in its first marker, so that its removal restores every byte:
+ * the file, its folder, or the line break before the block.
+ */
+type Origin = 'new file' | 'new folder' | 'new line' | undefined;
+
+interface FoundBlock {
+  readonly name: string;
+  readonly origin: Origin;
+  readonly start: number;
+  readonly end: number;
+}
+
+const OPENING = /^# >>> svc ([a-z0-9-]+)(?: \((new file|new folder|new line)\))? >>>[ \t\r]*$/;
+const CLOSING = /^# <<< svc ([a-z0-9-]+) <<<[ \t\r]*$/;
+const ANY_MARKER = /^\s*#\s*(?:>>>|<<<)\s*svc\b/;
+
+/**
+ * Adds a block to a text, or replaces the block of the same name in its place.
+ *
+ * @param text undefined when the file does not exist
+ * @param hasFolder tells if the folder of a missing file exists
+ */
+export function withBlock(text: string | undefined, block: MarkedBlock, hasFolder = true): string {
+  const found = blocksOf(text ?? '').find(({ name }) => name === block.name);
+  if (text !== undefined && found) {
+    return text.slice(0, found.start) + render(block, found.origin) + text.slice(found.end);
+  }
+  if (text === undefined) return render(block, hasFolder ? 'new file' : 'new folder');
+  if (block.position === 'top') return render(block, undefined) + text;
+  const isOpen = text !== '' && !text.endsWith('\n');
+  return isOpen ? `${text}\n${render(block, 'new line')}` : text + render(block, undefined);
+}
+
+/** A text after the removal of a block. */
+export interface Remainder {
+  /** Undefined when the block made the file and nothing else is left in it. */
+  readonly text: string | undefined;
+  /** Tells if the block made the folder of the file too. */
+  readonly madeFolder: boolean;
+}
+
+/** Removes the block of this name, and restores the text as it was without the block. */
+export function withoutBlock(text: string, name: string): Remainder {
+  const found = blocksOf(text).find((block) => block.name === name);
+  if (!found) return { text, madeFolder: false };
+  const { origin, end } = found;
+  const addedBreak = origin === 'new line' && end === text.length && text[found.start - 1] === '\n';
+  const rest = text.slice(0, addedBreak ? found.start - 1 : found.start) + text.slice(end);
+  const madeFile = origin === 'new file' || origin === 'new folder';
+  return {
+    text: madeFile && rest === '' ? undefined : rest,
+    madeFolder: origin === 'new folder',
+  };
+}
+
+/** Tells if a text has a block of this name. */
+export function hasBlock(text: string, name: string): boolean {
+  return blocksOf(text).some((block) => block.name === name);
+}
+
+function render({ name, lines }: MarkedBlock, origin: Origin): string {
+  const opening = `# >>> svc ${name}${origin ? ` (${origin})` : ''} >>>`;
+  return [opening, ...lines, `# <<< svc ${name} <<<`].map((line) => `${line}\n`).join('');
+}
+
+/** Finds every block of a text, and refuses markers that do not form pairs. */
+function blocksOf(text: string): FoundBlock[] {
+  const found: FoundBlock[] = [];
+  let open: (Omit<FoundBlock, 'end'> & { line: number }) | undefined;
+  let start = 0;
+  let line = 0;
+  for (const content of text.split('\n')) {
+    line += 1;
+    const end = Math.min(start + content.length + 1, text.length);
+    const [opening, closing] = [OPENING.exec(content), CLOSING.exec(content)];
+    if (opening) {
+      const name = opening[1] ?? '';
+      if (open) throw unclosed(open);
+      if (found.some((other) => other.name === name)) {
+        throw new BrokenMarkers(line, `a second block "svc ${name}" begins`);
+      }
+      open = { name, origin: opening[2] as Origin, start, line };
+    } else if (closing) {
+      if (!open || open.name !== closing[1]) {
+        throw new BrokenMarkers(line, `a block "svc ${closing[1]}" ends that did not begin`);
+      }
+      found.push({ name: open.name, origin: open.origin, start: open.start, end });
+      open = undefined;
+    } else if (ANY_MARKER.test(content)) {
+      throw new BrokenMarkers(line, 'a marker of svc was changed');
+    }
+    start = end;
+  }
+  if (open) throw unclosed(open);
+  return found;
+}
+
+function unclosed({ name, line }: { name: string; line: number }): BrokenMarkers {
+  return new BrokenMarkers(line, `the block "svc ${name}" begins and does not end`);
+}

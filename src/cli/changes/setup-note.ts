@@ -1,0 +1,40 @@
+import type { CommandContext } from '../command/command-context.js';
+import { changeConfig } from '../files/config-file.js';
+import { isDeepStrictEqual } from 'node:util';
+import type { Change } from './change.js';
+
+/** Returns the note that a part left in `config.json`; undefined before the first setup. */
+export function setupNote(context: CommandContext, name: string): object | undefined {
+  const note = context.config().setup?.[name];
+  return typeof note === 'object' && note !== null ? note : undefined;
+}
+
+/**
+ * Returns the change that stores the note of a part in `config.json`; none when it is there already.
+ *
+ * @param note undefined removes the note
+ */
+export function noteChange(
+  context: CommandContext,
+  name: string,
+  note: object | undefined,
+): Change[] {
+  const before = setupNote(context, name);
+  if (isDeepStrictEqual(before, note)) return [];
+  const folder = context.places.config;
+  return [
+    {
+      description: [
+        `${folder.file('config.json')}:`,
+        ...(before === undefined ? [] : [`-"${name}": ${JSON.stringify(before)}`]),
+        ...(note === undefined ? [] : [`+"${name}": ${JSON.stringify(note)}`]),
+      ],
+      apply: () =>
+        changeConfig(folder, ({ setup, ...config }) => {
+          const { [name]: _old, ...others } = setup ?? {};
+          const next = { ...others, ...(note === undefined ? {} : { [name]: note }) };
+          return Object.keys(next).length === 0 ? config : { ...config, setup: next };
+        }),
+    },
+  ];
+}

@@ -1,0 +1,119 @@
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileFailure, isMissing, replaceFile } from '../files/private-folder.js';
+import { CliFailure, errorCode } from '../program/failure.js';
+
+/** A text file of the user, as it was read. */
+export interface TextFile {
+  /** The path that programs use. It may be a symbolic link. */
+  readonly path: string;
+  /** The path of the file itself, with every link followed. */
+  readonly target: string;
+  /** The bytes as Latin-1, so that every byte survives; undefined when the file does not exist. */
+  readonly bytes: string | undefined;
+  readonly mode: number;
+  readonly hasFolder: boolean;
+}
+
+/** The mode of a file that the command makes. */
+const NEW_MODE = 0o600;
+/** Links that lead to links are followed this many times. */
+const MOST_LINKS = 40;
+
+/**
+ * Reads a text file of the user.
+ *
+ * @throws CliFailure when it is not a file, cannot be read, or belongs to another account
+ */
+export function readTextFile(path: string): TextFile {
+  try {
+    const target = targetOf(path);
+    const hasFolder = existsSync(dirname(target));
+    const status = statSync(target, { throwIfNoEntry: false });
+    if (!status) return { path, target, bytes: undefined, mode: NEW_MODE, hasFolder };
+    const self = process.getuid?.();
+    if (self !== undefined && status.uid !== self) {
+      throw new CliFailure(`${path} belongs to another account.`, 'Run svc as its owner.');
+    }
+    const bytes = readFileSync(target, 'latin1');
+    return { path, target, bytes, mode: status.mode & 0o7777, hasFolder };
+  } catch (error) {
+    throw error instanceof CliFailure ? error : fileFailure(path, error);
+  }
+}
+
+/** The content that {@link writeTextFile} writes. */
+export interface NewContent {
+  /** The bytes as Latin-1; undefined removes the file. */
+  readonly bytes: string | undefined;
+  /** Removes the folder of a removed file when nothing is left in it. */
+  readonly withFolder?: boolean;
+}
+
+/**
+ * Replaces the content of a file in one step, with its mode and behind its links, or removes the file.
+ *
+ * @throws CliFailure when the file changed since it was read, or cannot be written
+ */
+export function writeTextFile(file: TextFile, { bytes, withFolder }: NewContent): void {
+  if (readTextFile(file.path).bytes !== file.bytes) {
+    throw new CliFailure(`${file.path} changed meanwhile.`, 'Nothing was written. Run it again.');
+  }
+  try {
+    if (bytes === undefined) {
+      rmSync(file.target);
+      if (withFolder === true) removeEmpty(dirname(file.target));
+      return;
+    }
+    mkdirSync(dirname(file.target), { recursive: true, mode: 0o700 });
+    replaceFile(file.target, Buffer.from(bytes, 'latin1'), file.mode);
+  } catch (error) {
+    throw fileFailure(file.path, error);
+  }
+}
+
+/** Encodes text of ours as the Latin-1 string that {@link TextFile} holds. */
+export function toBytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1');
+}
+
+/** Decodes the Latin-1 string of a {@link TextFile} for people. */
+export function fromBytes(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+}
+
+/** Follows the links of a path, also of a link whose file does not exist yet. */
+function targetOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+  let target = path;
+  for (let links = 0; links < MOST_LINKS && isLink(target); links += 1) {
+    target = resolve(dirname(target), readlinkSync(target));
+  }
+  return target;
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+}
+
+function removeEmpty(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch (error) {
+    if (!['ENOTEMPTY', 'EEXIST'].includes(errorCode(error) ?? '')) throw error;
+  }
+}

@@ -1,0 +1,5 @@
+import type { SetupPart } from '../changes/setup-part.js';
+import { sshPart } from '../ssh/ssh-part.js';
+
+/** Every tool that `svc setup` knows, in the order in which it goes through them. */
+export const SETUP_PARTS: readonly SetupPart[] = [sshPart];

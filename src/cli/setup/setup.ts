@@ -1,0 +1,137 @@
+import { accessSync, constants } from 'node:fs';
+import { resolve } from 'node:path';
+import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
+import type { CommandContext } from '../command/command-context.js';
+import type { Command } from '../command/command.js';
+import { parseArguments, type ParsedArguments } from '../program/arguments.js';
+import { homeFolder } from '../program/environment.js';
+import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
+import { SETUP_PARTS } from './parts.js';
+
+const NAMES = SETUP_PARTS.map(({ name }) => name);
+const USAGE = `svc setup [${NAMES.join('|')}]... [--yes] [--dry-run] [--remove]`;
+const FLAGS = ['yes', 'dry-run', 'remove'];
+
+/** A part with the changes that it needs. */
+interface PlannedPart {
+  readonly part: SetupPart;
+  readonly plan: SetupPlan;
+}
+
+/** `svc setup`: shows each change of the machine, asks, and makes it; `--remove` undoes it. */
+export const command: Command = {
+  usage: USAGE,
+  help: [
+    'Connects the tools of this machine with the server. Without a name it goes through all of them.',
+    '',
+    '--yes      makes the changes without a question',
+    '--dry-run  shows the changes and makes none',
+    '--remove   undoes the changes',
+    ...SETUP_PARTS.flatMap(({ name, summary, help }) => [
+      '',
+      `${name}: ${summary}`,
+      ...(help ?? []).map((line) => `  ${line}`),
+    ]),
+  ],
+  async run(args, context) {
+    const { parts, isNamed } = chosenParts(args);
+    const options = parseArguments(args, optionsOf(parts), USAGE);
+    const planned = await planOf(parts, options, context, isNamed);
+    return carryOut(planned, options, context);
+  },
+};
+
+/** Finds the names among the arguments; every part is chosen when there is none. */
+function chosenParts(args: readonly string[]): { parts: readonly SetupPart[]; isNamed: boolean } {
+  const names = new Set(parseArguments(args, optionsOf(SETUP_PARTS), USAGE).positionals);
+  const unknown = [...names].find((name) => !NAMES.includes(name));
+  if (unknown !== undefined) throw usageFailure(`svc setup does not know "${unknown}".`, USAGE);
+  const isNamed = names.size > 0;
+  return { parts: SETUP_PARTS.filter(({ name }) => !isNamed || names.has(name)), isNamed };
+}
+
+function optionsOf(parts: readonly SetupPart[]) {
+  return {
+    flags: [...FLAGS, ...parts.flatMap(({ flags }) => flags ?? [])],
+    values: parts.flatMap(({ values }) => values ?? []),
+    positionals: NAMES.length,
+  };
+}
+
+async function planOf(
+  parts: readonly SetupPart[],
+  options: ParsedArguments,
+  context: CommandContext,
+  isNamed: boolean,
+): Promise<PlannedPart[]> {
+  const home = homeFolder();
+  if (home === undefined) throw new CliFailure('HOME is not set.', 'Set HOME and run it again.');
+  const removes = options.has('remove');
+  const program = removes ? ownPath() : assertProgram(ownPath());
+  const request: SetupRequest = { context, options, isNamed, home, program };
+  const planned: PlannedPart[] = [];
+  for (const part of parts) {
+    planned.push({ part, plan: await (removes ? part.remove(request) : part.install(request)) });
+  }
+  return planned;
+}
+
+/** Shows the changes, and makes them when the user agrees. */
+async function carryOut(
+  planned: readonly PlannedPart[],
+  options: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<number> {
+  const changes = planned.flatMap(({ plan }) => plan.changes);
+  const document = (applied: boolean) => ({
+    applied,
+    parts: planned.map(({ part, plan }) => ({
+      name: part.name,
+      changes: plan.changes.map(({ description }) => description),
+      notes: plan.notes ?? [],
+    })),
+  });
+  const notes = planned.flatMap(({ plan }) => plan.notes ?? []);
+  if (changes.length === 0) {
+    terminal.result(document(false), [...notes, 'Nothing to change.']);
+    return 0;
+  }
+  for (const { description } of changes) {
+    for (const line of description) terminal.print(line);
+    terminal.print();
+  }
+  if (options.has('dry-run')) {
+    terminal.result(document(false), [...notes, 'This was a dry run: nothing was changed.']);
+    return 0;
+  }
+  if (!options.has('yes')) {
+    if (!terminal.isInteractive) {
+      const whatToDo = 'Look at the changes with --dry-run, then run it again with --yes.';
+      throw new CliFailure('svc setup asks before it changes files.', whatToDo, STATUS.usage);
+    }
+    if (
+      !(await terminal.confirm(changes.length === 1 ? 'Make this change?' : 'Make these changes?'))
+    ) {
+      terminal.warn('Nothing was changed.');
+      return STATUS.failed;
+    }
+  }
+  for (const change of changes) await change.apply();
+  terminal.result(document(true), [...notes, 'Done.']);
+  return 0;
+}
+
+/** Returns the full path of the command as the user started it. A link stays a link. */
+function ownPath(): string {
+  return resolve(process.argv[1] ?? 'svc');
+}
+
+function assertProgram(path: string): string {
+  try {
+    accessSync(path, constants.X_OK);
+    return path;
+  } catch (cause) {
+    const whatToDo = `Run: chmod +x '${path}', or install svc again.`;
+    throw new CliFailure(`Other programs cannot run ${path}.`, whatToDo, STATUS.failed, { cause });
+  }
+}

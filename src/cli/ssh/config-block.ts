@@ -1,0 +1,77 @@
+import type { MarkedBlock } from '../changes/marked-block.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+
+/** The SSH hosts of one server, and the files that log in to them. */
+export interface SshHosts {
+  readonly server: string;
+  /** Patterns of host names, such as `*.example.com`. */
+  readonly hosts: readonly string[];
+  readonly identityFile: string;
+  readonly certificateFile: string;
+}
+
+/** The name of the block in `~/.ssh/config`. */
+export const SSH_BLOCK = 'ssh';
+
+/**
+ * A pattern that a host name with a single quote matches. The shell gets the host name between single quotes, so that
+ * only this character could end the argument; older versions of `ssh` accept it in a host name (CVE-2023-51385).
+ */
+const HOSTILE = "!*'*";
+
+const PATTERN = /^!?[A-Za-z0-9*?:][A-Za-z0-9*?._:-]*$/;
+const UNQUOTABLE = /["'\\$\p{Cc}]/u;
+
+/**
+ * Returns the block that makes `ssh` fetch a certificate before it logs in to one of the hosts.
+ *
+ * It stands at the end: a `HostName` of the user's own entries applies before the block is read. The first section
+ * is for a host as the user typed it, the second for a host whose name a `HostName` line gives.
+ */
+export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
+  const lines = servers.flatMap(({ server, hosts, identityFile, certificateFile }) => {
+    const patterns = `"${[...hosts, HOSTILE].join(',')}"`;
+    const check = (token: string) =>
+      `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
+    const files = [
+      `  CertificateFile "${expandable(certificateFile)}"`,
+      `  IdentityFile "${expandable(identityFile)}"`,
+    ];
+    return [
+      `Match originalhost ${patterns} ${check('%n')}`,
+      ...files,
+      `Match host ${patterns} !originalhost ${patterns} ${check('%h')}`,
+      ...files,
+    ];
+  });
+  return { name: SSH_BLOCK, lines, position: 'bottom' };
+}
+
+/**
+ * Reads the patterns of `--host`, each alone or several with commas.
+ *
+ * @throws CliFailure when a text is no pattern of host names
+ */
+export function hostPatterns(texts: readonly string[]): string[] {
+  const patterns = texts.flatMap((text) => text.split(',')).map((text) => text.trim());
+  const wrong = patterns.find((pattern) => !PATTERN.test(pattern));
+  if (wrong !== undefined) {
+    throw new CliFailure(
+      `"${wrong}" is not a pattern of host names.`,
+      "Give one such as --host '*.example.com'.",
+      STATUS.usage,
+    );
+  }
+  return [...new Set(patterns)];
+}
+
+/** Returns a path or an address as `ssh_config` takes it between quotes. */
+function expandable(text: string): string {
+  if (UNQUOTABLE.test(text)) {
+    throw new CliFailure(
+      `ssh cannot read the path ${JSON.stringify(text)} in its configuration.`,
+      'Choose a path without quotes, backslashes and dollar signs: set SVC_HOME, or move svc.',
+    );
+  }
+  return text.replaceAll('%', '%%');
+}

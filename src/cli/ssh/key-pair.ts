@@ -1,0 +1,65 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { CliFailure, errorCode, STATUS } from '../program/failure.js';
+import { SSH_FILES } from './certificate-cache.js';
+
+/** Returns the public key of this machine for a server; the first use makes the pair. The caller has the lock. */
+export async function publicKeyOf(
+  folder: PrivateFolder,
+  isInSecurityKey: boolean,
+): Promise<string> {
+  const stored = storedPublicKey(folder);
+  if (stored !== undefined) return stored;
+  if (isInSecurityKey) {
+    throw new CliFailure('The SSH key is missing.', 'Run: svc setup ssh --sk');
+  }
+  await makeKeyPair(folder, ['-t', 'ed25519'], async () => {});
+  return storedPublicKey(folder) ?? '';
+}
+
+/** Returns the public key of a complete pair. */
+export function storedPublicKey(folder: PrivateFolder): string | undefined {
+  if (!existsSync(folder.file(SSH_FILES.identity))) return undefined;
+  return folder.read(SSH_FILES.publicKey)?.trim() || undefined;
+}
+
+/**
+ * Makes a key pair with `ssh-keygen`, and puts it in the place of the old one when it is accepted. A certificate of
+ * the old pair is removed. The files have mode 0600.
+ *
+ * @param options the kind of key; `ssh-keygen` asks on the terminal where it must
+ * @param accept throws when the pair in this folder, `id` and `id.pub`, is of no use
+ */
+export async function makeKeyPair(
+  folder: PrivateFolder,
+  options: readonly string[],
+  accept: (made: string) => Promise<void>,
+): Promise<void> {
+  const place = folder.file(SSH_FILES.folder);
+  mkdirSync(place, { recursive: true, mode: 0o700 });
+  const made = mkdtempSync(join(place, 'new-'));
+  try {
+    runKeygen([...options, '-q', '-N', '', '-C', 'svc', '-f', join(made, 'id')], made);
+    await accept(made);
+    folder.remove(SSH_FILES.certificate);
+    for (const name of ['id.pub', 'id']) {
+      chmodSync(join(made, name), 0o600);
+      renameSync(join(made, name), join(place, name));
+    }
+  } finally {
+    rmSync(made, { recursive: true, force: true });
+  }
+}
+
+function runKeygen(args: readonly string[], cwd: string): void {
+  const { status, error } = spawnSync('ssh-keygen', args, { cwd, stdio: ['inherit', 2, 2] });
+  if (status === 0) return;
+  if (errorCode(error) === 'ENOENT') {
+    throw new CliFailure('ssh-keygen is not installed.', 'Install the OpenSSH client.');
+  }
+  const options = error ? { cause: error } : {};
+  const whatToDo = 'Read the message of ssh-keygen above, and run it again.';
+  throw new CliFailure('ssh-keygen made no key.', whatToDo, STATUS.failed, options);
+}

@@ -1,0 +1,94 @@
+import type { CommandContext } from '../command/command-context.js';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { setupNote } from '../changes/setup-note.js';
+import { now, sleep } from '../program/clock.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { readAnyToken, readToken } from '../server/stored-token.js';
+import { hasFreshCertificate, SSH_FILES } from './certificate-cache.js';
+import { isValidAt, readCertificate, type SshCertificate } from './certificate.js';
+import { publicKeyOf } from './key-pair.js';
+import { SSH_BLOCK } from './config-block.js';
+
+/** The note of `svc setup ssh` in `config.json`: the choices for each server. */
+export type SshNote = Readonly<Record<string, SshChoices>>;
+
+/** The choices of the user for the hosts of one server. */
+export interface SshChoices {
+  readonly hosts: readonly string[];
+  /** The names that certificates carry; all names of the user when it is absent. */
+  readonly principals?: readonly string[];
+  /** True when the private key is in a security key. */
+  readonly sk?: boolean;
+}
+
+/** Returns the note of `svc setup ssh`; it is empty before the first setup. */
+export function sshNote(context: CommandContext): SshNote {
+  return (setupNote(context, SSH_BLOCK) ?? {}) as SshNote;
+}
+
+/** A login waits this many milliseconds for a renewal while the old certificate is still valid. */
+const PATIENCE = 5_000;
+
+/** Reads the stored certificate. */
+export function storedCertificate(folder: PrivateFolder): SshCertificate | undefined {
+  return readCertificate(folder.read(SSH_FILES.certificate) ?? '');
+}
+
+/**
+ * Makes sure that a valid certificate is stored: renews one that has less than 10 minutes left, and goes on with it
+ * where the server cannot be reached. Of two processes one renews.
+ *
+ * @throws CliFailure when no valid certificate can be had
+ */
+export async function ensureCertificate(context: CommandContext, server: string): Promise<void> {
+  const folder = context.folder(server);
+  if (hasFreshCertificate(folder.path, now())) return;
+  const old = storedCertificate(folder);
+  const isUsable = old !== undefined && isValidAt(old, now());
+  if (isUsable && !canLiveLonger(folder, old)) return;
+  const renewal = folder.withLock('ssh', async () => {
+    if (!hasFreshCertificate(folder.path, now())) await renew(context, server, folder);
+  });
+  if (!isUsable) return renewal;
+  const isOver = renewal.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  const problem = await Promise.race([isOver, sleep(PATIENCE)]);
+  if (problem instanceof CliFailure && problem.status === STATUS.notLoggedIn) throw problem;
+}
+
+/** Asks the server for a certificate and stores it. Run it under the lock of the folder. */
+export async function renew(
+  context: CommandContext,
+  server: string,
+  folder: PrivateFolder,
+): Promise<void> {
+  if (!readToken(folder, 'token')) {
+    const had = readAnyToken(folder, 'token') !== undefined;
+    throw loginNeeded(had ? 'your login has ended' : 'you are not logged in');
+  }
+  const { principals, sk = false }: Partial<SshChoices> = sshNote(context)[server] ?? {};
+  const client = await context.client();
+  try {
+    const { certificate } = await client.post<{ certificate: string }>('/v1/credentials/ssh', {
+      public_key: await publicKeyOf(folder, sk),
+      ...(principals && { principals }),
+    });
+    folder.write(SSH_FILES.certificate, `${certificate}\n`);
+  } catch (error) {
+    if (!(error instanceof CliFailure) || error.status !== STATUS.notLoggedIn) throw error;
+    // The token has not expired by its own time: the server ended it.
+    throw loginNeeded(`${new URL(server).host} has ended your login or removed your access`);
+  }
+}
+
+/** Tells if a new certificate could outlive the old one: a certificate ends with the login at the latest. */
+function canLiveLonger(folder: PrivateFolder, old: SshCertificate): boolean {
+  const token = readAnyToken(folder, 'token');
+  return token === undefined || Date.parse(token.expires_at) - old.validBefore > 60_000;
+}
+
+function loginNeeded(message: string): CliFailure {
+  return new CliFailure(message, 'run: svc login', STATUS.notLoggedIn);
+}

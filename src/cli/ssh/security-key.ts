@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { CommandContext } from '../command/command-context.js';
+import { SSH_FILES } from './certificate-cache.js';
+import { makeKeyPair, storedPublicKey } from './key-pair.js';
+import type { SshChoices } from './renewal.js';
+
+/** Tells if the SSH key of a server is in a security key. */
+export function isSecurityKey(publicKey: string | undefined): boolean {
+  return publicKey?.startsWith('sk-') === true;
+}
+
+/**
+ * Makes an SSH key inside a security key, and proves to the server that it is there: `ssh-keygen` writes the
+ * attestation over a challenge of the server, which answers with the first certificate.
+ */
+export async function makeSecurityKey(
+  context: CommandContext,
+  server: string,
+  { principals }: SshChoices,
+): Promise<void> {
+  const folder = context.folder(server);
+  const client = await context.client();
+  await folder.withLock('ssh', async () => {
+    if (isSecurityKey(storedPublicKey(folder))) return;
+    const { challenge, state } = await client.post<{ challenge: string; state: string }>(
+      '/v1/credentials/ssh/challenge',
+    );
+    context.terminal.warn('Enter the PIN of your security key, and touch it when it blinks.');
+    folder.write('ssh/challenge', Buffer.from(challenge, 'base64'));
+    const options = [
+      '-t',
+      'ed25519-sk',
+      '-O',
+      'verify-required',
+      '-O',
+      'write-attestation=attestation',
+    ];
+    let certificate = '';
+    await makeKeyPair(
+      folder,
+      [...options, '-O', `challenge=${folder.file('ssh/challenge')}`],
+      async (made) => {
+        const answer = await client.post<{ certificate: string }>('/v1/credentials/ssh', {
+          public_key: readFileSync(join(made, 'id.pub'), 'utf8').trim(),
+          attestation: { state, data: readFileSync(join(made, 'attestation'), 'base64') },
+          ...(principals && { principals }),
+        });
+        certificate = answer.certificate;
+      },
+    ).finally(() => folder.remove('ssh/challenge'));
+    folder.write(SSH_FILES.certificate, `${certificate}\n`);
+  });
+}

@@ -1,0 +1,117 @@
+import { join } from 'node:path';
+import { blockChange, blockRemoval, stepChange, type Change } from '../changes/change.js';
+import { noteChange } from '../changes/setup-note.js';
+import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
+import { folderOf } from '../files/places.js';
+import { STATUS, CliFailure } from '../program/failure.js';
+import { existsSync } from 'node:fs';
+import { SSH_FILES } from './certificate-cache.js';
+import { hostPatterns, SSH_BLOCK, sshBlock, type SshHosts } from './config-block.js';
+import { storedPublicKey } from './key-pair.js';
+import { isSecurityKey, makeSecurityKey } from './security-key.js';
+import type { CommandContext } from '../command/command-context.js';
+import { sshNote, type SshChoices, type SshNote } from './renewal.js';
+
+/** `svc setup ssh`: a block in `~/.ssh/config` that fetches a certificate before a login. */
+export const sshPart: SetupPart = {
+  name: SSH_BLOCK,
+  summary: 'logs in to hosts with a certificate that is fetched on use',
+  flags: ['sk'],
+  values: ['host', 'principal'],
+  help: [
+    "--host PATTERN    the hosts, such as '*.example.com'; may be given several times",
+    '--principal NAME  asks for this name alone in the certificate; may be given several times',
+    '--sk              keeps the private key in a security key',
+  ],
+  install,
+  remove,
+};
+
+async function install(request: SetupRequest): Promise<SetupPlan> {
+  const { context, home, program } = request;
+  const server = context.server();
+  const before = sshNote(context);
+  const choices = await choicesOf(request, server, before[server]);
+  if (!choices) {
+    const note = "ssh was left out: no hosts are known. Run: svc setup ssh --host '*.example.com'";
+    return { changes: [], notes: [note] };
+  }
+  const after: SshNote = { ...before, [server]: choices };
+  const servers = Object.entries(after).map(([name, { hosts }]): SshHosts => {
+    const folder = folderOf(context.places.state, name);
+    return {
+      server: name,
+      hosts,
+      identityFile: folder.file(SSH_FILES.identity),
+      certificateFile: folder.file(SSH_FILES.certificate),
+    };
+  });
+  const folder = folderOf(context.places.state, server);
+  const lacksKey = choices.sk === true && !isSecurityKey(storedPublicKey(folder));
+  return {
+    changes: [
+      ...(lacksKey ? [securityKeyChange(context, server, choices)] : []),
+      ...blockChange(configFile(home), sshBlock(program, servers)),
+      ...noteChange(context, SSH_BLOCK, after),
+    ],
+  };
+}
+
+function securityKeyChange(context: CommandContext, server: string, choices: SshChoices): Change {
+  return stepChange(
+    'make an SSH key inside the security key: ssh-keygen -t ed25519-sk -O verify-required',
+    () => makeSecurityKey(context, server, choices),
+  );
+}
+
+async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
+  const servers = Object.keys(sshNote(context));
+  return {
+    changes: [
+      ...blockRemoval(configFile(home), SSH_BLOCK),
+      ...servers.flatMap((server) => keyRemoval(context.places.state, server)),
+      ...noteChange(context, SSH_BLOCK, undefined),
+    ],
+  };
+}
+
+function keyRemoval(state: Parameters<typeof folderOf>[0], server: string): Change[] {
+  const folder = folderOf(state, server);
+  const path = folder.file(SSH_FILES.folder);
+  if (!existsSync(path)) return [];
+  return [
+    stepChange(`remove ${path} (SSH key pair and certificate)`, () =>
+      folder.remove(SSH_FILES.folder),
+    ),
+  ];
+}
+
+/** Returns the choices of the options, of the last setup, or of the user's answer; undefined without hosts. */
+async function choicesOf(
+  { context, options, isNamed }: SetupRequest,
+  server: string,
+  before: SshChoices | undefined,
+): Promise<SshChoices | undefined> {
+  const { terminal } = context;
+  let hosts = hostPatterns(options.all('host'));
+  if (hosts.length === 0) hosts = [...(before?.hosts ?? [])];
+  if (hosts.length === 0 && terminal.isInteractive) {
+    const answer = await terminal.ask(
+      `Which hosts accept certificates of ${new URL(server).host}? (such as *.example.com) `,
+    );
+    if (answer !== '') hosts = hostPatterns([answer]);
+  }
+  if (hosts.length === 0) {
+    if (!isNamed) return undefined;
+    const whatToDo = "Run: svc setup ssh --host '*.example.com'";
+    throw new CliFailure('svc setup ssh needs the hosts.', whatToDo, STATUS.usage);
+  }
+  const given = options.all('principal');
+  const principals = given.length > 0 ? given : before?.principals;
+  const sk = options.has('sk') || before?.sk === true;
+  return { hosts, ...(principals && { principals }), ...(sk && { sk }) };
+}
+
+function configFile(home: string): string {
+  return join(home, '.ssh', 'config');
+}

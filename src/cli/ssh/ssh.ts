@@ -1,0 +1,32 @@
+import type { CommandContext } from '../command/command-context.js';
+import type { Command } from '../command/command.js';
+import { now } from '../program/clock.js';
+import { hasFreshCertificate } from './certificate-cache.js';
+
+const USAGE = 'svc ssh check HOST\nsvc ssh cert [--renew]\nsvc ssh status';
+
+/** `svc ssh`: the SSH certificate of this machine. `ssh` itself runs `svc ssh check`. */
+export const command: Command = {
+  usage: USAGE,
+  help: [
+    'check   makes sure that a valid certificate is there; ssh runs it before a login',
+    'cert    does the same and prints the certificate; --renew asks for a new one',
+    'status  prints the stored certificate without the network',
+    '',
+    'Connect ssh with: svc setup ssh --host PATTERN',
+  ],
+  async run(args, context) {
+    if (args[0] === 'check' && isFresh(context)) return 0;
+    const { runSsh } = await import('./actions.js');
+    return runSsh(args, context, USAGE);
+  },
+};
+
+/** Answers the check of a login with a stored certificate: it loads no more than the reading of two files. */
+function isFresh(context: CommandContext): boolean {
+  try {
+    return hasFreshCertificate(context.folder().path, now());
+  } catch {
+    return false; // The full check states the fault.
+  }
+}

@@ -1,0 +1,171 @@
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { requires } from '../support/programs.js';
+import { SvcHome } from '../support/svc-command.js';
+
+const APP = { baseUrl: 'https://login.example.com' };
+const SETUP = ['setup', 'ssh', '--host', '*.example.com'];
+
+describe('svc setup', () => {
+  let home: SvcHome;
+  const at = (...names: string[]) => join(home.path, ...names);
+  const config = () => at('.ssh/config');
+  const text = (path: string) => readFileSync(path, 'latin1');
+  const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+  const writeConfig = (content: string, mode = 0o600) => {
+    mkdirSync(at('.ssh'), { recursive: true, mode: 0o700 });
+    writeFileSync(config(), content, 'latin1');
+    chmodSync(config(), mode);
+  };
+  beforeEach(async () => {
+    home = await SvcHome.create();
+    home.useServer(APP);
+  });
+  afterEach(() => home.remove());
+
+  it('makes ~/.ssh with mode 0700 and its config with 0600, and --remove takes both away', async () => {
+    const before = text(home.config);
+    const end = await home.run([...SETUP, '--yes']);
+    expect(end).toMatchObject({ status: 0, stderr: '' });
+    expect(end.stdout).toContain(`+++ ${config()}`);
+    expect([modeOf(at('.ssh')), modeOf(config())]).toEqual(['700', '600']);
+    expect(text(config())).toContain(`'${home.program}' ssh check`);
+
+    expect(await home.run(['setup', 'ssh', '--remove', '--yes'])).toMatchObject({ status: 0 });
+    expect(existsSync(at('.ssh'))).toBe(false);
+    expect(JSON.parse(text(home.config))).toEqual(JSON.parse(before));
+  });
+
+  it('changes nothing the second time', async () => {
+    await home.run([...SETUP, '--yes']);
+    const [first, inode] = [text(config()), statSync(config()).ino];
+    for (const args of [SETUP, ['setup', 'ssh'], ['setup']]) {
+      const end = await home.run(args);
+      expect(end).toMatchObject({ status: 0, stderr: '' });
+      expect(end.stdout).toMatch(/^Nothing to change\.$/m);
+    }
+    expect([text(config()), statSync(config()).ino]).toEqual([first, inode]);
+  });
+
+  it.each([
+    ['bytes that are no UTF-8', 'Host a\n  # caf\xe9 \xff\n'],
+    ['no last line break', 'Host a'],
+    ['CRLF', 'Host a\r\n  User b\r\n'],
+    ['nothing', ''],
+  ])('keeps a file with %s byte for byte, with its mode', async (_, content) => {
+    writeConfig(content, 0o640);
+    await home.run([...SETUP, '--yes']);
+    expect(text(config()).startsWith(content)).toBe(true);
+    expect(modeOf(config())).toBe('640');
+    await home.run(['setup', '--remove', '--yes']);
+    expect(text(config())).toBe(content);
+    expect(modeOf(config())).toBe('640');
+  });
+
+  it('shows the change and makes none with --dry-run', async () => {
+    writeConfig('Host secret\n');
+    const noted = text(home.config);
+    const end = await home.run([...SETUP, '--dry-run']);
+    expect(end).toMatchObject({ status: 0, stderr: '' });
+    expect(end.stdout).toContain('+Match originalhost');
+    expect(end.stdout).not.toContain('secret');
+    expect([text(config()), text(home.config)]).toEqual(['Host secret\n', noted]);
+  });
+
+  it('changes nothing without an answer, and says what to do with status 2', async () => {
+    const end = await home.run(SETUP);
+    expect(end.status).toBe(2);
+    expect(end.stderr).toContain('--yes');
+    expect(existsSync(config())).toBe(false);
+    expect((await home.run(['setup', 'ssh'])).stderr).toContain("--host '*.example.com'");
+  });
+
+  it.each([
+    ['# >>> svc ssh >>>\nHost a\n', 'line 1'],
+    ['Host a\n# <<< svc ssh <<<\n', 'line 2'],
+    ['# >>> svc ssh >>>\n# <<< svc ssh <<<\n'.repeat(2), 'line 3'],
+  ])('refuses broken markers and leaves the file: %j', async (content, line) => {
+    writeConfig(content);
+    for (const args of [SETUP, ['setup', 'ssh', '--remove']]) {
+      const end = await home.run([...args, '--yes']);
+      expect(end.status).toBe(1);
+      expect(end.stderr).toContain(`${config()}, ${line}`);
+      expect(text(config())).toBe(content);
+    }
+  });
+
+  it('writes behind a symbolic link, also one whose file does not exist yet', async () => {
+    mkdirSync(at('.ssh'), { mode: 0o700 });
+    mkdirSync(at('dotfiles'));
+    symlinkSync('../dotfiles/ssh', config());
+    for (const content of [undefined, 'Host a\n']) {
+      if (content !== undefined) writeFileSync(at('dotfiles/ssh'), content);
+      await home.run([...SETUP, '--yes']);
+      expect(lstatSync(config()).isSymbolicLink()).toBe(true);
+      expect(text(at('dotfiles/ssh'))).toContain('# >>> svc ssh');
+      await home.run(['setup', '--remove', '--yes']);
+      expect(lstatSync(config()).isSymbolicLink()).toBe(true);
+      expect(existsSync(at('dotfiles/ssh')) && text(at('dotfiles/ssh'))).toBe(content ?? false);
+      rmSync(at('dotfiles/ssh'), { force: true });
+    }
+  });
+
+  it('leaves a file that cannot be written, and names it', async () => {
+    mkdirSync(config(), { recursive: true });
+    const end = await home.run([...SETUP, '--yes']);
+    expect(end.status).toBe(1);
+    expect(end.stderr).toContain(config());
+  });
+
+  it('refuses an unknown part, option or pattern with status 2', async () => {
+    for (const args of [['ftp'], ['ssh', '--loud'], ['ssh', '--host', "a' b"], ['--host']]) {
+      expect((await home.run(['setup', ...args])).status).toBe(2);
+    }
+  });
+
+  it('prints one document with --json', async () => {
+    const end = await home.run([...SETUP, '--yes', '--json']);
+    const document = JSON.parse(end.stdout);
+    expect(document).toMatchObject({ applied: true, parts: [{ name: 'ssh' }] });
+    expect(document.parts[0].changes.flat()).toContain('+# >>> svc ssh (new folder) >>>');
+  });
+});
+
+requires('script').describe('svc setup in a terminal', () => {
+  let home: SvcHome;
+  beforeEach(async () => {
+    home = await SvcHome.create();
+    home.useServer(APP);
+  });
+  afterEach(() => home.remove());
+  const hasBlock = () => existsSync(join(home.path, '.ssh/config'));
+
+  it('asks, and makes the changes after "y" alone', async () => {
+    for (const [answer, status] of [
+      ['n', 1],
+      ['', 1],
+      ['y', 0],
+    ] as const) {
+      const end = await home.runInTerminal(SETUP, { input: `${answer}\n` });
+      expect(end.stdout).toContain('Make these changes? [y/N]');
+      expect([end.status, hasBlock()]).toEqual([status, status === 0]);
+    }
+  });
+
+  it('asks for the hosts when they are not known', async () => {
+    const end = await home.runInTerminal(['setup', '--yes'], { input: 'web?.example.com\n' });
+    expect(end.status).toBe(0);
+    expect(readFileSync(join(home.path, '.ssh/config'), 'utf8')).toContain('"web?.example.com,');
+  });
+});
