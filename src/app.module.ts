@@ -57,9 +57,7 @@ export interface CompositionRoot extends ListenerPlan {
   '/admin/*': { tier: 'general', audience: 'ui', errors: 'html' },
   '/api/webhooks/github': { tier: 'general', body: { max: 1024 * KIB } },
   '/saml/acs': { body: { max: 64 * KIB }, errors: 'html' },
-  '/v1/credentials/aws/token': { tier: 'issuance' },
   '/v1/credentials/github/token': { tier: 'issuance' },
-  '/v1/keys/register/*': { tier: 'authentication', body: { max: 32 * KIB } },
 })
 @Module({})
 export class AppModule {

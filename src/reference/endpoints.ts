@@ -42,11 +42,12 @@ function rowOf({ method, template, policy }: CompiledRoute): string[] {
   ];
 }
 
-function callerOf({ session, scope, touchedWithinSeconds }: AuthRule): string {
+function callerOf({ session, scope, touchedWithinSeconds, headerOnly }: AuthRule): string {
   const caller = CALLERS[session];
   const withScope = scope === undefined ? caller : `${caller}, \`${scope}\``;
-  if (touchedWithinSeconds === undefined) return withScope;
-  return `${withScope}, key touched within ${touchedWithinSeconds} s`;
+  const withHeader = headerOnly === true ? `${withScope}, no cookie` : withScope;
+  if (touchedWithinSeconds === undefined) return withHeader;
+  return `${withHeader}, key touched within ${touchedWithinSeconds} s`;
 }
 
 const CALLERS = {

@@ -40,7 +40,7 @@ class TestController {
     return 'taken';
   }
 
-  @Post(['v1/keys/register/start', 'test/anything'])
+  @Post(['v1/keys/register/anything', 'test/anything'])
   @HttpCode(200)
   echo(@Body() body: unknown): unknown {
     return body;
@@ -163,7 +163,7 @@ describe('bodies', () => {
     ['/v1/credentials/ssh', 8, PROBLEM, 400],
     ['/login/webauthn/start', 32, PROBLEM, 200],
     ['/enroll/webauthn/complete', 32, PROBLEM, 400],
-    ['/v1/keys/register/start', 32, PROBLEM, 200],
+    ['/v1/keys/register/anything', 32, PROBLEM, 200],
     ['/V1/Keys/Register/Start/', 32, PROBLEM, 200],
     ['/scim/v2/Anything', 64, SCIM, 200],
     ['/saml/acs', 64, PAGE, 200],

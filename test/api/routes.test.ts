@@ -30,9 +30,14 @@ POST   /login/webauthn/complete                   authentication json   32  ui  
 GET    /install-host.sh                            general        none   256 api        problem    none
 GET    /v1/keys                                   general        none   256 api        problem    verified    svc:credentials
 PATCH  /v1/keys/:id                               general        json   256 api        problem    verified    svc:credentials
+DELETE /v1/keys/:id                               general        none   256 api        problem    verified    svc:credentials touch:60
+POST   /v1/keys/register/start                    authentication json   32  api        problem    verified    svc:credentials touch:60
+POST   /v1/keys/register/complete                 authentication json   32  api        problem    verified    svc:credentials touch:60
 GET    /v1/sessions                               general        none   256 api        problem    verified    svc:credentials
 DELETE /v1/sessions/:id                           general        none   256 api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh                        issuance       json   8   api        problem    verified    svc:credentials
+POST   /v1/credentials/aws/token                  issuance       json   8   api        problem    verified    svc:credentials
+GET    /v1/credentials/aws/token                  issuance       none   8   api        problem    verified    svc:credentials header-only no-head
 GET    /v1/credentials/ssh/ca                     general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl                    general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl/:serial            general        none   8   api        problem    none
@@ -140,6 +145,7 @@ function rowOf({ method, template, policy }: CompiledRoute): string {
     ...(auth.origin === ORIGINS[auth.session] ? [] : [`from:${auth.origin}`]),
     ...(auth.scope === undefined ? [] : [auth.scope]),
     ...(auth.touchedWithinSeconds === undefined ? [] : [`touch:${auth.touchedWithinSeconds}`]),
+    ...(auth.headerOnly === true ? ['header-only'] : []),
     ...(policy.failureStatus === undefined ? [] : [`fails:${policy.failureStatus}`]),
     ...(policy.hosts === 'any' ? ['any-host'] : []),
     ...(policy.plainHttp ? ['plain-http'] : []),

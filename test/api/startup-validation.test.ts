@@ -49,6 +49,10 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_CORS_ORIGINS: `https://app.example,${PLANTED}` },
     'SVC_CORS_ORIGINS: must be an http or https URL',
   ],
+  [
+    { SVC_AWS_AUDIENCE: `${PLANTED} ${PLANTED}` },
+    'SVC_AWS_AUDIENCE: must be 1 to 255 printable ASCII characters without a space',
+  ],
   [{ SVC_LOG_FORMAT: PLANTED }, 'SVC_LOG_FORMAT: must be text or json'],
   [
     { RUST_LOG: `info,http=${PLANTED}` },
@@ -287,7 +291,7 @@ describe('the start', () => {
       SVC_CERTIFICATION_HOST: 'Login.example.com',
       SVC_IDP_CORP_CLIENT_ID: 'x',
       SVC_SERVICE_HOST: '10.0.0.1',
-      SVC_AWS_AUDIENCE: 'x',
+      SVC_S3_CONFIG_REGION: 'x',
       SVC_OIDC_SIGNING_KEY: '',
       SVC_OIDC_RSA_SIGNING_KEY: '',
       SVC_LOG_FORMAT: 'json',
@@ -304,7 +308,7 @@ describe('the start', () => {
       .filter(({ level }) => level === 'warn')
       .map(({ context, msg }) => `${context}: ${msg}`);
     expect(warned).toEqual([
-      'config: SVC_AWS_AUDIENCE: has no effect in this version',
+      'config: SVC_S3_CONFIG_REGION: has no effect in this version',
       'config: SVC_JWT_SECRET: has fewer than 8 distinct bytes',
       expect.stringMatching(/^config: SVC_TRUSTED_PROXIES: is empty/),
       'config: SVC_MTLS_PORT: has no effect without SVC_TLS_CERT and SVC_TLS_KEY',

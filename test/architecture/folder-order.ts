@@ -48,6 +48,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'ssh-certificates/authority',
     'ssh-certificates/revocation-list',
     'ssh-certificates',
+    'aws-tokens',
     'sessions',
     'directory',
     'directory/provisioning',

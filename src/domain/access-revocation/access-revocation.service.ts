@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type {
+  CountOfKey,
   LockedUser,
   Revocable,
   RevocationCause,
@@ -47,6 +48,36 @@ export class AccessRevocation {
     for (const revocable of ending) {
       counts = { ...counts, ...(await revocable.revoke(tx, user, cause)) };
     }
+    return counts;
+  }
+
+  /**
+   * Removes one key of a user with everything that the key opened.
+   *
+   * @param tx a transaction that has locked the row of the user
+   * @returns the counts for the audit event
+   */
+  async endOfKey(
+    tx: EntityManager,
+    user: LockedUser,
+    keyId: string,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    let counts: RevokedCounts = {};
+    for (const revocable of this.#revocables) {
+      counts = { ...counts, ...(await revocable.revokeOfKey?.(tx, user, keyId, cause)) };
+    }
+    return counts;
+  }
+
+  /** Counts what the removal of each key of a user would end. A key that opened nothing is missing. */
+  async countByKey(tx: EntityManager, userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
+    const found: CountOfKey[] = [];
+    for (const revocable of this.#revocables) {
+      found.push(...((await revocable.countByKey?.(tx, userId)) ?? []));
+    }
+    const counts = new Map<string, RevokedCounts>();
+    for (const { keyId, count } of found) counts.set(keyId, { ...counts.get(keyId), ...count });
     return counts;
   }
 

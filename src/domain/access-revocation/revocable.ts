@@ -19,6 +19,12 @@ export interface RevocationCause {
 /** The number of revoked items, each under the name that the audit event gives it. */
 export type RevokedCounts = Readonly<Record<string, number>>;
 
+/** The number of valid items that one key of a user opened. */
+export interface CountOfKey {
+  readonly keyId: string;
+  readonly count: RevokedCounts;
+}
+
 /** A kind of access that a user loses with an account, or with a part of an account. */
 export interface Revocable {
   /** The place of the kind in the order of locks: a lower number ends first. No two kinds share a number. */
@@ -29,6 +35,18 @@ export interface Revocable {
   revoke(tx: EntityManager, user: LockedUser, cause: RevocationCause): Promise<RevokedCounts>;
   /** Revokes the items of users without an organization whose e-mail address is in a domain. */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
+  /**
+   * Revokes the items that a key of the user opened. A kind that depends on a session by a foreign key does not need it. The caller
+   * holds the lock on the row of the user.
+   */
+  revokeOfKey?(
+    tx: EntityManager,
+    user: LockedUser,
+    keyId: string,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts>;
+  /** Counts the valid items of a user by the key that opened them, for a page that warns before the removal of a key. */
+  countByKey?(tx: EntityManager, userId: string): Promise<readonly CountOfKey[]>;
 }
 
 /** All events: for a kind that ends whenever access ends. */

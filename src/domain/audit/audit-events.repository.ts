@@ -57,13 +57,18 @@ interface Row {
   at: string;
 }
 
-/** The outcome of an enrollment, as the audit log has it. */
+/** An event of the keys of a user, as the audit log has it. */
 export interface KeyEvent {
-  readonly type: 'enrollment' | 'enrollment_refused';
+  readonly type:
+    'enrollment' | 'enrollment_refused' | 'key_registered' | 'key_removed' | 'key_renamed';
   readonly at: Date;
   readonly ip: string | null;
   /** The model of the key, when its certificate named one. */
   readonly aaguid: string | null;
+  /** The name of a key that was added, renamed or removed. */
+  readonly name: string | null;
+  /** The name of a key before it was renamed. */
+  readonly earlierName: string | null;
   /** The reason of a refusal. */
   readonly reason: string | null;
   readonly requestId: string | null;
@@ -121,10 +126,11 @@ export class AuditEventsRepository {
   ): Promise<KeyEvent[]> {
     return sql<KeyEvent>(tx)`
       SELECT type, created_at AS at, host(ip) AS ip, details ->> 'aaguid' AS aaguid,
-             details ->> 'reason' AS reason, request_id AS "requestId"
+             details ->> 'name' AS name, details ->> 'earlier_name' AS "earlierName", details ->> 'reason' AS reason,
+             request_id AS "requestId"
       FROM (
         (SELECT * FROM audit_events
-         WHERE subject_id = ${user.id} AND type IN ('enrollment', 'enrollment_refused')
+         WHERE subject_id = ${user.id} AND type IN ('enrollment', 'enrollment_refused', 'key_registered', 'key_removed', 'key_renamed')
          ORDER BY created_at DESC, id DESC LIMIT ${limit})
         UNION ALL
         (SELECT * FROM audit_events

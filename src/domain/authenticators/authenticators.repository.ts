@@ -8,6 +8,7 @@ import type {
 } from '#domain/access-revocation/revocable.js';
 import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import type { VerifiedRegistration } from './webauthn-ceremonies.service.js';
 
 /** An enrolled key, as its user sees it. */
@@ -53,17 +54,19 @@ export class AuthenticatorsRepository implements Revocable {
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
 
   /**
-   * Adds the first key of a user, unless the user has a key. The caller holds the lock on the row of the user, so that of two
-   * enrollments the second sees the key of the first. Enrollment with user verification counts as the first use.
+   * Adds a key of a user, unless the user has too many keys. The caller holds the lock on the row of the user, so that of two
+   * requests the second sees the key of the first.
    *
-   * @returns undefined when the user has a key
+   * @param fewerThan the number of keys that the user must not have reached: 1 for a first key
+   * @param isUsed true where the ceremony counts as the first use of the key
+   * @returns undefined when the user has so many keys
    * @throws QueryFailedError 23505 when a user has registered the credential already
    */
-  async addFirst(
+  async add(
     tx: EntityManager,
     userId: string,
-    key: VerifiedRegistration,
-    name: string,
+    { name, ...key }: VerifiedRegistration & { readonly name: string },
+    { fewerThan, isUsed }: { readonly fewerThan: number; readonly isUsed: boolean },
   ): Promise<Authenticator | undefined> {
     const [row] = await sql<Row>(tx)`
       INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid,
@@ -71,8 +74,8 @@ export class AuthenticatorsRepository implements Revocable {
       SELECT ${newUuid()}::uuid, ${userId}::uuid, ${key.credentialId}::bytea, ${key.publicKey}::text,
              ${key.signCount}::bigint, ${key.attestation}::text, ${key.aaguid}::uuid, ${key.canVerifyUser}::boolean,
              ${key.transports}::text[], ${name}::text,
-             CASE WHEN ${key.userVerified}::boolean THEN now() END
-      WHERE NOT EXISTS (SELECT 1 FROM authenticators WHERE user_id = ${userId})
+             CASE WHEN ${isUsed}::boolean THEN now() END
+      WHERE (SELECT count(*) FROM authenticators WHERE user_id = ${userId}) < ${fewerThan}
       RETURNING id, name, aaguid, created_at, last_used_at, user_verification`;
     return row && authenticator(row);
   }
@@ -86,7 +89,13 @@ export class AuthenticatorsRepository implements Revocable {
     return rows.map(authenticator);
   }
 
-  /** Lists the credentials of a user for the options of a log-in. */
+  /** Finds a key of a user. */
+  async find(tx: EntityManager, userId: string, id: string): Promise<Authenticator | undefined> {
+    const keys = await this.list(tx, userId);
+    return keys.find((key) => key.id === id);
+  }
+
+  /** Lists the credentials of a user for the options of a ceremony. */
   listCredentials(tx: EntityManager, userId: string): Promise<Credential[]> {
     return sql<Credential>(tx)`
       SELECT credential_id AS id, transports, user_verification AS "userVerification"
@@ -134,18 +143,32 @@ export class AuthenticatorsRepository implements Revocable {
     return { keys: removed.length };
   }
 
-  /** Renames a key of a user. Returns undefined when the user has no such key. */
+  /** Removes one key of a user, and never the last one. @throws DomainError last_key, which undoes the transaction */
+  async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
+    const removed = await sql<{ id: string }>(tx)`
+      DELETE FROM authenticators WHERE id = ${keyId} AND user_id = ${id}
+        AND EXISTS (SELECT 1 FROM authenticators WHERE user_id = ${id} AND id <> ${keyId})
+      RETURNING id`;
+    if (removed.length === 1) return {};
+    throw new DomainError(
+      'last_key',
+      'This is your only key. Add another one first, then remove this one.',
+    );
+  }
+
+  /** Renames a key of a user. Returns the key and its earlier name; undefined when the user has no such key. */
   async rename(
     tx: EntityManager,
     userId: string,
     id: string,
     name: string,
-  ): Promise<Authenticator | undefined> {
-    const [row] = await sql<Row>(tx)`
-      UPDATE authenticators SET name = ${name}
-      WHERE id = ${id} AND user_id = ${userId}
-      RETURNING id, name, aaguid, created_at, last_used_at, user_verification`;
-    return row && authenticator(row);
+  ): Promise<{ readonly key: Authenticator; readonly earlierName: string } | undefined> {
+    const [row] = await sql<Row & { earlier_name: string }>(tx)`
+      UPDATE authenticators k SET name = ${name}
+      FROM (SELECT id, name FROM authenticators WHERE id = ${id} AND user_id = ${userId} FOR UPDATE) earlier
+      WHERE k.id = earlier.id
+      RETURNING k.id, k.name, k.aaguid, k.created_at, k.last_used_at, k.user_verification, earlier.name AS earlier_name`;
+    return row && { key: authenticator(row), earlierName: row.earlier_name };
   }
 }
 

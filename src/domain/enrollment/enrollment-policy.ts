@@ -42,6 +42,17 @@ export function assertUserVerified(
   );
 }
 
+/** The most keys of a user. */
+export const MOST_KEYS = 20;
+
+/** Returns the error for a user who has {@link MOST_KEYS} keys. */
+export function tooManyKeys(): DomainError {
+  return new DomainError(
+    'limit_reached',
+    `You have ${MOST_KEYS} keys, which is the most. Remove one that you do not use, then add this one.`,
+  );
+}
+
 /** Returns the error for a user who has a key: a bootstrap session is not enough to add another key. */
 export function alreadyEnrolled(): DomainError {
   return new DomainError(

@@ -17,18 +17,23 @@ import {
   type BootstrapSession,
   type LiveSession,
   type PendingSession,
+  type VerifiedSession,
 } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { alreadyEnrolled } from './enrollment-policy.js';
+import { alreadyEnrolled, MOST_KEYS, tooManyKeys } from './enrollment-policy.js';
+
+/** A verified registration, and the name of the key. */
+export interface NewKey extends VerifiedRegistration {
+  readonly name: string;
+}
 
 /** A first key to enroll, in a session. */
-export interface NewKey {
+export interface FirstKey {
   readonly session: BootstrapSession | PendingSession;
-  readonly registration: VerifiedRegistration;
-  readonly keyName: string;
+  readonly newKey: NewKey;
   /** The user handle that the key got: the id of the user, when enrollment creates one. */
   readonly newUserId: string;
 }
@@ -76,14 +81,14 @@ export class Enrollment {
    *
    * @throws DomainError already_enrolled, enrollment_refused, credential_exists, account_inactive, unauthenticated
    */
-  async enroll(newKey: NewKey, origin: AuditOrigin): Promise<Enrolled> {
-    const { registration, keyName } = newKey;
+  async enroll(first: FirstKey, origin: AuditOrigin): Promise<Enrolled> {
+    const { attestation, aaguid, userVerified } = first.newKey;
     try {
       return await this.dataSource.transaction(async (tx) => {
-        const { id, orgId } = await this.#lockOrCreate(tx, newKey, origin);
-        const key = await this.keys.addFirst(tx, id, registration, keyName);
+        const { id, orgId } = await this.#lockOrCreate(tx, first, origin);
+        const none = { fewerThan: 1, isUsed: userVerified };
+        const key = await this.keys.add(tx, id, first.newKey, none);
         if (!key) throw alreadyEnrolled();
-        const { attestation, aaguid, userVerified } = registration;
         await this.audit.record(tx, {
           type: 'enrollment',
           actorId: id,
@@ -95,12 +100,41 @@ export class Enrollment {
         return { key, ...(await this.#openNext(tx, id, key.id, userVerified, origin)) };
       });
     } catch (error) {
-      if (violatedConstraint(error) === 'authenticators_credential_id_key') {
-        throw new DomainError('credential_exists', 'This key is registered already.', {
-          cause: error,
+      throw asCredentialExists(error);
+    }
+  }
+
+  /**
+   * Adds a further key of a user, in a verified session, which stays as it is.
+   *
+   * @throws DomainError limit_reached, enrollment_refused, credential_exists, account_inactive, unauthenticated
+   */
+  async addKey(
+    session: VerifiedSession,
+    newKey: NewKey,
+    origin: AuditOrigin,
+  ): Promise<Authenticator> {
+    const { name, attestation, aaguid, userVerified } = newKey;
+    try {
+      return await this.dataSource.transaction(async (tx) => {
+        const { id, orgId, email } = await this.directory.lockActive(tx, session.user.id);
+        await this.sessions.assertHeld(tx, session.id);
+        if (orgId !== null) await this.#assertOwnDomain(tx, orgId, email);
+        const most = { fewerThan: MOST_KEYS, isUsed: false };
+        const key = await this.keys.add(tx, id, newKey, most);
+        if (!key) throw tooManyKeys();
+        await this.audit.record(tx, {
+          type: 'key_registered',
+          actorId: id,
+          subjectId: id,
+          orgId,
+          origin,
+          details: { key_id: key.id, name, attestation, aaguid, user_verified: userVerified },
         });
-      }
-      throw error;
+        return key;
+      });
+    } catch (error) {
+      throw asCredentialExists(error);
     }
   }
 
@@ -155,7 +189,7 @@ export class Enrollment {
    */
   async #lockOrCreate(
     tx: EntityManager,
-    { session, newUserId }: NewKey,
+    { session, newUserId }: FirstKey,
     origin: AuditOrigin,
   ): Promise<EnrollingUser> {
     let user: EnrollingUser;
@@ -168,12 +202,18 @@ export class Enrollment {
     }
     const { id, orgId, email } = user;
     if (orgId !== null) {
-      if (!(await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) {
-        throw refused('Your organization has not proven that it owns the domain of your e-mail.');
-      }
+      await this.#assertOwnDomain(tx, orgId, email);
       await this.directory.appointListed(tx, { id, orgId, email }, origin);
     }
     return user;
+  }
+
+  /** @throws DomainError enrollment_refused when the organization of a user does not own the domain of the e-mail */
+  async #assertOwnDomain(tx: EntityManager, orgId: string, email: string | null): Promise<void> {
+    if (email !== null && (await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) {
+      return;
+    }
+    throw refused('Your organization has not proven that it owns the domain of your e-mail.');
   }
 
   async #end(tx: EntityManager, sessionId: string): Promise<void> {
@@ -258,6 +298,12 @@ export class Enrollment {
       : ({ level: 'bootstrap', userId } as const);
     return { session: await this.sessions.open(tx, next, origin), level };
   }
+}
+
+/** Turns the violation of the unique credential id into its error; returns any other error as it is. */
+function asCredentialExists(error: unknown): unknown {
+  if (violatedConstraint(error) !== 'authenticators_credential_id_key') return error;
+  return new DomainError('credential_exists', 'This key is registered already.', { cause: error });
 }
 
 function refused(detail: string): DomainError {

@@ -13,13 +13,13 @@ export type Denial = 'gone' | 'account_inactive' | 'domain_not_owned' | 'withhel
 /**
  * The SQL of a kind of credential, of constants alone. `k` is a request with its columns, `a` its user, `s` its session, `g` its grant.
  * `i` is a decided request: its columns, `of_user`, `org_id` and `user_email`, and of the rows that the kind requires `client_name`,
- * `client_org_id`, `of_session`, `session_ends` and `grant_ends`.
+ * `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key that opened the session) and `grant_ends`.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
   /** The columns of a request in PostgreSQL. `user_id`, `client_id`, `session_id` and `grant_id` are always there. */
   readonly columns: SqlFragment;
-  /** A condition on `k` and `a` under which the denial is `gone`. */
+  /** A condition on `k`, `a`, `s` and `g` under which the denial is `gone`. */
   readonly goneIf?: SqlFragment;
   /** More columns of `i`, computed of `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;

@@ -70,11 +70,11 @@ const CLIENT: RowBehind = {
 function sessionBehind(where: SqlFragment): RowBehind {
   return {
     name: fragment`session`,
-    selected: fragment`s.id, s.user_id, s.expires_at`,
+    selected: fragment`s.id, s.user_id, s.authenticator_id, s.expires_at`,
     from: fragment`sessions s`,
     where: fragment`s.id = ANY (ARRAY(SELECT of_session FROM asked)) AND ${where} AND s.expires_at > now()`,
     lock: fragment`FOR SHARE OF s`,
-    columns: fragment`s.expires_at AS session_ends`,
+    columns: fragment`s.expires_at AS session_ends, s.authenticator_id AS session_key`,
     join: fragment`LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id`,
     isGone: fragment`s.id IS NULL`,
   };

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
@@ -7,7 +8,13 @@ import { KeyAuthentication } from './key-authentication.service.js';
 import { SecurityKeys } from './security-keys.service.js';
 
 @Module({
-  imports: [AuditModule, AuthenticatorsModule, DirectoryModule, SessionsModule],
+  imports: [
+    AccessRevocationModule,
+    AuditModule,
+    AuthenticatorsModule,
+    DirectoryModule,
+    SessionsModule,
+  ],
   providers: [KeyAuthentication, SecurityKeys],
   exports: [KeyAuthentication, SecurityKeys],
 })

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
   EVERY_SCOPE,
+  type CountOfKey,
   type LockedUser,
   type Revocable,
   type RevokedCounts,
@@ -153,6 +154,24 @@ export class SessionsRepository implements Revocable {
       DELETE FROM sessions WHERE user_id = ${id} RETURNING id`;
     await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ${id}`;
     return { sessions: ended.length };
+  }
+
+  /** Ends every session that a key of a user opened, also those of devices, with the grants, codes and tokens on it. */
+  async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
+    const ended = await sql<{ is_live: boolean }>(tx)`
+      DELETE FROM sessions WHERE user_id = ${id} AND authenticator_id = ${keyId}
+      RETURNING expires_at > now() AS is_live`;
+    return { sessions: ended.filter((session) => session.is_live).length };
+  }
+
+  /** Counts the live sessions of a user by the key that opened them. */
+  async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
+    const rows = await sql<{ key_id: string; sessions: number }>(tx)`
+      SELECT authenticator_id AS key_id, count(*)::int AS sessions
+      FROM sessions
+      WHERE user_id = ${userId} AND authenticator_id IS NOT NULL AND expires_at > now()
+      GROUP BY authenticator_id`;
+    return rows.map(({ key_id: keyId, sessions }) => ({ keyId, count: { sessions } }));
   }
 
   /** Ends every session of certification test mode, with the grants and tokens on it. */

@@ -68,6 +68,16 @@ export class Sessions implements OnModuleInit {
     return this.repository.hold(tx, id);
   }
 
+  /**
+   * Keeps a session alive until the transaction ends. The caller locks the row of the user first.
+   *
+   * @throws DomainError unauthenticated when the session had ended
+   */
+  async assertHeld(tx: EntityManager, id: string): Promise<void> {
+    if (await this.repository.hold(tx, id)) return;
+    throw new DomainError('unauthenticated', 'This session has ended. Sign in again.');
+  }
+
   /** Sets `auth_time` to now after a step-up, and nothing else. Returns false when the session had ended. */
   renewAuthTime(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.renewAuthTime(tx, id, this.clock.now());

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
+  type CountOfKey,
   type LockedUser,
   type Revocable,
   type RevocationCause,
@@ -11,6 +12,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The certificates that one statement revokes: few enough that it ends long before its time limit. */
 const BATCH = 5000;
+
+/** The newest certificates of a user that are counted: more than a user has at once, and a bound for the query. */
+const MOST_COUNTED = 1000;
 
 /** Revokes certificates. Their rows remain after the user is deleted, so that the revocation list has them. */
 @Injectable()
@@ -41,9 +45,39 @@ export class CertificateRevocation implements Revocable {
    * serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the row of the user:
    * nothing is issued meanwhile.
    */
-  async revoke(
+  revoke(tx: EntityManager, user: LockedUser, cause: RevocationCause): Promise<RevokedCounts> {
+    return this.#revoke(tx, user, undefined, cause);
+  }
+
+  /**
+   * Revokes the certificates that were issued in the sessions of one key, also in sessions that have ended. A valid certificate
+   * whose key is not on record ends too.
+   */
+  revokeOfKey(
+    tx: EntityManager,
+    user: LockedUser,
+    keyId: string,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    return this.#revoke(tx, user, keyId, cause);
+  }
+
+  /** Counts the valid certificates of a user by the key in whose sessions they were issued. */
+  async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
+    const rows = await sql<{ key_id: string; certificates: number }>(tx)`
+      SELECT authenticator_id AS key_id, count(*)::int AS certificates
+      FROM (SELECT authenticator_id, valid_before FROM ssh_certificates
+            WHERE user_id = ${userId} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
+      WHERE valid_before > now() AND authenticator_id IS NOT NULL
+      GROUP BY authenticator_id`;
+    return rows.map(({ key_id: keyId, certificates }) => ({ keyId, count: { certificates } }));
+  }
+
+  /** Revokes in batches by serial; without a key, the certificates of every key. */
+  async #revoke(
     tx: EntityManager,
     { id }: LockedUser,
+    keyId: string | undefined,
     { reason, revokedBy }: RevocationCause,
   ): Promise<RevokedCounts> {
     let certificates = 0;
@@ -56,6 +90,8 @@ export class CertificateRevocation implements Revocable {
         WHERE serial IN (
           SELECT serial FROM ssh_certificates
           WHERE user_id = ${id} AND revoked_at IS NULL AND serial > ${after}::bigint
+            AND (${keyId ?? null}::uuid IS NULL OR authenticator_id = ${keyId ?? null}::uuid
+                 OR (authenticator_id IS NULL AND valid_before > now()))
           ORDER BY serial LIMIT ${BATCH} FOR UPDATE
         )
         RETURNING serial`;

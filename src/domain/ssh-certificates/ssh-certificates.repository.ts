@@ -65,10 +65,10 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     issuedIf: () => fragment`cardinality(i.given) > 0`,
     drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
     written: fragment`
-      INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint,
-                                    valid_after, valid_before)
-      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.key_id, i.given, i.public_key, i.ca_fingerprint,
-             i.valid_after, i.valid_before
+      INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, authenticator_id, key_id, principals, public_key,
+                                    ca_fingerprint, valid_after, valid_before)
+      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, i.given, i.public_key,
+             i.ca_fingerprint, i.valid_after, i.valid_before
       ${ISSUED}`,
     audited: recordAudit(
       {

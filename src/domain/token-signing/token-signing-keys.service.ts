@@ -1,4 +1,10 @@
-import { createPrivateKey, createPublicKey, generateKeyPair } from 'node:crypto';
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  sign,
+  type KeyObject,
+} from 'node:crypto';
 import { promisify } from 'node:util';
 import { Logger } from '@nestjs/common';
 import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
@@ -23,14 +29,27 @@ const KINDS: Readonly<Record<KeyKind, { readonly alg: string; readonly variable:
 
 const generate = promisify(generateKeyPair);
 
+/** Signs in a thread of libuv: an RSA signature would hold up every other request for a millisecond. */
+const signInThread = promisify<string, Buffer, KeyObject, Buffer>(sign);
+
+/** The key of RS256 signatures, imported once, with the encoded header of its tokens. */
+interface Rs256Signer {
+  readonly key: KeyObject;
+  readonly header: string;
+}
+
 /**
  * The keys that sign tokens, loaded once at start-up. Of the configured keys, the first of each kind signs; the others are
  * published, so that a rotation overlaps. Without a configured key, the first start generates a key and stores it sealed, so that
  * replicas and restarts use the same key.
  */
 export class TokenSigningKeys {
+  readonly #rs256: Rs256Signer;
+
   /** @param keys the signing key of each kind before the other keys of the kind */
-  private constructor(private readonly keys: readonly SigningJwk[]) {}
+  private constructor(private readonly keys: readonly SigningJwk[]) {
+    this.#rs256 = rs256Signer(keys);
+  }
 
   /**
    * Loads the keys. Generates a key of each kind that is neither configured nor stored, and logs a warning.
@@ -66,6 +85,14 @@ export class TokenSigningKeys {
    */
   privateJwks(): SigningJwks {
     return { keys: this.keys.filter(({ d }) => d !== undefined) };
+  }
+
+  /** Signs the claims of a JWT by RS256 (RFC 7515 §5.1), for verifiers that know no other algorithm well. */
+  async signRs256(claims: object): Promise<string> {
+    const { key, header } = this.#rs256;
+    const signed = `${header}.${encode(claims)}`;
+    const signature = await signInThread('sha256', Buffer.from(signed), key);
+    return `${signed}.${signature.toString('base64url')}`;
   }
 
   /** Returns the public part of every key. */
@@ -113,6 +140,21 @@ async function toJwk(kind: KeyKind, pem: string): Promise<SigningJwk> {
   const isPrivate = pem.includes('PRIVATE KEY-----');
   const jwk = await exportJWK(isPrivate ? createPrivateKey(pem) : createPublicKey(pem));
   return { ...jwk, kid: await calculateJwkThumbprint(jwk), use: 'sig', alg: KINDS[kind].alg };
+}
+
+/** Imports the first RSA key with a private part: the one that signs. */
+function rs256Signer(keys: readonly SigningJwk[]): Rs256Signer {
+  const jwk = keys.find(({ alg, d }) => alg === 'RS256' && d !== undefined);
+  if (jwk === undefined) throw new Error('there is no RSA key that signs');
+  const { kid, alg } = jwk;
+  return {
+    key: createPrivateKey({ key: jwk, format: 'jwk' }),
+    header: encode({ alg, kid, typ: 'JWT' }),
+  };
+}
+
+function encode(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
 function publicPart({ kty, crv, x, y, n, e, kid, use, alg }: SigningJwk): SigningJwk {

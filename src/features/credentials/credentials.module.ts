@@ -1,12 +1,17 @@
 import { Module } from '@nestjs/common';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
+import { AwsTokensModule } from '#domain/aws-tokens/aws-tokens.module.js';
+import { AwsController } from './aws.controller.js';
 import { SshController } from './ssh.controller.js';
 
 /**
- * /v1/credentials/ssh: what a hardware-verified session is good for. It decides nothing itself: the session was
- * admitted by the access guard, and the domain checks it again in the statement that records what is issued.
+ * `/v1/credentials`: the credentials of a hardware-verified session. The module decides nothing itself: the access guard admits the
+ * session, and the domain checks it again in the statement that records a credential.
  */
 @UnmatchedPaths({ '/v1/credentials/*': { body: { max: 8 * KIB } } })
-@Module({ imports: [SshCertificatesModule], controllers: [SshController] })
+@Module({
+  imports: [SshCertificatesModule, AwsTokensModule],
+  controllers: [SshController, AwsController],
+})
 export class CredentialsModule {}

@@ -4,13 +4,11 @@ import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
   allowedModels,
-  modelName,
   type AllowedModels,
 } from '#domain/authenticators/attestation/model-policy.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { assertMayEnroll } from '#domain/enrollment/enrollment-policy.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
-import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
@@ -18,12 +16,11 @@ import { SessionCookies } from '#platform/http/access/session-cookies.service.js
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { moment } from './moment.js';
 import { person } from './person.js';
 
 const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 
-/** Serves the pages of a user: the start page, enrollment, the list of keys, and logout. */
+/** Serves the pages of a user: the start page, enrollment, and logout. */
 @Controller()
 @Route({
   tier: 'general',
@@ -37,7 +34,6 @@ export class AccountPagesController {
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
-    private readonly keys: SecurityKeys,
     private readonly cookies: SessionCookies,
     private readonly views: Views,
     private readonly sessions: Sessions,
@@ -70,37 +66,6 @@ export class AccountPagesController {
       person: person(session),
       redirectTo,
       models: this.#models,
-    });
-  }
-
-  @Get('keys')
-  @Route({ summary: 'Shows the security keys of the user' })
-  async showKeys(
-    @Caller() session: LiveSession | undefined,
-    @Res() response: Response,
-  ): Promise<void> {
-    if (session?.level !== 'verified') {
-      this.#askToLogIn(response, '/keys');
-      return;
-    }
-    const [keys, events] = await Promise.all([
-      this.keys.list(session.user.id),
-      this.keys.listEvents(session.user),
-    ]);
-    this.#show(response, 'keys', {
-      person: person(session),
-      keys: keys.map((key) => ({
-        ...key,
-        model: modelName(key.aaguid) ?? 'Security key',
-        created: moment(key.createdAt),
-        lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
-        current: key.id === session.authenticatorId,
-      })),
-      events: events.map((event) => ({
-        ...event,
-        at: moment(event.at),
-        model: modelName(event.aaguid) ?? 'Security key',
-      })),
     });
   }
 

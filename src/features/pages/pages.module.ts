@@ -1,4 +1,5 @@
 import { Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
+import { AuditModule } from '#domain/audit/audit.module.js';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
@@ -6,6 +7,7 @@ import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AccountPagesController } from './account-pages.controller.js';
+import { KeysPageController } from './keys-page.controller.js';
 import { LoginPageController } from './login-page.controller.js';
 import { SessionsPageController } from './sessions-page.controller.js';
 import { StaticController } from './static.controller.js';
@@ -27,6 +29,7 @@ export class PagesModule implements OnModuleInit {
       module: PagesModule,
       imports: [
         HttpModule,
+        AuditModule,
         IdentityProvidersModule,
         KeyAuthenticationModule,
         SessionsModule,
@@ -34,6 +37,7 @@ export class PagesModule implements OnModuleInit {
       ],
       controllers: [
         AccountPagesController,
+        KeysPageController,
         LoginPageController,
         SessionsPageController,
         StaticController,

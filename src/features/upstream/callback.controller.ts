@@ -5,7 +5,6 @@ import { IdentityProviders } from '#domain/identity-providers/identity-providers
 import type { LiveSession } from '#domain/sessions/session.js';
 import { UpstreamLogin } from '#domain/upstream-login/upstream-login.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
@@ -40,11 +39,6 @@ export class CallbackController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    // Nest calls the handler of GET for HEAD too. A link preview must not consume the state.
-    if (request.method !== 'GET') {
-      response.setHeader('Allow', 'GET');
-      throw new DomainError('method_not_allowed', 'This address allows only GET.');
-    }
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
       // Without the cookie no state matches: a state is bound to the browser that started the login.

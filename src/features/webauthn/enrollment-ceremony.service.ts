@@ -9,7 +9,7 @@ import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.s
 import type { CreationOptionsJSON } from '#domain/authenticators/ceremony/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
-import { Enrollment, type Enrolled } from '#domain/enrollment/enrollment.service.js';
+import { Enrollment, type Enrolled, type NewKey } from '#domain/enrollment/enrollment.service.js';
 import { assertMayEnroll, assertUserVerified } from '#domain/enrollment/enrollment-policy.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
@@ -21,6 +21,33 @@ const PURPOSE = 'webauthn-enroll';
 /** Returns the binding of a ceremony to the session in which it began. */
 export function sessionBinding(sessionId: string): string {
   return `session ${sessionId}`;
+}
+
+/** Returns the user of a new credential (WebAuthn §5.4.3): the handle is the id of the user. */
+export function userEntity(
+  userId: string,
+  { email, name }: { readonly email: string | null; readonly name: string | null },
+): { id: Buffer; name: string; displayName: string } {
+  return {
+    id: Buffer.from(uuidBytes(userId)),
+    name: email ?? '',
+    displayName: name ?? email ?? '',
+  };
+}
+
+/**
+ * Verifies a registration by the policy of enrollment, and names the key: by the user, else by its model.
+ *
+ * @throws DomainError attestation_rejected and the other causes of a refused key
+ */
+export async function verifyNewKey(
+  ceremonies: WebAuthnCeremonies,
+  { credential, name }: CompleteEnrollment,
+  ceremony: { readonly challenge: Buffer; readonly now: Date },
+): Promise<NewKey> {
+  const registration = await ceremonies.verifyRegistration({ credential, ...ceremony });
+  assertUserVerified(registration);
+  return { ...registration, name: name ?? modelName(registration.aaguid) ?? 'Security key' };
 }
 
 interface State {
@@ -55,16 +82,11 @@ export class EnrollmentCeremony {
     { redirect_to }: Start,
   ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
     assertMayEnroll(session, this.config.enrollment.allowedDomains);
-    const { email, name } = session.user ?? session.pendingIdentity;
     const userId = session.user?.id ?? newUuid();
     const challenge = newChallenge();
     const publicKey = this.ceremonies.creationOptions({
       challenge,
-      user: {
-        id: Buffer.from(uuidBytes(userId)),
-        name: email ?? '',
-        displayName: name ?? email ?? '',
-      },
+      user: userEntity(userId, session.user ?? session.pendingIdentity),
       excludeCredentialIds: [],
     });
     const payload: State = {
@@ -115,15 +137,12 @@ export class EnrollmentCeremony {
     origin: AuditOrigin,
   ): Promise<Enrolled & { redirectTo: string }> {
     assertMayEnroll(session, this.config.enrollment.allowedDomains);
-    const registration = await this.ceremonies.verifyRegistration({
-      credential: body.credential,
+    const newKey = await verifyNewKey(this.ceremonies, body, {
       challenge: Buffer.from(state.challenge, 'base64url'),
       now: this.clock.now(),
     });
-    assertUserVerified(registration);
-    const keyName = body.name ?? modelName(registration.aaguid) ?? 'Security key';
     const enrolled = await this.enrollment.enroll(
-      { session, registration, keyName, newUserId: state.userId },
+      { session, newKey, newUserId: state.userId },
       origin,
     );
     return { ...enrolled, redirectTo: this.#whereNext(enrolled.level, state.redirectTo) };

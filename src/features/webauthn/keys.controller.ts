@@ -1,23 +1,33 @@
-import { Body, Controller, Get, Param, Patch } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Param, Patch, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
-/** Lists and renames the security keys of the user. A key of another user does not exist here: 404. */
+const OWN_KEYS = { session: 'verified', origin: 'own', scope: 'svc:credentials' } as const;
+/** The removal of a key demands a recent assertion (RFC 9470). */
+const REMOVES = { ...OWN_KEYS, touchedWithinSeconds: RECENT_TOUCH.own } as const;
+
+/** Lists, renames and removes the security keys of the user. A key of another user does not exist here: 404. */
 @Controller('v1/keys')
 @Route({
   tier: 'general',
   audience: 'api',
   errors: 'problem',
-  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+  auth: OWN_KEYS,
 })
 export class KeysController {
-  constructor(private readonly keys: SecurityKeys) {}
+  constructor(
+    private readonly keys: SecurityKeys,
+    private readonly cookies: SessionCookies,
+  ) {}
 
   @Get()
   @Route({ summary: 'Lists the security keys of the user' })
@@ -36,5 +46,20 @@ export class KeysController {
   ): Promise<KeyJson> {
     const key = await this.keys.rename(session.user, id, name, origin);
     return keyJson(key, session.authenticatorId);
+  }
+
+  /** Removes a key with everything that it opened. A browser whose own session ends with the key loses the cookie too. */
+  @Delete(':id')
+  @Route({ summary: 'Removes a security key and ends what it opened', auth: REMOVES })
+  async remove(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: KEY_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<{ sessions_revoked: number; current_session_revoked: boolean }> {
+    const sessionsRevoked = await this.keys.remove(session, id, origin);
+    const isOwn = id.toLowerCase() === session.authenticatorId;
+    if (isOwn) this.cookies.clear(response);
+    return { sessions_revoked: sessionsRevoked, current_session_revoked: isOwn };
   }
 }

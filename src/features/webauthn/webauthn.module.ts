@@ -10,6 +10,8 @@ import { EnrollmentCeremony } from './enrollment-ceremony.service.js';
 import { KeysController } from './keys.controller.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { LoginController } from './login.controller.js';
+import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js';
+import { KeyRegistrationController } from './key-registration.controller.js';
 
 /** The rules of unmatched requests below the two ceremonies. */
 const CEREMONY = {
@@ -21,6 +23,7 @@ const CEREMONY = {
 
 @UnmatchedPaths({
   '/v1/keys/*': { tier: 'general' },
+  '/v1/keys/register/*': { tier: 'authentication', body: { max: 32 * KIB } },
   '/enroll/webauthn/*': CEREMONY,
   '/login/webauthn/*': CEREMONY,
 })
@@ -32,7 +35,7 @@ const CEREMONY = {
     EnrollmentModule,
     KeyAuthenticationModule,
   ],
-  controllers: [EnrollController, LoginController, KeysController],
-  providers: [EnrollmentCeremony, LoginCeremony],
+  controllers: [EnrollController, LoginController, KeysController, KeyRegistrationController],
+  providers: [EnrollmentCeremony, LoginCeremony, KeyRegistrationCeremony],
 })
 export class WebAuthnModule {}

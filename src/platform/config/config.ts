@@ -84,6 +84,8 @@ export interface Config {
     readonly caKeyPath: string;
     readonly principals: ReadonlySet<'email' | 'username'>;
   };
+  /** The audience of the tokens for AWS. */
+  readonly aws: { readonly audience: string };
   readonly cleanUp: {
     /** 0: never. */
     readonly intervalSeconds: number;

@@ -189,6 +189,11 @@ export const ENVIRONMENT = z.object({
     .default(['email'])
     .transform((kinds) => new Set(kinds)),
 
+  SVC_AWS_AUDIENCE: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters without a space')
+    .default('sts.amazonaws.com'),
+
   SVC_IDPS: list
     .pipe(z.array(z.string().regex(/^(?!-)[a-z0-9-]{1,32}(?<!-)$/, 'has a malformed slug')))
     .refine((slugs) => new Set(slugs).size === slugs.length, 'names a slug twice')

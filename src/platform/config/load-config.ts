@@ -45,7 +45,6 @@ const NOT_BUILT_YET = [
 
 /** Settings of features that do not exist yet and that have no effect. The start warns of each. */
 const WITHOUT_EFFECT_YET = [
-  'SVC_AWS_AUDIENCE',
   'SVC_GITHUB_API_URL',
   'SVC_GITHUB_WEB_URL',
   'SVC_GITHUB_APP_ID',
@@ -125,6 +124,7 @@ function configOf(
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
       principals: settings.SVC_SSH_PRINCIPALS,
     },
+    aws: { audience: settings.SVC_AWS_AUDIENCE },
     cleanUp: {
       intervalSeconds: settings.SVC_CLEANUP_INTERVAL,
       retentionDays: {

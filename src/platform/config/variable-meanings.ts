@@ -77,6 +77,10 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning: 'The principals of a certificate: `email`, `username` or both, comma-separated.',
     unset: '`email`',
   },
+  SVC_AWS_AUDIENCE: {
+    meaning:
+      'The `aud` of tokens for AWS, which the identity provider in IAM lists as a client id.',
+  },
   SVC_IDPS: {
     meaning: 'Comma-separated slugs of the identity providers, in the order of their buttons.',
     unset: '**required**',

@@ -83,6 +83,7 @@ export const CATALOGUE = {
   already_enrolled: { status: 403, title: 'A key is already enrolled', oauth: 'access_denied' },
   enrollment_refused: { status: 403, title: 'Enrollment refused', oauth: 'access_denied' },
   credential_exists: { status: 409, title: 'Key already registered', oauth: 'invalid_request' },
+  last_key: { status: 409, title: 'Your only key', oauth: 'invalid_request' },
 
   // Changes of members by admins.
   own_account: { status: 409, title: 'Your own account', oauth: 'invalid_request' },

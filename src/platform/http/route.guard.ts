@@ -1,6 +1,7 @@
 import { Inject, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import type { Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { AccessPolicy } from '#platform/http/access/access-policy.js';
 import { noteCaller, type AdmittedRequest } from '#platform/http/access/caller.js';
 import { originCheck } from '#platform/http/access/origin-rule.js';
@@ -8,6 +9,7 @@ import { presentedToken } from '#platform/http/access/presented-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { assertDeclaredSize, hasBodyFor, parseBody } from '#platform/http/body/request-body.js';
 import { originOf } from '#platform/http/request/client-origin.js';
+import { allowedMethods } from '#platform/http/routing/allowed-methods.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
@@ -33,7 +35,9 @@ export class RouteGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<AdmittedRequest>();
-    const { auth, body } = this.routePolicies.ofContext(context);
+    const { auth, body, head } = this.routePolicies.ofContext(context);
+    if (request.method === 'HEAD' && !head)
+      throw headRefused(request, http.getResponse<Response>());
     assertDeclaredSize(request, body);
     const hasCookie = () => this.sessionCookies.token(request) !== undefined;
     this.#assertOrigin(request, auth.origin, hasCookie);
@@ -44,7 +48,8 @@ export class RouteGuard implements CanActivate {
 
   /** Finds the session by the one live look-up of the request, and verifies it. */
   async #admit(request: AdmittedRequest, auth: AuthRule): Promise<void> {
-    const presented = presentedToken(request, this.sessionCookies.token(request));
+    const cookie = auth.headerOnly === true ? undefined : this.sessionCookies.token(request);
+    const presented = presentedToken(request, cookie);
     const session = await this.accessPolicy.find(presented, auth);
     if (session === undefined || presented === undefined) return;
     // The caller is noted first, so that the log names a refused caller too.
@@ -54,4 +59,11 @@ export class RouteGuard implements CanActivate {
     await this.accessPolicy.verify(session, auth, verified);
     request.session = session;
   }
+}
+
+/** Nest calls the handler of GET for HEAD too, where a link preview would use up what a GET gives once. */
+function headRefused(request: AdmittedRequest, response: Response): DomainError {
+  const methods = allowedMethods(request.app, request.path, false);
+  response.setHeader('Allow', [...methods, 'OPTIONS'].join(', '));
+  return new DomainError('method_not_allowed', `This address allows only ${methods.join(', ')}.`);
 }

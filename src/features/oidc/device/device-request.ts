@@ -5,7 +5,7 @@ import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { needsConsent } from '../protocol/consent-rules.js';
 import type { Client } from '../protocol/library.js';
-import { resourceServerOf } from '../protocol/resource-servers.js';
+import { resourceServerOf, type OwnAudiences } from '../protocol/resource-servers.js';
 import { grantedScopes, scopeWords } from '../protocol/scopes.js';
 
 /** The parameters of a device authorization request (RFC 8628 §3.1), as the library stores them. */
@@ -74,11 +74,11 @@ export function deviceGrant(
   params: DeviceParameters,
   client: Client & OwnMetadata,
   resourceOwner: Pick<ResourceOwner, 'isOrgAdmin' | 'orgId'>,
-  baseUrl: string,
+  own: OwnAudiences,
 ): DeviceGrant {
   const requested = scopeWords(params.scope);
   const resources = [params.resource ?? []].flat().map((resource) => {
-    const known = new Set(scopeWords(resourceServerOf(resource, client, baseUrl).scope));
+    const known = new Set(scopeWords(resourceServerOf(resource, client, own).scope));
     return [resource, requested.filter((scope) => known.has(scope))] as const;
   });
   return {

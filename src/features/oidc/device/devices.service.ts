@@ -64,7 +64,7 @@ export class Devices {
     const client = await this.#findClient(clientId);
     const { params, deviceInfo } = payload as unknown as StoredDeviceCode;
     const { ip = null, userAgent = '' } = deviceInfo ?? {};
-    const grant = deviceGrant(params, client, resourceOwner, this.oidcProvider.provider.issuer);
+    const grant = deviceGrant(params, client, resourceOwner, this.oidcProvider.ownAudiences);
     return { id, client, params, device: { ip, userAgent }, grant };
   }
 

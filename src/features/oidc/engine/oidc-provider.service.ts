@@ -6,6 +6,7 @@ import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
+import type { OwnAudiences } from '../protocol/resource-servers.js';
 import { ErrorResponses } from './error-responses.service.js';
 import { ROUTES } from './fixed-options.js';
 import { patchProvider } from './library-patches.js';
@@ -23,6 +24,8 @@ export class OidcProvider {
   readonly isCertification: boolean;
   /** The server terminates TLS, so that clients can use certificates. */
   readonly hasMutualTls: boolean;
+  /** The audiences that no client may name as a resource. */
+  readonly ownAudiences: OwnAudiences;
   #callback: ReturnType<Provider['callback']> | undefined;
   readonly #scheme: string;
   readonly #authority: string;
@@ -41,6 +44,7 @@ export class OidcProvider {
     const { baseUrl, tls, mtls } = config.http;
     this.isCertification = config.certification.token !== undefined;
     this.hasMutualTls = tls !== undefined;
+    this.ownAudiences = { baseUrl, awsAudience: config.aws.audience };
     const { host, hostname, protocol } = new URL(baseUrl);
     this.#scheme = protocol.slice(0, -1);
     this.#authority = host;

@@ -204,7 +204,10 @@ export class ProviderOptions {
   #resourceIndicators() {
     return {
       enabled: true,
-      getResourceServerInfo: resourceServerInfo(this.config.http.baseUrl),
+      getResourceServerInfo: resourceServerInfo({
+        baseUrl: this.config.http.baseUrl,
+        awsAudience: this.config.aws.audience,
+      }),
       defaultResource: (ctx, client, several) => {
         if (several !== undefined) return undefined;
         // The library still knows every requested scope here, and drops unknown ones afterwards.

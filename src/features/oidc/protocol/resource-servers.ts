@@ -6,20 +6,27 @@ import { OIDC_SCOPES } from './scopes.js';
 /** The lifetime of a JWT in seconds: a resource server that never introspects notices a deactivation this late. */
 export const JWT_LIFETIME = 300;
 
+/** The audiences that are no resource of another service. */
+export interface OwnAudiences {
+  readonly baseUrl: string;
+  readonly awsAudience: string;
+}
+
 /**
  * Returns the resource server of a resource indicator (RFC 8707 §2): any address but the server's own, whose APIs accept only
- * svc-cli. Its scopes are those that the client registered.
+ * svc-cli, and the audience of tokens for AWS, which applications must not get. Its scopes are those that the client registered.
  *
  * @throws InvalidTarget
  */
 export function resourceServerOf(
   resource: string,
   client: Client & OwnMetadata,
-  baseUrl: string,
+  { baseUrl, awsAudience }: OwnAudiences,
 ): ResourceServer {
   const url = URL.parse(resource);
   const isAddress = url !== null && (url.protocol === 'https:' || isLoopback(url));
-  if (!isAddress || url.origin === baseUrl || url.username !== '' || url.password !== '') {
+  const isOwn = url?.origin === baseUrl || resource === awsAudience;
+  if (!isAddress || isOwn || url.username !== '' || url.password !== '') {
     throw new errors.InvalidTarget('the resource must be an https address of another service');
   }
   return {
@@ -40,9 +47,9 @@ function isLoopback({ protocol, hostname }: URL): boolean {
  * Builds the library's `getResourceServerInfo` hook. A token of client credentials without a resource is for the client itself.
  * It is opaque, since the client introspects it.
  */
-export function resourceServerInfo(baseUrl: string) {
+export function resourceServerInfo(own: OwnAudiences) {
   return (ctx: KoaContextWithOIDC, resource: string, client: Client & OwnMetadata) =>
     isForClientItself(ctx) && resource === ownResourceOf(client)
       ? { scope: [...OIDC_SCOPES, ...ownScopesOf(client)].join(' '), audience: client.clientId }
-      : resourceServerOf(resource, client, baseUrl);
+      : resourceServerOf(resource, client, own);
 }

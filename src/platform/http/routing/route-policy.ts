@@ -44,11 +44,14 @@ export type AuthRule =
       readonly scope?: string;
       /** The largest age of the last assertion, in seconds. An older one is answered with a step-up challenge (RFC 9470 §3). */
       readonly touchedWithinSeconds?: number;
+      /** True for a route that no cookie opens: a browser sends the cookie with a GET that a page of any origin made. */
+      readonly headerOnly?: boolean;
     };
 
 interface Unscoped {
   readonly scope?: undefined;
   readonly touchedWithinSeconds?: undefined;
+  readonly headerOnly?: undefined;
 }
 
 /** The rule of a route without a caller: it reads no session and no cookie. */

@@ -1,0 +1,85 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { Denial } from '#domain/issuance/issuance-statement.repository.js';
+import { Issuance } from '#domain/issuance/issuance.repository.js';
+import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
+import { newUuid } from '#platform/clock/random.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { AWS_TOKEN } from './aws-tokens.repository.js';
+import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-claims.js';
+
+/** The lifetime of a token in seconds: a client exchanges it at once. */
+const LIFETIME = 300;
+
+/** The hardware-verified session of the request, with its user. */
+export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
+  readonly sessionId: string;
+}
+
+/** A signed token. */
+export interface IssuedAwsToken {
+  readonly token: string;
+  /** Seconds until the token ends. */
+  readonly expiresIn: number;
+}
+
+const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
+  gone: ['unauthenticated', 'The session has ended. Log in again.'],
+  account_inactive: ['account_inactive', 'This account is deactivated.'],
+  domain_not_owned: [
+    'issuance_refused',
+    'The domain of your e-mail address is not one that your organization has proven to own.',
+  ],
+  withheld: ['issuance_refused', 'AWS tokens are for members of an organization.'],
+};
+
+/** Issues tokens for AWS: it records a token by one shared statement, and then has it signed. */
+@Injectable()
+export class AwsTokens {
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'aws' | 'http'>,
+    private readonly issuance: Issuance,
+    private readonly tokenSigningKeys: TokenSigningKeys,
+  ) {}
+
+  /**
+   * Issues a token that ends after 300 seconds, or with the session.
+   *
+   * @throws DomainError `unauthenticated`, `account_inactive` or `issuance_refused`
+   */
+  async issue(
+    session: AwsTokenSession,
+    roleArn: string | null,
+    origin: AuditOrigin,
+  ): Promise<IssuedAwsToken> {
+    const tokenId = newUuid();
+    const outcome = await this.issuance.issue(AWS_TOKEN, {
+      sessionId: session.sessionId,
+      userId: session.userId,
+      email: session.email,
+      tokenId,
+      roleArn,
+      sourceIdentity: sourceIdentityOf(session),
+      lifetime: LIFETIME,
+      auditId: newUuid(),
+      origin,
+    });
+    if ('denial' in outcome) throw new DomainError(...REFUSALS[outcome.denial]);
+    const { orgId, issuedAt, expiresAt } = outcome.issued;
+    const claims = awsTokenClaims(
+      { ...session, orgId },
+      {
+        issuer: this.config.http.baseUrl,
+        audience: this.config.aws.audience,
+        tokenId,
+        roleArn,
+        issuedAt,
+        expiresAt,
+      },
+    );
+    const token = await this.tokenSigningKeys.signRs256(claims);
+    return { token, expiresIn: expiresAt - issuedAt };
+  }
+}

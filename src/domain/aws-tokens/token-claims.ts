@@ -1,0 +1,63 @@
+/** The claim from which STS takes session tags (IAM User Guide, "Passing session tags using AssumeRoleWithWebIdentity"). */
+export const TAGS_CLAIM = 'https://aws.amazon.com/tags';
+
+/** The claim from which STS takes the source identity of a role session. */
+export const SOURCE_IDENTITY_CLAIM = 'https://aws.amazon.com/source_identity';
+
+/** The names that STS takes as a source identity and as the name of a role session. */
+const STS_NAME = /^[\w+=,.@-]{2,64}$/;
+
+/** The user of a token, and the proof of the security key in the session. */
+export interface AwsTokenSubject {
+  readonly userId: string;
+  readonly email: string;
+  readonly orgId: string;
+  readonly hardwareAaguid: string | null;
+  readonly amr: readonly string[];
+  readonly acr: string | null;
+  readonly authTime: Date;
+}
+
+/** The values of one token. */
+export interface AwsTokenValues {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly tokenId: string;
+  readonly roleArn: string | null;
+  /** Seconds since 1970. */
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+}
+
+/** Returns the source identity of a user: the e-mail where STS takes it, and otherwise the user id. */
+export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userId' | 'email'>) {
+  return STS_NAME.test(email) ? email : userId;
+}
+
+/** Returns the claims of a token. An e-mail that STS does not take as a name is no tag either. */
+export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues) {
+  const { email, userId, orgId, hardwareAaguid, amr, acr, authTime } = subject;
+  const sourceIdentity = sourceIdentityOf(subject);
+  const tags = {
+    ...(sourceIdentity === email ? { email: [email] } : {}),
+    user_id: [userId],
+    org_id: [orgId],
+    ...(hardwareAaguid === null ? {} : { hardware_aaguid: [hardwareAaguid] }),
+  };
+  return {
+    iss: values.issuer,
+    sub: email,
+    aud: values.audience,
+    iat: values.issuedAt,
+    exp: values.expiresAt,
+    jti: values.tokenId,
+    auth_time: Math.floor(authTime.getTime() / 1000),
+    amr,
+    ...(acr === null ? {} : { acr }),
+    hardware_verified: true,
+    ...(hardwareAaguid === null ? {} : { hardware_aaguid: hardwareAaguid }),
+    ...(values.roleArn === null ? {} : { role_arn: values.roleArn }),
+    [SOURCE_IDENTITY_CLAIM]: sourceIdentity,
+    [TAGS_CLAIM]: { principal_tags: tags, transitive_tag_keys: Object.keys(tags) },
+  };
+}

@@ -1,0 +1,74 @@
+import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AwsTokens } from '#domain/aws-tokens/aws-tokens.service.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
+import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import {
+  AWS_BODY,
+  AWS_REQUEST,
+  awsTokenJson,
+  type AwsRequest,
+  type AwsTokenJson,
+} from './aws.schemas.js';
+
+/** `/v1/credentials/aws/token`: a token that AWS STS exchanges for the credentials of a role. */
+@Controller('v1/credentials/aws/token')
+@Route({
+  tier: 'issuance',
+  body: { max: 8 * KIB },
+  audience: 'api',
+  errors: 'problem',
+  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+})
+export class AwsController {
+  constructor(
+    private readonly awsTokens: AwsTokens,
+    private readonly metrics: ServiceMetrics,
+  ) {}
+
+  @Post()
+  @Route({ summary: 'Issues a token for AWS STS' })
+  @HttpCode(200)
+  post(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: AWS_BODY }) body: AwsRequest | undefined,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<AwsTokenJson> {
+    return this.#issue(session, body?.role_arn, origin);
+  }
+
+  /** No cookie opens this route: a browser sends its cookie with a GET that any page made. */
+  @Get()
+  @Route({
+    summary: 'Issues a token for AWS STS, to a token in the header alone',
+    head: false,
+    auth: { session: 'verified', origin: 'own', scope: 'svc:credentials', headerOnly: true },
+  })
+  get(
+    @Caller() session: VerifiedSession,
+    @Query({ schema: AWS_REQUEST }) query: AwsRequest,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<AwsTokenJson> {
+    return this.#issue(session, query.role_arn, origin);
+  }
+
+  async #issue(
+    session: VerifiedSession,
+    roleArn: string | undefined,
+    origin: AuditOrigin,
+  ): Promise<AwsTokenJson> {
+    const { id: userId, email } = session.user;
+    if (email === null) {
+      throw new DomainError('issuance_refused', 'This account has no e-mail address.');
+    }
+    const { id: sessionId, hardwareAaguid, amr, acr, authTime } = session;
+    const proven = { sessionId, userId, email, hardwareAaguid, amr, acr, authTime };
+    const issued = await this.awsTokens.issue(proven, roleArn ?? null, origin);
+    this.metrics.countIssued('aws');
+    return awsTokenJson(issued);
+  }
+}

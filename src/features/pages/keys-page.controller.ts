@@ -1,0 +1,88 @@
+import { Controller, Get, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { AuditEventsRepository, type KeyEvent } from '#domain/audit/audit-events.repository.js';
+import { modelName } from '#domain/authenticators/attestation/model-policy.js';
+import { MOST_KEYS } from '#domain/enrollment/enrollment-policy.js';
+import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { moment } from './moment.js';
+import { person } from './person.js';
+
+/** The most events of keys that a user sees. */
+const EVENTS_SHOWN = 20;
+
+/** The words of a page for each count of what the removal of a key ends. */
+const WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  sessions: ['session', 'sessions'],
+  certificates: ['SSH certificate', 'SSH certificates'],
+};
+
+/** Serves `/keys`, where users add, rename and remove their security keys and read what happened to them. */
+@Controller('keys')
+@Route({
+  tier: 'general',
+  audience: 'ui',
+  errors: 'html',
+  auth: { session: 'optional', origin: 'ui' },
+})
+export class KeysPageController {
+  constructor(
+    private readonly keys: SecurityKeys,
+    private readonly auditEvents: AuditEventsRepository,
+    private readonly manager: EntityManager,
+    private readonly views: Views,
+  ) {}
+
+  @Get()
+  @Route({ summary: 'Shows the security keys of the user' })
+  async show(@Caller() session: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    if (session?.level !== 'verified') {
+      response.redirect(303, `/login?redirect_to=${encodeURIComponent('/keys')}`);
+      return;
+    }
+    const { user } = session;
+    const [keys, access, events] = await Promise.all([
+      this.keys.list(user.id),
+      this.keys.countAccess(user.id),
+      this.auditEvents.listKeyEvents(this.manager, user, EVENTS_SHOWN),
+    ]);
+    const page = {
+      person: person(session),
+      mayRemove: keys.length > 1,
+      mayAdd: keys.length < MOST_KEYS,
+      keys: keys.map((key) => ({
+        ...key,
+        model: modelOf(key.aaguid),
+        created: moment(key.createdAt),
+        lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
+        current: key.id === session.authenticatorId,
+        ends: endsWithKey(access.get(key.id) ?? {}),
+      })),
+      events: events.map(eventOf),
+    };
+    response.type('html').send(this.views.render('keys', page));
+  }
+}
+
+function modelOf(aaguid: string | null): string {
+  return modelName(aaguid) ?? 'Security key';
+}
+
+function eventOf(event: KeyEvent) {
+  return { ...event, at: moment(event.at), model: modelOf(event.aaguid) };
+}
+
+/** Lists what ends with a key, for people: `2 sessions`, `1 SSH certificate`. */
+export function endsWithKey(counts: RevokedCounts): string[] {
+  return Object.entries(counts)
+    .filter(([, count]) => count > 0)
+    .map(([kind, count]) => {
+      const [one, many] = WORDS[kind] ?? [kind, kind];
+      return `${count} ${count === 1 ? one : many}`;
+    });
+}

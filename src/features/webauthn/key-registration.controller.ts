@@ -1,0 +1,56 @@
+import { Body, Controller, HttpCode, Post } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
+import { keyJson } from './key-json.js';
+import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js';
+import {
+  COMPLETE_ENROLLMENT,
+  START,
+  type CompleteEnrollment,
+  type Start,
+} from './webauthn.schemas.js';
+
+/** Registers a further key of a user, who touched a registered key in the last minute. */
+@Controller('v1/keys/register')
+@Route({
+  tier: 'authentication',
+  body: { max: 32 * KIB },
+  audience: 'api',
+  errors: 'problem',
+  auth: {
+    session: 'verified',
+    origin: 'own',
+    scope: 'svc:credentials',
+    touchedWithinSeconds: RECENT_TOUCH.own,
+  },
+})
+export class KeyRegistrationController {
+  constructor(private readonly ceremony: KeyRegistrationCeremony) {}
+
+  @Post('start')
+  @Route({ summary: 'Begins the registration of a further security key' })
+  @HttpCode(200)
+  start(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: START }) body: Start,
+    @ClientOrigin() origin: AuditOrigin,
+  ) {
+    return this.ceremony.start(session, body, origin);
+  }
+
+  @Post('complete')
+  @Route({ summary: 'Completes the registration of a further security key' })
+  @HttpCode(200)
+  async complete(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: COMPLETE_ENROLLMENT }) body: CompleteEnrollment,
+    @ClientOrigin() origin: AuditOrigin,
+  ) {
+    const { key, redirectTo } = await this.ceremony.complete(session, body, origin);
+    return { key: keyJson(key, session.authenticatorId), redirect_to: redirectTo };
+  }
+}
