@@ -24,13 +24,16 @@ export function startBrowser(): Promise<Browser> {
   });
 }
 
+/** What a page calls: one key, or two of which one makes credentials and the other one asserts. */
+export type PluggedKey = Pick<SoftwareKey, 'create' | 'get'>;
+
 /** A page in an own browser profile, and every error that its pages reported. */
 export interface BrowserProfile {
   readonly page: Page;
   /** Console errors, uncaught exceptions and violations of the Content-Security-Policy, in order. */
   readonly pageErrors: string[];
   /** Makes `navigator.credentials` call a software key on every page that is opened later. */
-  plugIn(key: SoftwareKey): Promise<void>;
+  plugIn(key: PluggedKey): Promise<void>;
   /** Closes the profile and deletes its cookies. */
   leave(): Promise<void>;
 }
@@ -68,7 +71,7 @@ export async function openProfile(browser: Browser, baseUrl: string): Promise<Br
 }
 
 /** The key runs in this process; the script in the page converts bytes to base64url. */
-async function plugIn(context: BrowserContext, key: SoftwareKey, origin: string): Promise<void> {
+async function plugIn(context: BrowserContext, key: PluggedKey, origin: string): Promise<void> {
   type Options<Ceremony extends 'create' | 'get'> = Parameters<SoftwareKey[Ceremony]>[0];
   await context.exposeFunction('createWithKey', (json: Options<'create'>) =>
     key.create({ ...json, excludeCredentials: json.excludeCredentials ?? [] }, origin),

@@ -22,6 +22,8 @@ const WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   certificates: ['SSH certificate', 'SSH certificates'],
 };
 
+const LIST = new Intl.ListFormat('en-GB');
+
 /** Serves `/keys`, where users add, rename and remove their security keys and read what happened to them. */
 @Controller('keys')
 @Route({
@@ -77,12 +79,13 @@ function eventOf(event: KeyEvent) {
   return { ...event, at: moment(event.at), model: modelOf(event.aaguid) };
 }
 
-/** Lists what ends with a key, for people: `2 sessions`, `1 SSH certificate`. */
-export function endsWithKey(counts: RevokedCounts): string[] {
-  return Object.entries(counts)
+/** Says what ends with a key: `2 sessions and 1 SSH certificate`. Empty for a key on which nothing depends. */
+export function endsWithKey(counts: RevokedCounts): string {
+  const items = Object.entries(counts)
     .filter(([, count]) => count > 0)
     .map(([kind, count]) => {
       const [one, many] = WORDS[kind] ?? [kind, kind];
       return `${count} ${count === 1 ? one : many}`;
     });
+  return LIST.format(items);
 }

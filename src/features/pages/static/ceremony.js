@@ -28,6 +28,8 @@ const PLAIN = {
   credential_exists: 'Use another security key, or log in to the account that has this one.',
 };
 
+const TOUCH = 'Waiting for your security key. Touch it when it blinks.';
+
 /** Error codes after which the key holds a credential that the service does not have. */
 const ORPHANS = new Set([
   'attestation_rejected',
@@ -56,17 +58,40 @@ export function explain(error) {
 export async function ceremony(kind, { redirectTo, name } = {}) {
   const path = `/${kind}/webauthn`;
   const { state, publicKey } = await sendJson('POST', `${path}/start`, { redirect_to: redirectTo });
-  if (kind === 'enroll') return enroll({ path, state, publicKey, name });
-  const credential = credentialJson(await ASK.login(publicKey));
-  return sendJson('POST', `${path}/complete`, { state, credential });
+  if (kind === 'login') {
+    const credential = credentialJson(await ASK.login(publicKey));
+    return sendJson('POST', `${path}/complete`, { state, credential });
+  }
+  const made = await ASK.enroll(publicKey).catch((error) => giveUp(path, state, error));
+  return completeKey(made, publicKey, (credential) =>
+    sendJson('POST', `${path}/complete`, { state, credential, name }),
+  );
 }
 
-/** Creates and enrolls a credential. A failure is reported to the service and to the key. */
-async function enroll({ path, state, publicKey, name }) {
-  const made = await ASK.enroll(publicKey).catch((error) => giveUp(path, state, error));
+/**
+ * Registers a further key of the user. If the last touch of a key is too old, it first asks for a touch of a key that the user has.
+ *
+ * @param status the live region of the page
+ * @param options.name the name of the new key
+ * @param options.confirm the text while it waits for a key that the user has
+ * @returns the response of the last step
+ */
+export async function registerKey(status, { name, confirm }) {
+  const path = '/v1/keys/register';
+  const start = () => sendJson('POST', `${path}/start`, {});
+  const { state, publicKey } = await withTouch(status, start, confirm);
+  say(status, 'waiting', 'Now use the new key: plug it in, and touch it when it blinks.');
+  return completeKey(await ASK.enroll(publicKey), publicKey, (credential) => {
+    const complete = () => sendJson('POST', `${path}/complete`, { state, credential, name });
+    return withTouch(status, complete, 'It took long. Touch one of the keys that you had, again.');
+  });
+}
+
+/** Sends a new credential to the service. A refusal is reported to the key, and explained. */
+async function completeKey(made, publicKey, send) {
   const credential = credentialJson(made);
   try {
-    return await sendJson('POST', `${path}/complete`, { state, credential, name });
+    return await send(credential);
   } catch (error) {
     if (ORPHANS.has(error.code)) await forget(publicKey.rp.id, credential.id);
     if (!(error.code in PLAIN)) throw error;
@@ -96,15 +121,16 @@ async function forget(rpId, credentialId) {
  *
  * @param status the live region of the page
  * @param send sends the request by `sendJson`
+ * @param waiting the text while it waits for the key
  * @returns the response to the request
  */
-export async function withTouch(status, send) {
+export async function withTouch(status, send, waiting = TOUCH) {
   try {
     return await send();
   } catch (error) {
     const isStepUp = error instanceof Refusal && error.code === 'insufficient_user_authentication';
     if (!isStepUp) throw error;
-    say(status, 'waiting', 'Waiting for your security key. Touch it when it blinks.');
+    say(status, 'waiting', waiting);
     await ceremony('login');
     return send();
   }

@@ -1,0 +1,103 @@
+// The page of the security keys: adds, renames and removes keys.
+
+import { onSubmit, say, sendJson } from './api.js';
+import { explain, registerKey, withTouch } from './ceremony.js';
+
+/** Where a notice waits while the page loads again. */
+const NOTICE = 'keys-notice';
+
+const CONFIRM = 'First confirm that it is you: touch one of your keys when it blinks.';
+
+const ENDED = ['No session depended on it.', 'One session ended.'];
+
+const notice = document.querySelector('[data-notice]');
+showNotice();
+
+const add = document.querySelector('form[data-add]');
+if (add) {
+  const status = add.querySelector('[data-status]');
+  if (navigator.credentials) {
+    onSubmit(add, {
+      status,
+      waiting: 'One moment…',
+      run: async (fields) => {
+        const name = fields.get('name').trim() || undefined;
+        const { key } = await registerKey(status, { name, confirm: CONFIRM });
+        return showAgain(`Added “${key.name}”. It can log in to your account from now on.`);
+      },
+      explain,
+    });
+  } else {
+    say(
+      status,
+      'error',
+      'This browser offers no security keys here. Use a current one, over HTTPS.',
+    );
+  }
+}
+
+for (const key of document.querySelectorAll('[data-key]')) {
+  const status = key.querySelector('[data-status]');
+  renameKey(key, status);
+  removeKey(key, status);
+}
+
+function renameKey(key, status) {
+  const form = key.querySelector('form[data-rename]');
+  onSubmit(form, {
+    status,
+    waiting: 'Saving…',
+    run: async (fields) => {
+      const { name } = await sendJson('PATCH', form.dataset.rename, { name: fields.get('name') });
+      for (const element of key.querySelectorAll('[data-name]')) element.textContent = name;
+      form.elements.name.value = name;
+      const details = form.closest('details');
+      details.open = false;
+      details.querySelector('summary').focus();
+      return `Renamed to “${name}”.`;
+    },
+    explain: () => 'The key could not be renamed.',
+  });
+}
+
+function removeKey(key, status) {
+  const form = key.querySelector('form[data-remove]');
+  if (!form) return; // the only key
+  onSubmit(form, {
+    status,
+    waiting: 'Removing…',
+    run: async () => {
+      const name = key.querySelector('[data-name]').textContent;
+      const send = () => sendJson('DELETE', form.dataset.remove);
+      const { sessions_revoked, current_session_revoked } = await withTouch(status, send, CONFIRM);
+      const done = `Removed “${name}”. ${ENDED[sessions_revoked] ?? `${sessions_revoked} sessions ended.`}`;
+      return showAgain(done, current_session_revoked ? '/login?redirect_to=%2Fkeys' : undefined);
+    },
+    explain,
+  });
+}
+
+/** Keeps a notice for the page, and opens the page again: its list and its counts have changed. */
+function showAgain(text, address = '/keys') {
+  try {
+    sessionStorage.setItem(NOTICE, text);
+  } catch {
+    // Without storage the list itself shows the change.
+  }
+  location.assign(address);
+  return text;
+}
+
+/** Shows the notice that an earlier load of the page left. */
+function showNotice() {
+  let text = null;
+  try {
+    text = sessionStorage.getItem(NOTICE);
+    sessionStorage.removeItem(NOTICE);
+  } catch {
+    return;
+  }
+  if (text === null) return;
+  say(notice, 'done', text);
+  notice.focus();
+}
