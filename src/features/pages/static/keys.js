@@ -23,7 +23,10 @@ if (add) {
       run: async (fields) => {
         const name = fields.get('name').trim() || undefined;
         const { key } = await registerKey(status, { name, confirm: CONFIRM });
-        return showAgain(`Added “${key.name}”. It can log in to your account from now on.`);
+        return showAgain(
+          `Added “${key.name}”. It can log in to your account from now on.`,
+          '/keys',
+        );
       },
       explain,
     });
@@ -63,22 +66,23 @@ function renameKey(key, status) {
 function removeKey(key, status) {
   const form = key.querySelector('form[data-remove]');
   if (!form) return; // the only key
+  const send = () => sendJson('DELETE', form.dataset.remove);
   onSubmit(form, {
     status,
     waiting: 'Removing…',
     run: async () => {
       const name = key.querySelector('[data-name]').textContent;
-      const send = () => sendJson('DELETE', form.dataset.remove);
       const { sessions_revoked, current_session_revoked } = await withTouch(status, send, CONFIRM);
-      const done = `Removed “${name}”. ${ENDED[sessions_revoked] ?? `${sessions_revoked} sessions ended.`}`;
-      return showAgain(done, current_session_revoked ? '/login?redirect_to=%2Fkeys' : undefined);
+      const ended = ENDED[sessions_revoked] ?? `${sessions_revoked} sessions ended.`;
+      const next = current_session_revoked ? '/login?redirect_to=%2Fkeys' : '/keys';
+      return showAgain(`Removed “${name}”. ${ended}`, next);
     },
     explain,
   });
 }
 
 /** Keeps a notice for the page, and opens the page again: its list and its counts have changed. */
-function showAgain(text, address = '/keys') {
+function showAgain(text, address) {
   try {
     sessionStorage.setItem(NOTICE, text);
   } catch {
