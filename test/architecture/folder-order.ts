@@ -95,6 +95,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'registration',
     'discovery',
     'logout',
+    'applications/registration',
     'applications',
     '',
   ],

@@ -1,7 +1,7 @@
 import type { ClientApplication } from '#domain/grants/clients/applications.repository.js';
 import type { ClientSecret } from '#domain/grants/clients/clients.repository.js';
-import type { Registration } from './registration.js';
-import { registrationOf } from './registration-metadata.js';
+import type { Registration } from './registration/registration.js';
+import { registrationOf } from './registration/registration-metadata.js';
 
 /** An application in the API: its registration with all defaults, its owner and its dates. */
 export interface ApplicationJson extends Registration {

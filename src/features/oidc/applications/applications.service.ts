@@ -14,9 +14,9 @@ import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import type { ApplicationUpdate, NewApplication } from './applications.schemas.js';
 import { ManagedApplications } from './managed-applications.service.js';
-import { checkedMetadata, checkKeysAddress } from './registration-check.js';
-import { registrationOf } from './registration-metadata.js';
-import { completed, usesSecret } from './registration.js';
+import { checkedMetadata, checkKeysAddress } from './registration/registration-check.js';
+import { registrationOf } from './registration/registration-metadata.js';
+import { completed, usesSecret } from './registration/registration.js';
 
 /** The number of applications that a user may have. */
 const MOST_APPLICATIONS = 50;

@@ -1,10 +1,10 @@
 import type { ClientRow } from '#domain/grants/clients/clients.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
-import type { OidcProvider } from '../engine/oidc-provider.service.js';
-import { libraryMetadata } from '../protocol/client-metadata.js';
-import { keysProblem } from '../protocol/clients/client-keys.js';
-import { errors, type ClientMetadata } from '../protocol/library.js';
+import type { OidcProvider } from '../../engine/oidc-provider.service.js';
+import { libraryMetadata } from '../../protocol/client-metadata.js';
+import { keysProblem } from '../../protocol/clients/client-keys.js';
+import { errors, type ClientMetadata } from '../../protocol/library.js';
 import { metadataOf } from './registration-metadata.js';
 import { problemOf } from './registration-rules.js';
 import type { Registration } from './registration.js';

@@ -1,4 +1,4 @@
-import { LIFETIMES } from '../engine/lifetimes.js';
+import { LIFETIMES } from '../../engine/lifetimes.js';
 import { TYPES, type ApplicationType, type Registration } from './registration.js';
 
 /** The modes in which an authorization response is a signed JWT (JARM §2.3). */

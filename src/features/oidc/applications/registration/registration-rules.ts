@@ -1,5 +1,5 @@
-import { redirectUriProblem } from '../protocol/clients/redirect-uri-rule.js';
-import { parseDn } from '../protocol/clients/subject-dn.js';
+import { redirectUriProblem } from '../../protocol/clients/redirect-uri-rule.js';
+import { parseDn } from '../../protocol/clients/subject-dn.js';
 import { TYPES, type ApplicationType, type Registration } from './registration.js';
 
 /**

@@ -1,6 +1,6 @@
-import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/fixed-options.js';
-import { LIFETIMES } from '../engine/lifetimes.js';
-import type { OUR_ALGORITHMS } from '../protocol/client-metadata.js';
+import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../../engine/fixed-options.js';
+import { LIFETIMES } from '../../engine/lifetimes.js';
+import type { OUR_ALGORITHMS } from '../../protocol/client-metadata.js';
 
 /** The authentication methods of confidential applications. */
 export const AUTH_METHODS = [
