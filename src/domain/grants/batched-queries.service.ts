@@ -8,7 +8,7 @@ import { ClientsRepository, type LiveClient } from '#domain/grants/clients/clien
 import type { ResourceOwner } from './resource-owner.js';
 import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
 import type { LiveGrant } from './live-grant.js';
-import { CLIENT_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
+import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
 import { spendIds, type Spend } from './spent-ids.repository.js';
 
 /**
@@ -73,6 +73,11 @@ export class BatchedQueries {
   /** Issues a token to a user. False when the account is inactive, or the client, the session or the grant is gone. */
   issueToUser(token: Artifact, audit: TokenAudit): Promise<boolean> {
     return this.#isIssued(USER_TOKEN, { token, audit });
+  }
+
+  /** Issues a token for a cluster. False in the cases of {@link issueToUser}, and when the application is gone. */
+  issueForCluster(token: Artifact, audit: TokenAudit, applicationId: string): Promise<boolean> {
+    return this.#isIssued(CLUSTER_TOKEN, { token, audit, applicationId });
   }
 
   /** Writes a grant. False when the account is inactive, or the client, the session or the parent is gone or over. */

@@ -20,6 +20,11 @@ export interface TokenRequest {
   readonly audit: TokenAudit;
 }
 
+/** A token for a cluster: it hangs on the application of kind `kubernetes` too. */
+export interface ClusterTokenRequest extends TokenRequest {
+  readonly applicationId: string;
+}
+
 const COLUMNS = fragment`model text, id bytea, payload jsonb, expires_in int, audit_id uuid, request_id text, ip inet,
   user_agent text, details jsonb, exchange_id uuid, exchange_details jsonb`;
 
@@ -43,44 +48,66 @@ function columnsOf({ token, audit }: TokenRequest): object {
   };
 }
 
+/** The rows that each token of a user hangs on. */
+const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;
 const ORIGIN = fragment`i.request_id, i.ip, i.user_agent`;
 const CLIENT_NAME = fragment`CASE WHEN i.details ->> 'client_id' = i.client_id THEN i.client_name END`;
+
+const AUDITED_OF_USER = recordAudit(
+  {
+    id: fragment`e.id`,
+    type: fragment`e.type`,
+    actorId: fragment`i.user_id`,
+    subjectId: fragment`i.user_id`,
+    orgId: fragment`i.org_id`,
+    origin: ORIGIN,
+    details: fragment`e.details`,
+    actorEmail: fragment`i.user_email`,
+    subjectEmail: fragment`i.user_email`,
+    clientName: CLIENT_NAME,
+  },
+  fragment`
+    FROM decided i CROSS JOIN LATERAL (VALUES
+      (i.audit_id, 'oauth_token_issued', i.details), (i.exchange_id, 'token_exchange', i.exchange_details)
+    ) AS e (id, type, details)
+    WHERE i.is_issued AND e.id IS NOT NULL`,
+);
 
 /** An access token of a user. It hangs on a grant, and the grant on a session of the user. */
 export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
-    requires: {
-      user: 'of the request',
-      client: true,
-      session: { of: 'grant', where: fragment`s.level <> 'bootstrap'` },
-      grant: 'required',
-    },
+    requires: { ...OF_USER, session: { of: 'grant', where: fragment`s.level <> 'bootstrap'` } },
     columns: COLUMNS,
     written: fragment`
       INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
       SELECT i.model, i.id, i.payload, i.grant_id, i.client_id, i.user_id, now() + make_interval(secs => i.expires_in)
       ${ISSUED}`,
-    audited: recordAudit(
-      {
-        id: fragment`e.id`,
-        type: fragment`e.type`,
-        actorId: fragment`i.user_id`,
-        subjectId: fragment`i.user_id`,
-        orgId: fragment`i.org_id`,
-        origin: ORIGIN,
-        details: fragment`e.details`,
-        actorEmail: fragment`i.user_email`,
-        subjectEmail: fragment`i.user_email`,
-        clientName: CLIENT_NAME,
-      },
-      fragment`
-        FROM decided i CROSS JOIN LATERAL (VALUES
-          (i.audit_id, 'oauth_token_issued', i.details), (i.exchange_id, 'token_exchange', i.exchange_details)
-        ) AS e (id, type, details)
-        WHERE i.is_issued AND e.id IS NOT NULL`,
-    ),
+    audited: AUDITED_OF_USER,
   },
   columnsOf,
+  () => true,
+);
+
+/**
+ * A token of svc-cli for a cluster. Its session is hardware-verified, and it ends with the application, which must still be registered
+ * in the organization of the user.
+ */
+export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
+  {
+    requires: {
+      ...OF_USER,
+      cluster: true,
+      session: { of: 'grant', where: fragment`s.level = 'verified'` },
+    },
+    columns: fragment`${COLUMNS}, application_id text`,
+    written: fragment`
+      INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, application_id, expires_at)
+      SELECT i.model, i.id, i.payload, i.grant_id, i.client_id, i.user_id, i.application_id,
+             now() + make_interval(secs => i.expires_in)
+      ${ISSUED}`,
+    audited: AUDITED_OF_USER,
+  },
+  (request) => ({ ...columnsOf(request), application_id: request.applicationId }),
   () => true,
 );
 

@@ -11,6 +11,8 @@ export interface Requirements {
   /** The user: named by the request, or the owner of its client, where the client has an owner. */
   readonly user: 'of the request' | 'owner of the client';
   readonly client?: boolean;
+  /** The application of kind `kubernetes` that the request names: of the organization that the user has now. */
+  readonly cluster?: boolean;
   /** The session: named by the request, or that of its grant; with a condition on the row `s`. */
   readonly session?: { readonly of: 'request' | 'grant'; readonly where: SqlFragment };
   /** The grant: the one that the credential hangs on, or the parent of a new grant, where it has a parent. */
@@ -32,10 +34,10 @@ export interface RowBehind {
 }
 
 /**
- * Returns the rows behind a request in the order of locks of the whole service: the user, the client, the session, the grant. The
- * end of an account takes the same order (`domain/access-revocation`), so that no two transactions wait for one another.
+ * Returns the rows behind a request in the order of locks of the whole service: the user, the client, the cluster, the session, the
+ * grant. The end of an account takes the same order (`domain/access-revocation`), so that no two transactions wait for one another.
  */
-export function rowsBehind({ user, client, session, grant }: Requirements): RowBehind[] {
+export function rowsBehind({ user, client, cluster, session, grant }: Requirements): RowBehind[] {
   return [
     {
       name: fragment`account`,
@@ -51,6 +53,7 @@ export function rowsBehind({ user, client, session, grant }: Requirements): RowB
           : fragment`(k.of_user IS NOT NULL AND a.id IS NULL)`,
     },
     ...(client ? [CLIENT] : []),
+    ...(cluster ? [CLUSTER] : []),
     ...(session ? [sessionBehind(session.where)] : []),
     ...(grant ? [grantBehind(grant === 'parent')] : []),
   ];
@@ -65,6 +68,17 @@ const CLIENT: RowBehind = {
   columns: fragment`c.name AS client_name, c.org_id AS client_org_id`,
   join: fragment`LEFT JOIN client c ON c.id = k.client_id`,
   isGone: fragment`c.id IS NULL`,
+};
+
+const CLUSTER: RowBehind = {
+  name: fragment`cluster`,
+  selected: fragment`t.id, t.org_id`,
+  from: fragment`oauth_clients t`,
+  where: fragment`t.id = ANY (ARRAY(SELECT application_id FROM asked)) AND t.kind = 'kubernetes'`,
+  lock: fragment`FOR KEY SHARE OF t`,
+  columns: fragment`t.id AS cluster_id`,
+  join: fragment`LEFT JOIN cluster t ON t.id = k.application_id AND t.org_id = a.org_id`,
+  isGone: fragment`t.id IS NULL`,
 };
 
 function sessionBehind(where: SqlFragment): RowBehind {

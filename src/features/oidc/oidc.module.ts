@@ -15,6 +15,7 @@ import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ApplicationSecretsController } from './applications/application-secrets.controller.js';
 import { ApplicationsController } from './applications/applications.controller.js';
 import { Applications } from './applications/applications.service.js';
+import { Clusters } from './applications/clusters.service.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { AuthorizationController } from './authorization/authorization.controller.js';
 import { InteractionController } from './authorization/interaction.controller.js';
@@ -88,6 +89,7 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
     AccessTokens,
     Adapters,
     Applications,
+    Clusters,
     ClientAdapter,
     Devices,
     ErrorResponses,

@@ -2,13 +2,16 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** A client that a user registered, as its managers see it. */
+/** A client that a user registered, or a cluster that an admin registered, as its managers see it. */
 export interface ClientApplication {
   readonly id: string;
   /** RFC 7591 §2, without a secret. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  readonly ownerId: string;
+  /** Null for a cluster, which belongs to the organization. */
+  readonly ownerId: string | null;
   readonly orgId: string | null;
+  /** The audience of the tokens for a cluster (RFC 8707 §2); null for a client. */
+  readonly resource: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
   /** To the day. */
@@ -27,11 +30,20 @@ export interface ApplicationManager {
 interface Row {
   id: string;
   metadata: Record<string, unknown>;
-  owner_id: string;
+  owner_id: string | null;
   org_id: string | null;
+  resource: string | null;
   created_at: Date;
   updated_at: Date;
   last_used_at: Date;
+}
+
+/** A cluster to register: an application of kind `kubernetes`. */
+export interface NewCluster {
+  readonly id: string;
+  readonly orgId: string;
+  readonly resource: string;
+  readonly metadata: object;
 }
 
 /** The applications that users registered. A user finds only the applications that the user manages. */
@@ -47,18 +59,18 @@ export class ApplicationsRepository {
     const rows =
       isAdmin && orgId !== null
         ? await sql<Row>(tx)`
-      SELECT id, metadata, owner_id, org_id, created_at, updated_at, last_used_at
+      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
       FROM oauth_clients
-      WHERE kind = 'application' AND org_id BETWEEN ${orgId} AND ${orgId}
+      WHERE kind IN ('application', 'kubernetes') AND org_id BETWEEN ${orgId} AND ${orgId}
         AND (org_id, id) > (${orgId}::uuid, ${after})
       ORDER BY org_id, id LIMIT ${limit}`
         : await sql<Row>(tx)`
       WITH own AS MATERIALIZED (
-        SELECT id, metadata, owner_id, org_id, created_at, updated_at, last_used_at
+        SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
         FROM oauth_clients
         WHERE owner_id = ${userId} AND kind = 'application' AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
       )
-      SELECT id, metadata, owner_id, org_id, created_at, updated_at, last_used_at
+      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
       FROM own WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
     return rows.map(application);
   }
@@ -70,9 +82,9 @@ export class ApplicationsRepository {
     id: string,
   ): Promise<ClientApplication | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT id, metadata, owner_id, org_id, created_at, updated_at, last_used_at
+      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
       FROM oauth_clients
-      WHERE id = ${id} AND kind = 'application' AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
+      WHERE id = ${id} AND kind IN ('application', 'kubernetes') AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
         AND (owner_id = ${userId} OR (${isAdmin} AND org_id IS NOT NULL))`;
     return row && application(row);
   }
@@ -85,8 +97,40 @@ export class ApplicationsRepository {
   ): Promise<ClientApplication | undefined> {
     await sql(
       tx,
-    )`SELECT id FROM oauth_clients WHERE id = ${id} AND kind = 'application' FOR NO KEY UPDATE`;
+    )`SELECT id FROM oauth_clients WHERE id = ${id} AND kind IN ('application', 'kubernetes') FOR NO KEY UPDATE`;
     return this.find(tx, manager, id);
+  }
+
+  /** Registers a cluster. False when the organization has registered the resource already. */
+  async insertCluster(
+    tx: EntityManager,
+    { id, orgId, resource, metadata }: NewCluster,
+  ): Promise<boolean> {
+    const inserted = await sql<{ id: string }>(tx)`
+      INSERT INTO oauth_clients (id, kind, metadata, org_id, resource)
+      VALUES (${id}, 'kubernetes', ${JSON.stringify(metadata)}, ${orgId}, ${resource})
+      ON CONFLICT (org_id, resource) WHERE kind = 'kubernetes' DO NOTHING
+      RETURNING id`;
+    return inserted.length === 1;
+  }
+
+  /** Counts the clusters of an organization. */
+  async countClusters(tx: EntityManager, orgId: string): Promise<number> {
+    const [row] = await sql<{ n: number }>(tx)`
+      SELECT count(*)::int AS n FROM oauth_clients WHERE org_id = ${orgId} AND kind = 'kubernetes'`;
+    return row?.n ?? 0;
+  }
+
+  /** Finds the id of the cluster that an organization registered for a resource. */
+  async findCluster(
+    tx: EntityManager,
+    orgId: string,
+    resource: string,
+  ): Promise<string | undefined> {
+    const [row] = await sql<{ id: string }>(tx)`
+      SELECT id FROM oauth_clients
+      WHERE org_id = ${orgId} AND resource = ${resource} AND kind = 'kubernetes'`;
+    return row?.id;
   }
 }
 
@@ -96,6 +140,7 @@ function application(row: Row): ClientApplication {
     metadata: row.metadata,
     ownerId: row.owner_id,
     orgId: row.org_id,
+    resource: row.resource,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     lastUsedAt: row.last_used_at,

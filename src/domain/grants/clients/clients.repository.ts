@@ -9,7 +9,7 @@ import type {
 import { newUuid } from '#platform/clock/random.js';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
 
-/** The origin of a client: part of the product, registered by a user, or registered by itself (RFC 7591). */
+/** The origin of a client: part of the product, registered by a user, or registered by itself (RFC 7591). A cluster is no client. */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
 
 /** A row of `oauth_clients`. */
@@ -66,7 +66,7 @@ export class ClientsRepository implements Revocable {
                    ORDER BY s.created_at DESC) AS secret_hashes
       FROM unnest(${ids}::text[]) WITH ORDINALITY AS k (id, n)
       JOIN oauth_clients c ON c.id = k.id LEFT JOIN users u ON u.id = c.owner_id
-      WHERE (c.owner_id IS NULL OR u.active)
+      WHERE c.kind <> 'kubernetes' AND (c.owner_id IS NULL OR u.active)
         AND (c.kind <> 'dynamic' OR c.last_used_at > now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS}))`;
     return inOrder(ids.length, rows, liveClient);
   }
@@ -160,7 +160,7 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends every grant, code and token of a client. It ends the grants first, as a de-provisioning does, so that the two do not deadlock.
+   * Ends every grant, code and token of a client, and every token for a cluster. It ends the grants first, as a de-provisioning does, so that the two do not deadlock.
    * A user with grants on several sessions may still cause a deadlock; the caller then retries its transaction.
    *
    * @returns the number of tokens that were valid
@@ -168,9 +168,11 @@ export class ClientsRepository implements Revocable {
   async endTokens(tx: EntityManager, clientId: string): Promise<number> {
     const [good] = await sql<{ n: number }>(tx)`
       SELECT count(*)::int AS n FROM oauth_artifacts
-      WHERE client_id = ${clientId} AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()`;
+      WHERE (client_id = ${clientId} OR application_id = ${clientId})
+        AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()`;
     await sql(tx)`DELETE FROM oauth_grants WHERE client_id = ${clientId}`;
-    await sql(tx)`DELETE FROM oauth_artifacts WHERE client_id = ${clientId}`;
+    await sql(tx)`
+      DELETE FROM oauth_artifacts WHERE client_id = ${clientId} OR application_id = ${clientId}`;
     return good?.n ?? 0;
   }
 

@@ -1,4 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import type { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
@@ -13,17 +14,18 @@ import {
   REGISTER,
   type ApplicationUpdate,
   type ApplicationsPage,
-  type NewApplication,
 } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
+import { Clusters } from './clusters.service.js';
 import { ManagedApplications } from './managed-applications.service.js';
 
-/** `/api/v1/applications`: the OAuth clients that users register. A client that the user does not manage is a 404. */
+/** `/api/v1/applications`: the OAuth clients that users register, and the clusters of admins. One that the user does not manage is a 404. */
 @Controller('api/v1/applications')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATIONS })
 export class ApplicationsController {
   constructor(
     private readonly applications: Applications,
+    private readonly clusters: Clusters,
     private readonly managedApplications: ManagedApplications,
   ) {}
 
@@ -32,14 +34,14 @@ export class ApplicationsController {
   @HttpCode(201)
   async register(
     @Caller() session: VerifiedSession,
-    @Body({ schema: REGISTER }) body: NewApplication,
+    @Body({ schema: REGISTER }) body: z.output<typeof REGISTER>,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<ApplicationJson & { readonly client_secret?: string }> {
-    const { application, secret } = await this.applications.register(
-      managerOf(session),
-      body,
-      origin,
-    );
+    const manager = managerOf(session);
+    if (body.type === 'kubernetes') {
+      return applicationJson(await this.clusters.register(manager, body, origin));
+    }
+    const { application, secret } = await this.applications.register(manager, body, origin);
     return {
       ...applicationJson(application),
       ...(secret === undefined ? {} : { client_secret: secret }),

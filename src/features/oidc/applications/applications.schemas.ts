@@ -64,14 +64,24 @@ const settings = {
   response_mode: z.enum(['jwt']).nullish(),
 };
 
-/** The body of `POST /api/v1/applications`. A null or missing member gets its default; an unknown one is rejected. */
-export const REGISTER = z.strictObject({
+/** A client in the body of `POST /api/v1/applications`. A null or missing member gets its default; an unknown one is rejected. */
+const CLIENT = z.strictObject({
   name,
   type: z.enum(['web', 'spa', 'native', 'service']),
   ...settings,
 });
-/** A parsed {@link REGISTER}. */
-export type NewApplication = z.output<typeof REGISTER>;
+/** A parsed {@link CLIENT}. */
+export type NewApplication = z.output<typeof CLIENT>;
+
+/** A cluster in the body of `POST /api/v1/applications`. */
+const CLUSTER = z.strictObject({ name, type: z.literal('kubernetes'), resource: address });
+/** A parsed {@link CLUSTER}. */
+export type NewClusterBody = z.output<typeof CLUSTER>;
+
+/** The body of `POST /api/v1/applications`. */
+export const REGISTER = z.discriminatedUnion('type', [CLIENT, CLUSTER], {
+  error: 'must be web, spa, native, service or kubernetes',
+});
 
 /** The body of `PATCH /api/v1/applications/{id}`: a missing member stays, null resets it. The type cannot change. */
 export const UPDATE = z.strictObject({ name: name.optional(), ...settings });

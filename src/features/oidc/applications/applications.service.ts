@@ -12,8 +12,10 @@ import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { nameAndTypeOf } from './application-json.js';
 import type { ApplicationUpdate, NewApplication } from './applications.schemas.js';
 import { ManagedApplications } from './managed-applications.service.js';
+import { changedCluster } from './registration/cluster-registration.js';
 import { checkedMetadata, checkKeysAddress } from './registration/registration-check.js';
 import { registrationOf } from './registration/registration-metadata.js';
 import { completed, usesSecret } from './registration/registration.js';
@@ -89,12 +91,9 @@ export class Applications {
   ): Promise<ClientApplication> {
     await checkKeysAddress(update.jwks_uri, this.outboundHttp);
     return this.managedApplications.change(manager, id, async (tx, application) => {
-      const { name, ...settings } = update;
-      const before = registrationOf(application.metadata);
-      const registration = completed({ ...before, ...settings, name: name ?? before.name });
-      const metadata = await checkedMetadata(registration, application, this.oidcProvider);
+      const metadata = await this.#changed(application, update);
       await this.clientsRepository.update(tx, id, metadata);
-      if (!usesSecret(registration.auth_method)) {
+      if (!usesSecret(registrationOf(metadata).auth_method)) {
         await this.clientsRepository.removeSecrets(tx, id);
       }
       const details = { changed: Object.keys(update) };
@@ -108,8 +107,7 @@ export class Applications {
   async remove(manager: ApplicationManager, id: string, origin: AuditOrigin): Promise<void> {
     await this.managedApplications.change(manager, id, async (tx, application) => {
       await this.clientsRepository.remove(tx, id);
-      const { name, type: kindOf } = registrationOf(application.metadata);
-      const details = { name, type: kindOf };
+      const details = nameAndTypeOf(application);
       const act = { type: 'oauth_client_deleted', manager, application, origin, details } as const;
       await this.managedApplications.record(tx, act);
     });
@@ -188,6 +186,18 @@ export class Applications {
       const act = { type: 'oauth_secret_revoked', manager, application, origin, details } as const;
       await this.managedApplications.record(tx, act);
     });
+  }
+
+  /** Returns the metadata of an application after a change. @throws DomainError invalid_request */
+  async #changed(
+    application: ClientApplication,
+    update: ApplicationUpdate,
+  ): Promise<Record<string, unknown>> {
+    if (application.resource !== null) return changedCluster(application, update);
+    const { name, ...settings } = update;
+    const before = registrationOf(application.metadata);
+    const registration = completed({ ...before, ...settings, name: name ?? before.name });
+    return checkedMetadata(registration, application, this.oidcProvider);
   }
 
   async #addSecret(tx: EntityManager, clientId: string): Promise<NewSecret> {

@@ -72,6 +72,23 @@ export class ManagedApplications {
     return this.dataSource.transaction(act);
   }
 
+  /** Runs a registration for an organization, under a lock on its admin. @throws DomainError admin_required */
+  registerAsAdmin<Result>(
+    manager: ApplicationManager,
+    act: (tx: EntityManager, orgId: string) => Promise<Result>,
+  ): Promise<Result> {
+    return this.dataSource.transaction(async (tx) => {
+      const { orgId } = manager;
+      if (orgId === null || !(await this.#holdAdmin(tx, manager))) {
+        throw new DomainError(
+          'admin_required',
+          'Only an admin of an organization can register a kubernetes application.',
+        );
+      }
+      return act(tx, orgId);
+    });
+  }
+
   /** Changes an application under a lock on its row. @throws DomainError not_found */
   async change<Result>(
     manager: ApplicationManager,

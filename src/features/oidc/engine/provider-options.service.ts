@@ -145,11 +145,26 @@ export class ProviderOptions {
       formats: {
         ...FIXED.formats,
         customizers: {
-          jwt: (ctx, token, jwt) =>
-            this.accessTokens.record(ctx, token, jwt.payload as unknown as JwtClaims),
+          jwt: async (ctx, token, jwt) => {
+            await this.#assertNoCluster(ctx, token.aud);
+            await this.accessTokens.record(ctx, token, jwt.payload as unknown as JwtClaims);
+          },
         },
       },
     };
+  }
+
+  /**
+   * Keeps the audiences of clusters for the token exchange of `svc-cli`: an API server checks the audience, and another client could
+   * get the consent of a user to act at any address.
+   *
+   * @throws InvalidTarget
+   */
+  async #assertNoCluster(ctx: KoaContextWithOIDC, audience: unknown): Promise<void> {
+    const { resourceOwner, clusterId } = requestContextOf(ctx);
+    if (!resourceOwner || clusterId !== undefined || typeof audience !== 'string') return;
+    if ((await this.resourceOwners.clusterOf(resourceOwner, audience)) === undefined) return;
+    throw new errors.InvalidTarget('only svc-cli gets tokens for this cluster, by token exchange');
   }
 
   #lifetimes(): Configuration['ttl'] {

@@ -29,8 +29,14 @@ export function resourceServerOf(
   if (!isAddress || isOwn || url.username !== '' || url.password !== '') {
     throw new errors.InvalidTarget('the resource must be an https address of another service');
   }
+  const scope = [...OIDC_SCOPES, ...ownScopesOf(client)].join(' ');
+  return { ...clusterServer(resource), scope };
+}
+
+/** Returns the resource server of a cluster: its tokens are JWTs, with no scope but those of OpenID Connect. */
+export function clusterServer(resource: string): ResourceServer {
   return {
-    scope: [...OIDC_SCOPES, ...ownScopesOf(client)].join(' '),
+    scope: OIDC_SCOPES.join(' '),
     audience: resource,
     accessTokenFormat: 'jwt',
     accessTokenTTL: JWT_LIFETIME,

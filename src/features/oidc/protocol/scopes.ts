@@ -5,8 +5,11 @@ export { ADMIN_SCOPE, CLI_CLIENT_ID };
 /** The scopes of OpenID Connect: the claims of ID tokens and userinfo. */
 export const OIDC_SCOPES = ['openid', 'profile', 'email'] as const;
 
+/** The scope of the credentials of a user: SSH certificates and tokens for other services. */
+export const CREDENTIALS_SCOPE = 'svc:credentials';
+
 /** The scopes of this server's own APIs, which only svc-cli gets. */
-export const OWN_SCOPES = ['svc:credentials', 'svc:applications', ADMIN_SCOPE] as const;
+export const OWN_SCOPES = [CREDENTIALS_SCOPE, 'svc:applications', ADMIN_SCOPE] as const;
 
 /** Checks whether only svc-cli may have a scope: any with our prefix, known or not. */
 export function isOwnScope(scope: string): boolean {

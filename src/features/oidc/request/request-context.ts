@@ -11,6 +11,8 @@ export interface RequestContext {
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
   /** The token that this request exchanges (RFC 8693). The new grant ends with the grant of that token. */
   subject?: { readonly grantId: string; readonly clientId: string };
+  /** The id of the application of kind `kubernetes` that the new token is for. */
+  clusterId?: string;
   /** A code was redeemed again while its first client may still wait for the response. */
   isReusedAtOnce?: boolean;
   /** The error that ends an authorization request, whether or not the client receives it. */

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { artifactId } from '#domain/grants/artifact.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
+import { ApplicationsRepository } from '#domain/grants/clients/applications.repository.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
@@ -16,6 +17,7 @@ export class ResourceOwners {
     private readonly manager: EntityManager,
     private readonly batchedQueries: BatchedQueries,
     private readonly grantsRepository: GrantsRepository,
+    private readonly applicationsRepository: ApplicationsRepository,
     private readonly sessionCookies: SessionCookies,
   ) {}
 
@@ -55,6 +57,12 @@ export class ResourceOwners {
     const found = await this.grantsRepository.resourceOwnerOfSession(this.manager, sessionId);
     requestContextOf(ctx).resourceOwner = found ?? null;
     return found;
+  }
+
+  /** Finds the id of the cluster that the organization of a user registered for a resource. */
+  async clusterOf({ orgId }: ResourceOwner, resource: string): Promise<string | undefined> {
+    if (orgId === null) return undefined;
+    return this.applicationsRepository.findCluster(this.manager, orgId, resource);
   }
 
   /** Lists the payloads of the grants that a user gave to a client in a session. */

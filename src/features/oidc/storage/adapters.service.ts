@@ -4,6 +4,7 @@ import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/a
 import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { DeviceCodesRepository } from '#domain/grants/device-codes.repository.js';
+import type { TokenAudit } from '#domain/grants/tokens.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { originOf } from '#platform/http/request/client-origin.js';
@@ -150,11 +151,11 @@ export class Adapters {
     if (payload.jkt === undefined && scopeWords(payload.scope).includes(ADMIN_SCOPE)) {
       throw new errors.InvalidGrant(`${ADMIN_SCOPE} needs a DPoP proof`);
     }
-    const { subject } = requestContextOf(ctx);
+    const { subject, clusterId } = requestContextOf(ctx);
     const audit = {
       auditId: newUuid(),
       origin: originOf(requestOf(ctx)),
-      ...(subject ? { exchange: exchangeAudit(payload, subject.clientId) } : {}),
+      ...(subject ? { exchange: exchangeAudit(payload, subject.clientId, clusterId) } : {}),
       details: {
         client_id: payload.clientId,
         grant_type: payload.gty ?? 'client_credentials',
@@ -162,12 +163,16 @@ export class Adapters {
         audience: payload.aud,
       },
     };
-    const issued = await falseIfGone(
-      artifact.model === 'AccessToken'
-        ? this.batchedQueries.issueToUser(artifact, audit)
-        : this.batchedQueries.issueToClient(artifact, audit),
-    );
+    const issued = await falseIfGone(this.#issuing(artifact, audit, clusterId));
     if (!issued) throw new errors.InvalidGrant('the session has ended');
+  }
+
+  #issuing(artifact: Artifact, audit: TokenAudit, clusterId?: string): Promise<boolean> {
+    const { batchedQueries } = this;
+    if (artifact.model !== 'AccessToken') return batchedQueries.issueToClient(artifact, audit);
+    return clusterId === undefined
+      ? batchedQueries.issueToUser(artifact, audit)
+      : batchedQueries.issueForCluster(artifact, audit, clusterId);
   }
 }
 
@@ -190,10 +195,16 @@ function isReusedAtOnce(currentContext: CurrentContext): boolean {
 }
 
 /** Returns the audit row of a token exchange (RFC 8693): the client, the client of the subject token, and the new scope. */
-function exchangeAudit(payload: AdapterPayload, subjectClientId: string) {
+function exchangeAudit(payload: AdapterPayload, subjectClientId: string, clusterId?: string) {
   const { clientId, scope = '', aud } = payload;
   return {
     auditId: newUuid(),
-    details: { client_id: clientId, subject_client_id: subjectClientId, scope, audience: aud },
+    details: {
+      client_id: clientId,
+      subject_client_id: subjectClientId,
+      scope,
+      audience: aud,
+      ...(clusterId === undefined ? {} : { application_id: clusterId }),
+    },
   };
 }

@@ -18,6 +18,10 @@ export interface SubjectToken {
   readonly audience: string | undefined;
   /** The scopes without those of our own APIs, which no other client gets. */
   readonly scopes: readonly string[];
+  /** The scopes of our own APIs. */
+  readonly ownScopes: readonly string[];
+  /** The thumbprint of the DPoP key that the token is bound to. */
+  readonly jkt: string | undefined;
   /** Returns the scopes that its grant contains for a resource server. */
   readonly grantedAt: (resource: string) => readonly string[];
 }
@@ -50,13 +54,16 @@ export async function findSubjectToken(
   if (!isOwned || !(await mayExchange(ctx, token, resourceOwner, services))) {
     throw invalidSubjectToken();
   }
+  const words = scopeWords(token.scope);
   return {
     resourceOwner,
     grantId: token.grantId,
     clientId: token.clientId ?? '',
     expiresAt: token.exp ?? 0,
     audience: token.aud === undefined ? undefined : String(token.aud),
-    scopes: scopeWords(token.scope).filter((scope) => !isOwnScope(scope)),
+    scopes: words.filter((scope) => !isOwnScope(scope)),
+    ownScopes: words.filter(isOwnScope),
+    jkt: token.jkt,
     grantedAt: (resource) => scopeWords(grant.getResourceScope(resource)),
   };
 }

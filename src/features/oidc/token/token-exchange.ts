@@ -6,6 +6,8 @@ import {
   type TokenEndpointGrantContext,
 } from '../protocol/library.js';
 import { requestContextOf } from '../request/request-context.js';
+import { CLI_CLIENT_ID } from '../protocol/scopes.js';
+import { exchangeForCluster } from './cluster-token.js';
 import { ACCESS_TOKEN, exchangeRequest } from './exchange-request.js';
 import { issueToken, verifyPossession } from './issue-token.js';
 import { narrowedScopes, targetOf } from './narrowing.js';
@@ -13,7 +15,8 @@ import { findSubjectToken, invalidSubjectToken, type ExchangeServices } from './
 
 /**
  * Exchanges a user's access token for one of the requesting client (RFC 8693), with the same scopes and lifetime at most. The new
- * grant belongs to that client, and ends with the grant of the subject token.
+ * grant belongs to that client, and ends with the grant of the subject token. `svc-cli` alone of public clients has the exchange, for
+ * clusters.
  *
  * @throws InvalidRequest, InvalidTarget, InvalidScope, UnauthorizedClient, and the errors of DPoP and mTLS
  */
@@ -23,6 +26,7 @@ export async function exchangeToken(
   clock: Clock = systemClock,
 ): Promise<void> {
   const { client, provider } = ctx.oidc;
+  if (client.clientId === CLI_CLIENT_ID) return exchangeForCluster(ctx, services, clock);
   if (client.clientAuthMethod === 'none') {
     throw new errors.UnauthorizedClient('token exchange is for clients that authenticate');
   }

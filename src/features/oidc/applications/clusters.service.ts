@@ -1,0 +1,62 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import {
+  ApplicationsRepository,
+  type ApplicationManager,
+  type ClientApplication,
+} from '#domain/grants/clients/applications.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { OwnAudiences } from '../protocol/resource-servers.js';
+import type { NewClusterBody } from './applications.schemas.js';
+import { ManagedApplications } from './managed-applications.service.js';
+import { clusterMetadata, resourceProblem } from './registration/cluster-registration.js';
+
+/** The number of clusters that an organization may have. */
+const MOST_CLUSTERS = 100;
+
+/** Registers the Kubernetes clusters of organizations, for which `svc-cli` exchanges its tokens. */
+@Injectable()
+export class Clusters {
+  readonly #ownAudiences: OwnAudiences;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly managedApplications: ManagedApplications,
+    private readonly applicationsRepository: ApplicationsRepository,
+  ) {
+    this.#ownAudiences = { baseUrl: config.http.baseUrl, awsAudience: config.aws.audience };
+  }
+
+  /** Registers a cluster of the admin's organization. @throws DomainError invalid_request, admin_required, limit_reached, uniqueness */
+  async register(
+    manager: ApplicationManager,
+    { name, resource }: NewClusterBody,
+    origin: AuditOrigin,
+  ): Promise<ClientApplication> {
+    const problem = resourceProblem(resource, this.#ownAudiences);
+    if (problem !== undefined) throw new DomainError('invalid_request', problem);
+    return this.managedApplications.registerAsAdmin(manager, async (tx, orgId) => {
+      if ((await this.applicationsRepository.countClusters(tx, orgId)) >= MOST_CLUSTERS) {
+        throw new DomainError(
+          'limit_reached',
+          `An organization can have ${MOST_CLUSTERS} kubernetes applications. Delete one that is not needed first.`,
+        );
+      }
+      const cluster = { id: newUuid(), orgId, resource, metadata: clusterMetadata(name) };
+      if (!(await this.applicationsRepository.insertCluster(tx, cluster))) {
+        throw new DomainError('uniqueness', 'Your organization has registered this resource.');
+      }
+      const application = await this.managedApplications.find(manager, cluster.id, tx);
+      await this.managedApplications.record(tx, {
+        type: 'oauth_client_registered',
+        manager,
+        application,
+        origin,
+        details: { name, type: 'kubernetes', resource },
+      });
+      return application;
+    });
+  }
+}

@@ -1,0 +1,91 @@
+import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { Clock } from '#platform/clock/clock.js';
+import { buildTokenResponse } from '../engine/library-patches.js';
+import { errors, type TokenEndpointGrantContext } from '../protocol/library.js';
+import { clusterServer } from '../protocol/resource-servers.js';
+import { CLI_CLIENT_ID, CREDENTIALS_SCOPE, OIDC_SCOPES } from '../protocol/scopes.js';
+import { requestContextOf } from '../request/request-context.js';
+import { ACCESS_TOKEN, exchangeRequest } from './exchange-request.js';
+import { issueToken, verifyPossession } from './issue-token.js';
+import { narrowedScopes } from './narrowing.js';
+import {
+  findSubjectToken,
+  invalidSubjectToken,
+  type ExchangeServices,
+  type SubjectToken,
+} from './subject-token.js';
+
+/** A token for a cluster is bound to no key: `kubectl` sends it as Bearer. */
+const UNBOUND = { jkt: undefined, x5t: undefined };
+
+/**
+ * Exchanges a DPoP-bound token of `svc-cli` for a JWT whose audience is a cluster of the user's organization. The new grant ends with
+ * the grant of the subject token, and the JWT also with the registration of the cluster.
+ *
+ * @throws InvalidRequest, InvalidTarget, InvalidScope, InvalidDpopProof
+ */
+export async function exchangeForCluster(
+  ctx: TokenEndpointGrantContext,
+  services: ExchangeServices,
+  clock: Clock,
+): Promise<void> {
+  const { client, provider, params } = ctx.oidc;
+  const request = exchangeRequest(params);
+  const resource = onlyResource(params);
+  const possession = await verifyPossession(ctx);
+  if (possession.jkt === undefined) {
+    throw new errors.InvalidDpopProof('a DPoP proof of the key of the subject token is required');
+  }
+  const subject = await findSubjectToken(ctx, request.subjectToken, possession, services);
+  assertOwnToken(subject, possession.jkt);
+  const { resourceOwner, grantId, clientId } = subject;
+  const server = new provider.ResourceServer(resource, clusterServer(resource));
+  requestContextOf(ctx).clusterId = await clusterOf(resourceOwner, resource, services);
+  const scopes = narrowedScopes(request.scopes, {
+    subject: { scopes: subject.scopes, audience: undefined, grantedAt: () => OIDC_SCOPES },
+    client,
+    server,
+  });
+  const longest = subject.expiresAt - clock.seconds();
+  if (longest <= 0) throw invalidSubjectToken();
+  requestContextOf(ctx).subject = { grantId, clientId };
+  const order = { resourceOwner, possession: UNBOUND, scopes, server, longest };
+  const issued = await issueToken(ctx, { grantType: 'token_exchange', ...order }, clock);
+  ctx.body = buildTokenResponse(provider, { ...issued, issuedTokenType: ACCESS_TOKEN });
+}
+
+/** Returns the one resource that a request names. @throws InvalidTarget */
+function onlyResource({ resource, audience }: Readonly<Record<string, unknown>>): string {
+  if (typeof resource !== 'string' || resource === '' || audience !== undefined) {
+    throw new errors.InvalidTarget('name one cluster by one resource, and no audience');
+  }
+  return resource;
+}
+
+/**
+ * Checks that a subject token is one of `svc-cli` for the credentials of its user, bound to the key that the request proves, from a
+ * hardware-verified session.
+ *
+ * @throws InvalidRequest
+ */
+function assertOwnToken(subject: SubjectToken, jkt: string): void {
+  const { clientId, audience, ownScopes, resourceOwner } = subject;
+  const isOwn = clientId === CLI_CLIENT_ID && audience === undefined && subject.jkt === jkt;
+  if (!isOwn || !resourceOwner.hardwareVerified) throw invalidSubjectToken();
+  if (!ownScopes.includes(CREDENTIALS_SCOPE)) {
+    throw new errors.InvalidRequest(`the subject token lacks the scope ${CREDENTIALS_SCOPE}`);
+  }
+}
+
+/** Returns the id of the cluster of a resource. @throws InvalidTarget unless the user's organization registered it */
+async function clusterOf(
+  resourceOwner: ResourceOwner,
+  resource: string,
+  { resourceOwners }: ExchangeServices,
+): Promise<string> {
+  const id = await resourceOwners.clusterOf(resourceOwner, resource);
+  if (id === undefined) {
+    throw new errors.InvalidTarget('your organization has registered no such cluster');
+  }
+  return id;
+}
