@@ -1,6 +1,15 @@
-import { Module } from '@nestjs/common';
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { HttpModule } from '#platform/http/http.module.js';
+import { Views } from '#platform/http/views/views.service.js';
 import { InstallHostController } from './install-host.controller.js';
+import { InstallController } from './install.controller.js';
 
-/** Serves the scripts that set up other machines: /install-host.sh. Public; the scripts have no secret. */
-@Module({ controllers: [InstallHostController] })
-export class InstallModule {}
+/** Serves what sets up other machines: /install-host.sh, /install, /install.sh, /static/svc.mjs. Public; nothing is secret. */
+@Module({ imports: [HttpModule], controllers: [InstallHostController, InstallController] })
+export class InstallModule implements OnModuleInit {
+  constructor(private readonly views: Views) {}
+
+  onModuleInit(): void {
+    this.views.register(new URL('views/', import.meta.url));
+  }
+}

@@ -90,12 +90,15 @@ function expectPublishedTokenEndpoint({ OIDCContext }: Provider, tokenEndpoint: 
   };
 }
 
+/** A rule that decides whether a prompt is needed. */
+type PromptRule = (ctx: KoaContextWithOIDC) => Promise<boolean>;
+
 /**
- * Returns the library's list of prompts with another rule for native clients. Reason: the library asks for consent of every
- * native client each time (RFC 8252 §8.6), registered applications of the organization included.
- * Tests: test/api/oauth/own-applications.test.ts.
+ * Returns the library's list of prompts with two other rules for native clients. Reason: the library asks for consent of every
+ * native client each time (RFC 8252 §8.6), registered applications of the organization included; the command line asks for a
+ * touch instead. Tests: test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts.
  */
-export function promptPolicy(needsNativeConsent: (ctx: KoaContextWithOIDC) => Promise<boolean>) {
+export function promptPolicy(needsNativeConsent: PromptRule, needsTouch: PromptRule) {
   const policy = interactionPolicy.base();
   const checks = policy.get('consent')?.checks;
   if (!checks) throw new Error('the library has no prompt for consent');
@@ -105,6 +108,16 @@ export function promptPolicy(needsNativeConsent: (ctx: KoaContextWithOIDC) => Pr
   checks.add(
     new interactionPolicy.Check(name, description, 'interaction_required', needsNativeConsent),
   );
+  policy
+    .get('login')
+    ?.checks.add(
+      new interactionPolicy.Check(
+        'fresh_touch',
+        'the command line needs a fresh touch of the security key',
+        'login_required',
+        needsTouch,
+      ),
+    );
   return policy;
 }
 

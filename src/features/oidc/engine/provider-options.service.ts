@@ -33,7 +33,13 @@ import { FIXED, FIXED_FEATURES, ROUTES } from './fixed-options.js';
 import { currentContext, promptPolicy } from './library-patches.js';
 import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
 import { mutualTls, mutualTlsMethods } from './mutual-tls.js';
-import { createGrant, findAccount, needsNativeConsent, updateSession } from './session-sync.js';
+import {
+  createGrant,
+  findAccount,
+  needsNativeConsent,
+  needsTouch,
+  updateSession,
+} from './session-sync.js';
 
 type Features = NonNullable<Configuration['features']>;
 
@@ -95,7 +101,10 @@ export class ProviderOptions {
         short: cookie,
       },
       interactions: {
-        policy: promptPolicy((ctx) => needsNativeConsent(ctx, this.resourceOwners)),
+        policy: promptPolicy(
+          (ctx) => needsNativeConsent(ctx, this.resourceOwners),
+          (ctx) => needsTouch(ctx, this.resourceOwners, this.clock.now()),
+        ),
         url: (_ctx, { uid }) => `/interaction/${uid}`,
       },
       findAccount: (ctx, subject, source) => findAccount(ctx, subject, source, this.resourceOwners),

@@ -1,4 +1,5 @@
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { isCovered, needsConsent, needsConsentForResources } from '../protocol/consent-rules.js';
@@ -95,8 +96,27 @@ export async function needsNativeConsent(
   if (client?.applicationType !== 'native' || ctx.oidc.result?.consent !== undefined) return false;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   const isKnown =
-    client.svc_kind === 'application' && resourceOwner && !needsConsent(client, resourceOwner);
+    client.svc_kind !== 'dynamic' && resourceOwner && !needsConsent(client, resourceOwner);
   return !isKnown;
+}
+
+/** The age in milliseconds of a touch that authorizes the command line without another one. */
+const FRESH_TOUCH = 60_000;
+
+/**
+ * Checks whether an authorization of the command line needs a touch of the security key. Its code goes to a port of the machine,
+ * where another program may listen (RFC 8252 §8.6); without a touch a foreign page could send a browser there unseen.
+ */
+export async function needsTouch(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+  now: Date,
+): Promise<boolean> {
+  if (ctx.oidc.client?.clientId !== CLI_CLIENT_ID) return false;
+  const resourceOwner = await resourceOwners.ofBrowser(ctx);
+  return (
+    resourceOwner !== undefined && now.getTime() - resourceOwner.authTime.getTime() > FRESH_TOUCH
+  );
 }
 
 /** Returns a login as the library records it, at the time of the key's assertion. */

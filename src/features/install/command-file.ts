@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The bundle of the `svc` command, as the server hands it out. */
+export interface CommandFile {
+  readonly content: Buffer;
+  /** The SHA-256 of the content, in hexadecimal. */
+  readonly sha256: string;
+}
+
+/** The place of the bundle, seen from the sources and from the build alike. */
+const BUNDLE = new URL('../../../dist/svc.mjs', import.meta.url);
+
+let known: CommandFile | undefined;
+
+/**
+ * Reads the bundle at its first use, and keeps it: it changes only with a new build.
+ *
+ * @throws DomainError not_found in a build without the bundle
+ */
+export function commandFile(): CommandFile {
+  known ??= read();
+  if (!known) throw new DomainError('not_found', 'This build has no svc command: npm run build.');
+  return known;
+}
+
+function read(): CommandFile | undefined {
+  try {
+    const content = readFileSync(BUNDLE);
+    return { content, sha256: createHash('sha256').update(content).digest('hex') };
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
