@@ -39,6 +39,7 @@ POST   /v1/keys/register/complete                 authentication json   32  api 
 GET    /v1/sessions                               general        none   256 api        problem    verified    svc:credentials
 DELETE /v1/sessions/:id                           general        none   256 api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh                        issuance       json   8   api        problem    verified    svc:credentials
+POST   /v1/credentials/ssh/challenge              issuance       json   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/aws/token                  issuance       json   8   api        problem    verified    svc:credentials
 GET    /v1/credentials/aws/token                  issuance       none   8   api        problem    verified    svc:credentials header-only no-head
 GET    /v1/credentials/ssh/ca                     general        none   8   api        problem    none
@@ -211,6 +212,7 @@ describe('every route', () => {
     ['general', 'GET', '/device'],
 
     ['issuance', 'POST', '/v1/credentials/ssh'],
+    ['issuance', 'POST', '/v1/credentials/ssh/challenge'],
     ['issuance', 'POST', '/v1/credentials/aws/token'],
     ['issuance', 'POST', '/v1/credentials/github/token'],
 

@@ -41,7 +41,12 @@ describe('the SSH certificate authority at start', () => {
   });
 
   function start(caKeyPath = keyPath, caKey?: string): Promise<CertificateAuthority> {
-    const ssh = { caKey, caKeyPath, principals: new Set(['email'] as const) };
+    const ssh = {
+      caKey,
+      caKeyPath,
+      principals: new Set(['email'] as const),
+      requireSecurityKey: false,
+    };
     const relyingParty = { id: 'svc.example.com', name: 'svc', organizationName: 'svc' };
     return CertificateAuthority.open({ ssh, relyingParty }, dataSource, repository);
   }

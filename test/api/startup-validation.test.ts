@@ -122,6 +122,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_METRICS_BEARER_TOKEN: `${PLANTED}\n` },
     'SVC_METRICS_BEARER_TOKEN: must be printable ASCII: it has to fit into a header',
   ],
+  [{ SVC_SSH_REQUIRE_SK: PLANTED }, 'SVC_SSH_REQUIRE_SK: must be true or false'],
   [
     { SVC_SSH_PRINCIPALS: `email,${PLANTED}` },
     'SVC_SSH_PRINCIPALS: must be email, username, or both',
@@ -168,7 +169,6 @@ const UNSUPPORTED = [
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
   'SVC_S3_CONFIG_BUCKET',
-  'SVC_SSH_REQUIRE_SK',
 ];
 
 /** Values that are wrong for nearly every variable; each variable with wrong values refuses one of them. */

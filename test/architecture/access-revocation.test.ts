@@ -44,6 +44,7 @@ const planted = (text: string): SourceFile => ({
 describe('access revocation', () => {
   it('is the only caller of what revokes sessions, certificates, keys and application tokens', () => {
     expect(classes.toSorted()).toEqual([
+      'AttestedKeyRevocation',
       'AuthenticatorsRepository',
       'CertificateRevocation',
       'ClientsRepository',

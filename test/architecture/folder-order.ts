@@ -45,6 +45,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'grants/clients',
     'grants',
     'ssh-certificates/openssh',
+    'ssh-certificates/hardware-keys',
     'ssh-certificates/authority',
     'ssh-certificates/revocation-list',
     'ssh-certificates',

@@ -7,6 +7,7 @@ import { DataSource } from 'typeorm';
 import {
   PINNED_ROOTS,
   trustAnchorFromPem,
+  type TrustAnchor,
 } from '../../src/domain/authenticators/attestation/trust-anchors.js';
 import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
@@ -35,6 +36,8 @@ export interface TestAppOptions {
   readonly timeouts?: Partial<EdgeTimeouts>;
   /** Attestation roots, PEM, that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];
+  /** Further trust anchors, such as roots with known intermediates. */
+  readonly trustAnchors?: readonly TrustAnchor[];
   /** Claims that the identity provider states about a user. */
   readonly claims?: (email: string) => object;
 }
@@ -105,6 +108,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       ...[vendor.rootPem, ...(options.attestationRoots ?? [])].map((pem) =>
         trustAnchorFromPem(pem),
       ),
+      ...(options.trustAnchors ?? []),
     ],
     pageScripts: [],
     modules: options.modules ?? [],

@@ -64,7 +64,12 @@ export class SshIssuance {
 
   async service(...principals: PrincipalKind[]): Promise<CertificateIssuance> {
     const config = {
-      ssh: { caKey: CA_KEY, caKeyPath: '', principals: new Set(principals) },
+      ssh: {
+        caKey: CA_KEY,
+        caKeyPath: '',
+        principals: new Set(principals),
+        requireSecurityKey: false,
+      },
       relyingParty: { id: 'svc.example.com', name: 'svc', organizationName: 'svc' },
     };
     const authority = await CertificateAuthority.open(
@@ -72,7 +77,8 @@ export class SshIssuance {
       this.dataSource,
       new SshAuthorityRepository(),
     );
-    return new CertificateIssuance(config, new Issuance(this.dataSource.manager), authority);
+    const { manager } = this.dataSource;
+    return new CertificateIssuance(config, new Issuance(manager), authority, manager);
   }
 
   /** Issues a certificate to a session, with these configured kinds of principals; addresses by default. */

@@ -6,7 +6,6 @@ import {
 } from '#domain/authenticators/attestation/fido2-library.js';
 import type { z } from 'zod';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { registerAttestationFormats } from '#domain/authenticators/attestation/attestation-formats.js';
 import {
@@ -19,7 +18,7 @@ import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
 import { readClientData } from './ceremony/client-data.js';
 import { verifyFormat, orDevicePasskey } from './ceremony/device-passkey.js';
 import { verifyNativeAssertion } from './ceremony/native-assertion.js';
-import { refusalDetail } from './ceremony/refusal-detail.js';
+import { refusalDetail, refusedAs } from './ceremony/refusal-detail.js';
 import { decideModel } from '#domain/authenticators/attestation/model-policy.js';
 import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 import {
@@ -278,20 +277,6 @@ function read<Schema extends z.ZodType>(schema: Schema, credential: unknown): z.
   const [issue] = error.issues;
   const where = ['credential', ...(issue?.path ?? [])].map(String).join('.');
   throw new Refusal(`${where} is malformed: ${issue?.message ?? 'not a credential'}.`);
-}
-
-/** Turns every error of a ceremony into a refusal of the client's response, with one error code and the reason. */
-async function refusedAs<Result>(
-  code: ErrorCode,
-  ceremony: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await ceremony();
-  } catch (cause) {
-    const own =
-      code === 'attestation_rejected' && cause instanceof Refusal ? cause.code : undefined;
-    throw new DomainError(own ?? code, refusalDetail(cause), { cause });
-  }
 }
 
 /** Reads the signature counter and the user verification from authenticator data. */

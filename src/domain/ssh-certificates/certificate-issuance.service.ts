@@ -1,14 +1,25 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { Issuance } from '#domain/issuance/issuance.repository.js';
+import { Issuance, type Outcome } from '#domain/issuance/issuance.repository.js';
 import type { Denial } from '#domain/issuance/issuance-statement.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import { principalsOf } from './principals.js';
-import { SSH_CERTIFICATE } from './ssh-certificates.repository.js';
+import {
+  isAttestedKey,
+  recordAttestedKey,
+  type KeyAttestation,
+} from '#domain/ssh-certificates/hardware-keys/attested-keys.repository.js';
+import { isSecurityKey } from '#domain/ssh-certificates/hardware-keys/key-attestation.js';
+import {
+  SSH_CERTIFICATE,
+  type RecordedCertificate,
+  type SshCertificateRequest,
+} from './ssh-certificates.repository.js';
 import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
 
 /** The hardware-verified session of the request. */
@@ -26,6 +37,8 @@ export interface SshRequestedCertificate {
   readonly principals?: readonly string[] | undefined;
   /** A positive whole number. The certificate never outlives the session. */
   readonly ttlSeconds?: number | undefined;
+  /** The verified proof that the key lives in a security key; undefined where none came with the request. */
+  readonly attestation?: KeyAttestation | undefined;
 }
 
 /** A signed certificate that is on record, with its fields. */
@@ -39,6 +52,7 @@ export interface IssuedCertificate {
   readonly validAfter: Date;
   readonly validBefore: Date;
   readonly caPublicKey: string;
+  readonly attestation: KeyAttestation | undefined;
 }
 
 const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
@@ -60,12 +74,13 @@ export class CertificateIssuance {
     @Inject(CONFIG) private readonly config: Pick<Config, 'ssh' | 'relyingParty'>,
     private readonly issuance: Issuance,
     private readonly authority: CertificateAuthority,
+    private readonly manager: EntityManager,
   ) {}
 
   /**
    * Records a certificate, then signs it: a certificate that is not on record could not be revoked.
-   * @throws DomainError `invalid_public_key`, `invalid_request`, `principal_not_allowed`, `unauthenticated`,
-   *   `account_inactive` or `issuance_refused`
+   * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`, `principal_not_allowed`,
+   *   `unauthenticated`, `account_inactive` or `issuance_refused`
    */
   async issue({
     session,
@@ -77,11 +92,17 @@ export class CertificateIssuance {
     readonly origin: AuditOrigin;
   }): Promise<IssuedCertificate> {
     const { authority } = this;
-    const { ttlSeconds } = request;
+    const { ttlSeconds, attestation } = request;
     const subject = parseSshPublicKey(request.publicKey);
+    const claimsHardware = isSecurityKey(subject);
+    const { requireSecurityKey } = this.config.ssh;
+    if (requireSecurityKey && !claimsHardware) throw hardwareRequired();
     const keyId = `${session.email}@${this.config.relyingParty.id}`;
-    const outcome = await this.issuance.issue(SSH_CERTIFICATE, {
+    const outcome = await this.#record({
       ...session,
+      isSecurityKey: claimsHardware,
+      attestationRequired: requireSecurityKey,
+      attestation,
       keyId,
       publicKey: subject.fingerprint,
       caFingerprint: authority.fingerprint,
@@ -93,8 +114,28 @@ export class CertificateIssuance {
     if ('denial' in outcome) throw new DomainError(...REFUSALS[outcome.denial]);
     const { issued } = outcome;
 
-    const certificate = authority.sign({ ...issued, subject, keyId });
+    const verifyRequired = issued.attestation?.verifyRequired === true;
+    const certificate = authority.sign({ ...issued, subject, keyId, verifyRequired });
     return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
+  }
+
+  /** Records a certificate, and the key with it where this request proves the key. */
+  async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
+    const { userId, publicKey, attestation } = request;
+    const outcome = await (attestation
+      ? this.manager.transaction(async (tx) => {
+          const recorded = await SSH_CERTIFICATE.issue(tx, request);
+          // The statement has locked the row of the user.
+          if ('issued' in recorded) await recordAttestedKey(tx, userId, publicKey, attestation);
+          return recorded;
+        })
+      : this.issuance.issue(SSH_CERTIFICATE, request));
+    // The statement withholds a certificate for two reasons. The look-up here only chooses the text.
+    const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
+    if (isWithheld && request.attestationRequired && !attestation) {
+      if (!(await isAttestedKey(this.manager, userId, publicKey))) throw hardwareRequired();
+    }
+    return outcome;
   }
 
   /** Prepares both lists of principals. The statement that records the certificate chooses between them. */
@@ -124,4 +165,11 @@ export class CertificateIssuance {
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return { principals: named, principalsElsewhere: allElsewhere ? named : [] };
   }
+}
+
+function hardwareRequired(): DomainError {
+  return new DomainError(
+    'hardware_ssh_key_required',
+    'This service certifies only SSH keys inside security keys, proven by their attestation. Make one with `svc setup ssh --sk`, or send `attestation` with the key.',
+  );
 }

@@ -9,6 +9,7 @@ import { CertificateIssuance } from './certificate-issuance.service.js';
 import { RevocationList } from '#domain/ssh-certificates/revocation-list/revocation-list.service.js';
 import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
 import { CertificateRevocation } from './certificate-revocation.repository.js';
+import { HardwareKeysModule } from '#domain/ssh-certificates/hardware-keys/hardware-keys.module.js';
 import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-list/published-revocations.repository.js';
 
 /**
@@ -18,7 +19,7 @@ import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-li
  * Opening the authority is part of starting: a wrong or missing key ends the start.
  */
 @Module({
-  imports: [AccessRevocationModule, IssuanceModule],
+  imports: [AccessRevocationModule, IssuanceModule, HardwareKeysModule],
   providers: [
     SshAuthorityRepository,
     CertificateRevocation,
@@ -32,7 +33,13 @@ import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-li
       inject: [CONFIG, DataSource, SshAuthorityRepository],
     },
   ],
-  exports: [CertificateAuthority, CertificateIssuance, RevocationList, CertificateRevocation],
+  exports: [
+    CertificateAuthority,
+    CertificateIssuance,
+    HardwareKeysModule,
+    RevocationList,
+    CertificateRevocation,
+  ],
 })
 export class SshCertificatesModule {
   constructor(revocation: AccessRevocation, certificates: CertificateRevocation) {

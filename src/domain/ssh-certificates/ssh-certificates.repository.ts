@@ -3,6 +3,7 @@ import { recordAudit } from '#domain/audit/audit.repository.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
 import { fragment } from '#platform/database/statements/sql.js';
+import type { KeyAttestation } from '#domain/ssh-certificates/hardware-keys/attested-keys.repository.js';
 
 /** The record of a certificate, which is written before the certificate is signed. */
 export interface SshCertificateRequest {
@@ -14,6 +15,12 @@ export interface SshCertificateRequest {
   /** Fingerprint of the key to certify. */
   readonly publicKey: string;
   readonly caFingerprint: string;
+  /** Whether the key claims to live in a security key: only then the record of attested keys is read. */
+  readonly isSecurityKey: boolean;
+  /** Whether only an attested key is certified. */
+  readonly attestationRequired: boolean;
+  /** The attestation that came with this request, verified. */
+  readonly attestation: KeyAttestation | undefined;
   /** The principals for a user of the only organization of the deployment … */
   readonly principals: readonly string[];
   /** … and for every other user. An empty list denies the request. */
@@ -30,6 +37,8 @@ export interface RecordedCertificate {
   readonly principals: readonly string[];
   readonly validAfter: Date;
   readonly validBefore: Date;
+  /** The attestation of the key, of this request or of an earlier one. */
+  readonly attestation: KeyAttestation | undefined;
 }
 
 interface SshIssuanceRow extends OutcomeRow {
@@ -38,6 +47,14 @@ interface SshIssuanceRow extends OutcomeRow {
   /** Seconds of the epoch. */
   readonly valid_after: number;
   readonly valid_before: number;
+  readonly attestation: AttestationColumns | null;
+}
+
+/** An attestation in PostgreSQL, and in the details of the audit event. */
+interface AttestationColumns {
+  readonly aaguid: string | null;
+  readonly model: string | null;
+  readonly verify_required: boolean;
 }
 
 /**
@@ -54,21 +71,26 @@ export const SSH_CERTIFICATE = new IssuanceKind<
       user: 'of the request',
       session: { of: 'request', where: fragment`s.level = 'verified'` },
     },
-    columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, principals text[],
-      principals_elsewhere text[], ttl int, audit_id uuid, request_id text, ip inet, user_agent text`,
+    columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
+      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], ttl int, audit_id uuid, request_id text, ip inet, user_agent text`,
     goneIf: fragment`a.email IS DISTINCT FROM k.email`,
     computed: fragment`
+      CASE WHEN k.is_security_key THEN coalesce(k.new_attestation, (
+        SELECT jsonb_build_object('aaguid', h.aaguid, 'model', h.model, 'verify_required', h.verify_required)
+        FROM ssh_attested_keys h WHERE h.user_id = a.id AND h.public_key = k.public_key)) END AS attestation,
       CASE WHEN a.org_id IS NOT NULL AND (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
         THEN k.principals ELSE k.principals_elsewhere END AS given,
       date_trunc('second', now()) - interval '60 seconds' AS valid_after,
       date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl))) AS valid_before`,
-    issuedIf: () => fragment`cardinality(i.given) > 0`,
+    issuedIf: () =>
+      fragment`cardinality(i.given) > 0 AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
     drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
     written: fragment`
       INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, authenticator_id, key_id, principals, public_key,
-                                    ca_fingerprint, valid_after, valid_before)
+                                    ca_fingerprint, valid_after, valid_before, attested, verify_required, aaguid)
       SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, i.given, i.public_key,
-             i.ca_fingerprint, i.valid_after, i.valid_before
+             i.ca_fingerprint, i.valid_after, i.valid_before, i.attestation IS NOT NULL,
+             coalesce((i.attestation->>'verify_required')::boolean, false), (i.attestation->>'aaguid')::uuid
       ${ISSUED}`,
     audited: recordAudit(
       {
@@ -79,14 +101,15 @@ export const SSH_CERTIFICATE = new IssuanceKind<
         orgId: fragment`i.org_id`,
         origin: fragment`i.request_id, i.ip, i.user_agent`,
         details: fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
-          'public_key', i.public_key, 'valid_before', i.valid_before)`,
+          'public_key', i.public_key, 'valid_before', i.valid_before)
+          || coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
         actorEmail: fragment`i.user_email`,
         subjectEmail: fragment`i.user_email`,
       },
       ISSUED,
     ),
     returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
-      extract(epoch FROM i.valid_before)::float8 AS valid_before`,
+      extract(epoch FROM i.valid_before)::float8 AS valid_before, i.attestation`,
   },
   ({ origin, ...request }) => ({
     user_id: request.userId,
@@ -95,6 +118,9 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     key_id: request.keyId,
     public_key: request.publicKey,
     ca_fingerprint: request.caFingerprint,
+    is_security_key: request.isSecurityKey,
+    attestation_required: request.attestationRequired,
+    new_attestation: request.attestation && columnsOf(request.attestation),
     principals: request.principals,
     principals_elsewhere: request.principalsElsewhere,
     ttl: request.ttlSeconds,
@@ -108,5 +134,14 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     principals: row.is_local ? principals : principalsElsewhere,
     validAfter: new Date(row.valid_after * 1000),
     validBefore: new Date(row.valid_before * 1000),
+    attestation: row.attestation === null ? undefined : attestationOf(row.attestation),
   }),
 );
+
+function columnsOf({ aaguid, model, verifyRequired }: KeyAttestation): AttestationColumns {
+  return { aaguid, model, verify_required: verifyRequired };
+}
+
+function attestationOf({ aaguid, model, verify_required }: AttestationColumns): KeyAttestation {
+  return { aaguid, model, verifyRequired: verify_required };
+}

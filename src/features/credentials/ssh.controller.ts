@@ -7,7 +7,15 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
-import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schemas.js';
+import { SshKeyAttestations } from '#domain/ssh-certificates/hardware-keys/ssh-key-attestations.service.js';
+import {
+  challengeJson,
+  SSH_REQUEST,
+  sshJson,
+  type SshChallengeJson,
+  type SshJson,
+  type SshRequest,
+} from './ssh.schemas.js';
 
 /** `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller's, until their session ends at most. */
 @Controller('v1/credentials/ssh')
@@ -21,8 +29,17 @@ import { SSH_REQUEST, sshJson, type SshJson, type SshRequest } from './ssh.schem
 export class SshController {
   constructor(
     private readonly certificates: CertificateIssuance,
+    private readonly attestations: SshKeyAttestations,
     private readonly metrics: ServiceMetrics,
   ) {}
+
+  /** Gives a challenge for the attestation of a key, so that no attestation is valid twice. */
+  @Post('challenge')
+  @Route({ summary: 'Gives a challenge for `ssh-keygen -O challenge=FILE`' })
+  @HttpCode(200)
+  async challenge(@Caller() session: VerifiedSession): Promise<SshChallengeJson> {
+    return challengeJson(await this.attestations.challenge(session.id));
+  }
 
   @Post()
   @Route({ summary: 'Issues an SSH user certificate' })
@@ -36,12 +53,18 @@ export class SshController {
     if (email === null) {
       throw new DomainError('issuance_refused', 'This account has no e-mail address.');
     }
+    const { state, data } = body.attestation ?? {};
+    const attestation =
+      state !== undefined && data !== undefined
+        ? await this.attestations.verify(session.id, body.public_key, { state, file: data })
+        : undefined;
     const issued = await this.certificates.issue({
       session: { sessionId: session.id, userId, email },
       request: {
         publicKey: body.public_key,
         principals: body.principals,
         ttlSeconds: body.ttl_seconds,
+        attestation,
       },
       origin,
     });

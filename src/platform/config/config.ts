@@ -83,6 +83,8 @@ export interface Config {
     readonly caKey: string | undefined;
     readonly caKeyPath: string;
     readonly principals: ReadonlySet<'email' | 'username'>;
+    /** Whether only keys that are proven to live in a security key get certificates. */
+    readonly requireSecurityKey: boolean;
   };
   /** The audience of the tokens for AWS. */
   readonly aws: { readonly audience: string };

@@ -188,6 +188,10 @@ export const ENVIRONMENT = z.object({
     .pipe(z.array(z.enum(['email', 'username'], 'must be email, username, or both')).min(1))
     .default(['email'])
     .transform((kinds) => new Set(kinds)),
+  SVC_SSH_REQUIRE_SK: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .transform((text) => text === 'true'),
 
   SVC_AWS_AUDIENCE: z
     .string()

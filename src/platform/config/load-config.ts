@@ -40,7 +40,6 @@ const NOT_BUILT_YET = [
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
   'SVC_S3_CONFIG_BUCKET',
-  'SVC_SSH_REQUIRE_SK',
 ];
 
 /** Settings of features that do not exist yet and that have no effect. The start warns of each. */
@@ -123,6 +122,7 @@ function configOf(
       caKey: settings.SVC_SSH_CA_KEY,
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
       principals: settings.SVC_SSH_PRINCIPALS,
+      requireSecurityKey: settings.SVC_SSH_REQUIRE_SK,
     },
     aws: { audience: settings.SVC_AWS_AUDIENCE },
     cleanUp: {

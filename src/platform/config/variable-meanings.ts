@@ -81,6 +81,11 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning:
       'The `aud` of tokens for AWS, which the identity provider in IAM lists as a client id.',
   },
+  SVC_SSH_REQUIRE_SK: {
+    meaning:
+      '`true` refuses SSH certificates for every key but one in a security key, proven by its attestation.',
+    unset: '`false`',
+  },
   SVC_IDPS: {
     meaning: 'Comma-separated slugs of the identity providers, in the order of their buttons.',
     unset: '**required**',

@@ -75,6 +75,11 @@ export const CATALOGUE = {
   // Enrollment of a key and login with it.
   invalid_state: { status: 400, title: 'Invalid state', oauth: 'invalid_grant' },
   attestation_rejected: { status: 400, title: 'Attestation rejected', oauth: 'invalid_request' },
+  hardware_ssh_key_required: {
+    status: 403,
+    title: 'Hardware SSH key required',
+    oauth: 'access_denied',
+  },
   device_passkey: { status: 400, title: 'Not a security key', oauth: 'invalid_request' },
   attestation_missing: { status: 400, title: 'Make and model missing', oauth: 'invalid_request' },
   model_not_allowed: { status: 400, title: 'Model not allowed', oauth: 'invalid_request' },

@@ -235,6 +235,7 @@ describe('loadConfig', () => {
       SVC_ALLOWED_DOMAINS: 'Example.ORG, b.example',
       SVC_ALLOWED_AAGUIDS: 'FA2B99DC-9E39-4257-8F92-4A30D23C4118',
       SVC_SSH_PRINCIPALS: 'email,username',
+      SVC_SSH_REQUIRE_SK: 'true',
     });
     expect(config.enrollment.allowedDomains).toEqual(new Set(['example.org', 'b.example']));
     expect(config.enrollment.allowedAaguids).toEqual({
@@ -242,6 +243,7 @@ describe('loadConfig', () => {
       aaguids: new Set(['fa2b99dc-9e39-4257-8f92-4a30d23c4118']),
     });
     expect(config.ssh.principals).toEqual(new Set(['email', 'username']));
+    expect(config.ssh.requireSecurityKey).toBe(true);
   });
 
   it('needs only a URL for the database alone', () => {

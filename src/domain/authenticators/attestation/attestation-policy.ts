@@ -27,8 +27,8 @@ export interface AttestedCredential {
   readonly rpIdHash: Uint8Array;
   readonly aaguid: Uint8Array;
   readonly credentialId: Uint8Array;
-  /** The coordinates of the P-256 public key, 32 bytes each. */
-  readonly publicKey: { readonly x: Uint8Array; readonly y: Uint8Array };
+  /** The coordinates of the P-256 public key, 32 bytes each; undefined for a key on another curve, which U2F does not know. */
+  readonly publicKey: { readonly x: Uint8Array; readonly y: Uint8Array } | undefined;
 }
 
 /** The trust anchors, and the time of the decision. */
@@ -80,6 +80,7 @@ function packedSignedData({ authenticatorData, clientDataHash }: AttestedCredent
 /** WebAuthn §8.6: 0x00 ‖ rpIdHash ‖ clientDataHash ‖ credentialId ‖ the public key as an uncompressed point. */
 function u2fSignedData(credential: AttestedCredential): Buffer {
   const { rpIdHash, clientDataHash, credentialId, publicKey } = credential;
+  if (!publicKey) throw new Refusal('A U2F key makes P-256 keys only.');
   return Buffer.concat([
     Buffer.of(0x00),
     rpIdHash,

@@ -47,6 +47,51 @@ export function verifyPath(
   return anchor;
 }
 
+/**
+ * Completes the chain of a leaf that came alone, with the known intermediates of the anchors. It decides nothing: the result must
+ * still pass {@link verifyPath}.
+ *
+ * @returns the leaf first, each certificate issued by the next, the root left out
+ * @throws Refusal when the certificate of an issuer is not known
+ */
+export function completeChain(
+  leaf: ParsedCertificate,
+  anchors: readonly TrustAnchor[],
+): ParsedCertificate[] {
+  const chain = [leaf];
+  let last = leaf;
+  while (chain.length <= LONGEST_CHAIN && !isLast(last, anchors)) {
+    last = findIntermediate(last, anchors);
+    chain.push(last);
+  }
+  return chain;
+}
+
+/** Returns whether no intermediate is missing: an anchor bears the name of the issuer, or the certificate is self-issued. */
+function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): boolean {
+  return (
+    x509.subject === x509.issuer ||
+    anchors.some(({ certificate }) => x509.checkIssued(certificate.x509))
+  );
+}
+
+/** Of two intermediates with one name, the one that made the signature is the issuer. */
+function findIntermediate(
+  { x509 }: ParsedCertificate,
+  anchors: readonly TrustAnchor[],
+): ParsedCertificate {
+  const namesakes = anchors
+    .flatMap(({ intermediates }) => intermediates)
+    .filter((intermediate) => x509.checkIssued(intermediate.x509));
+  const issuer =
+    namesakes.find((intermediate) => x509.verify(intermediate.x509.publicKey)) ?? namesakes[0];
+  if (issuer) return issuer;
+  const name = x509.issuer.replaceAll(/[^\x20-\x7e]+/g, ', ').slice(0, 120);
+  throw new Refusal(
+    `This service does not have the certificate of the issuer "${name}", and so cannot tell who made this key. Ask the operator to add the vendor's intermediate certificate, or use a key of another batch.`,
+  );
+}
+
 /** Finds a path to a pinned root. A root in the statement of the client proves nothing, even a pinned one. */
 function refuseRoot(
   certificate: ParsedCertificate,

@@ -1,12 +1,15 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { parseCertificate, type ParsedCertificate } from './certificate.js';
 import { YUBICO_ROOTS } from './pinned-roots.js';
+import { VENDOR_INTERMEDIATES } from './vendor-intermediates.js';
 
 /** A root that attestation paths may end in, parsed once for the life of the process. */
 export interface TrustAnchor {
   readonly certificate: ParsedCertificate;
   /** True when a path must contain a CA named "Yubico FIDO Attestation ...". */
   readonly fidoCaRequired: boolean;
+  /** Known authorities under the root. They complete the chain of an attestation that carries its leaf alone. */
+  readonly intermediates: readonly ParsedCertificate[];
 }
 
 /**
@@ -22,7 +25,10 @@ export const TRUST_ANCHORS = Symbol('TrustAnchors');
  */
 export function trustAnchorFromPem(
   pem: string,
-  options: { readonly fidoCaRequired?: boolean } = {},
+  options: {
+    readonly fidoCaRequired?: boolean;
+    readonly intermediates?: readonly ParsedCertificate[];
+  } = {},
 ): TrustAnchor {
   const certificate = parseCertificate(new X509Certificate(pem).raw);
   if (certificate.basicConstraints?.ca !== true || !certificate.signsCertificates) {
@@ -30,12 +36,15 @@ export function trustAnchorFromPem(
       `not a certificate authority: ${certificate.x509.subject.replaceAll('\n', ', ')}`,
     );
   }
-  return { certificate, fidoCaRequired: options.fidoCaRequired ?? false };
+  const { fidoCaRequired = false, intermediates = [] } = options;
+  return { certificate, fidoCaRequired, intermediates };
 }
 
 /** The hardware vendor's roots, each checked against its fingerprint when this module is loaded. */
 export const PINNED_ROOTS: readonly TrustAnchor[] = YUBICO_ROOTS.map((root) => {
-  const anchor = trustAnchorFromPem(root.pem, root);
+  // Only the root that signs other authorities has intermediates; the older roots sign leaves directly.
+  const intermediates = root.fidoCaRequired ? VENDOR_INTERMEDIATES : [];
+  const anchor = trustAnchorFromPem(root.pem, { ...root, intermediates });
   if (hash('sha256', anchor.certificate.x509.raw) !== root.sha256) {
     throw new Error(`the pinned root "${root.name}" is not the one whose fingerprint is pinned`);
   }

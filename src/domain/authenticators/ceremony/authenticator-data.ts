@@ -26,6 +26,24 @@ const COSE = { keyType: 1, algorithm: 3, curve: -1, x: -2, y: -3 } as const;
 const EC2 = 2;
 const P256 = 1;
 
+/** Authenticator data, taken apart. */
+export interface AuthenticatorData {
+  readonly rpIdHash: Buffer;
+  readonly flags: number;
+  /** The new credential of a registration. */
+  readonly credential: AttestedCredentialData | undefined;
+  /** The outputs of extensions, by their identifier; empty where there are none. */
+  readonly extensions: ReadonlyMap<unknown, unknown>;
+}
+
+/** The attested credential data of a registration (WebAuthn §6.5.1). */
+export interface AttestedCredentialData {
+  readonly aaguid: Buffer;
+  readonly credentialId: Buffer;
+  /** The COSE_Key, which the caller checks. */
+  readonly key: unknown;
+}
+
 /**
  * Checks that authenticator data has exactly the parts that its flags announce (WebAuthn §6.1). The library, which reads the same
  * bytes afterwards, ignores unexpected parts.
@@ -38,6 +56,21 @@ export function checkAuthenticatorData(
   bytes: Buffer,
   ceremony: 'registration' | 'assertion',
 ): void {
+  const { credential } = readAuthenticatorData(bytes, ceremony);
+  if (credential) checkCredentialKey(credential.key);
+}
+
+/**
+ * Takes authenticator data apart, which has exactly the parts that its flags announce (WebAuthn §6.1).
+ *
+ * @param bytes the raw authenticator data
+ * @param ceremony a registration carries a credential of any kind, an assertion none
+ * @throws Refusal
+ */
+export function readAuthenticatorData(
+  bytes: Buffer,
+  ceremony: 'registration' | 'assertion',
+): AuthenticatorData {
   if (bytes.length < FIXED_LENGTH) throw new Refusal('The authenticator data is too short.');
   const flags = bytes.readUInt8(32);
   checkFlags(flags);
@@ -47,18 +80,19 @@ export function checkAuthenticatorData(
       `The authenticator data must ${hasCredential ? 'not ' : ''}carry a credential in this ceremony.`,
     );
   }
-  const items = hasCredential
-    ? readCanonicalCbor(skipCredentialId(bytes.subarray(FIXED_LENGTH)))
-    : readCanonicalCbor(bytes.subarray(FIXED_LENGTH));
-  if (hasCredential) checkCredentialKey(items.shift());
+  const header = hasCredential ? readCredentialHeader(bytes.subarray(FIXED_LENGTH)) : undefined;
+  const items = readCanonicalCbor(header?.rest ?? bytes.subarray(FIXED_LENGTH));
+  const credential = header && { ...header, key: items.shift() };
 
   const hasExtensions = (flags & FLAG.extensions) !== 0;
   if (items.length !== (hasExtensions ? 1 : 0)) {
     throw new Refusal('The authenticator data does not end where its flags say.');
   }
-  if (hasExtensions && !(items[0] instanceof Map)) {
+  const extensions: unknown = hasExtensions ? items[0] : new Map();
+  if (!(extensions instanceof Map)) {
     throw new Refusal("The authenticator data's extensions are not a map.");
   }
+  return { rpIdHash: bytes.subarray(0, 32), flags, credential, extensions };
 }
 
 /**
@@ -81,7 +115,12 @@ function checkFlags(flags: number): void {
   }
 }
 
-function skipCredentialId(attested: Buffer): Buffer {
+/** Reads the AAGUID and the credential id; the public key follows as `rest`. */
+function readCredentialHeader(attested: Buffer): {
+  readonly aaguid: Buffer;
+  readonly credentialId: Buffer;
+  readonly rest: Buffer;
+} {
   if (attested.length < ATTESTED_HEADER_LENGTH) {
     throw new Refusal('The authenticator data is too short.');
   }
@@ -92,7 +131,12 @@ function skipCredentialId(attested: Buffer): Buffer {
   if (attested.length < ATTESTED_HEADER_LENGTH + length) {
     throw new Refusal('The authenticator data is too short.');
   }
-  return attested.subarray(ATTESTED_HEADER_LENGTH + length);
+  const end = ATTESTED_HEADER_LENGTH + length;
+  return {
+    aaguid: attested.subarray(0, 16),
+    credentialId: attested.subarray(ATTESTED_HEADER_LENGTH, end),
+    rest: attested.subarray(end),
+  };
 }
 
 function checkCredentialKey(key: unknown): void {

@@ -1,3 +1,5 @@
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { Refusal } from '#domain/authenticators/attestation/refusal.js';
 
 /** The messages of failed checks in `fido2-lib`, each with the text for the client. */
@@ -31,4 +33,18 @@ export function refusalDetail(error: unknown): string {
   const message = error instanceof Error ? error.message : '';
   const reason = LIBRARY_REASONS.find(([said]) => said.test(message));
   return reason?.[1] ?? 'The response is malformed.';
+}
+
+/** Turns every error of a ceremony into a refusal of the client's response, with one error code and the reason. */
+export async function refusedAs<Result>(
+  code: ErrorCode,
+  ceremony: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await ceremony();
+  } catch (cause) {
+    const own =
+      code === 'attestation_rejected' && cause instanceof Refusal ? cause.code : undefined;
+    throw new DomainError(own ?? code, refusalDetail(cause), { cause });
+  }
 }

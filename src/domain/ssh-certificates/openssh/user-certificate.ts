@@ -15,6 +15,8 @@ export interface UserCertificate {
   readonly validAfter: Date;
   /** Exclusive; whole seconds count. */
   readonly validBefore: Date;
+  /** True for a key whose security key demands its PIN or fingerprint; sshd then refuses a signature without it. */
+  readonly verifyRequired?: boolean;
 }
 
 /** An Ed25519 certificate authority: its private key, and its public key in the SSH wire encoding. */
@@ -36,6 +38,9 @@ const CERTIFICATE_TYPES: Record<SshKeyType, string> = {
 const USER_CERTIFICATE = uint32(1); // SSH2_CERT_TYPE_USER
 const NOTHING = sshString('');
 
+/** The one critical option of this service. A server that does not know it refuses the certificate. */
+const VERIFY_REQUIRED = sshString(sshStrings(['verify-required', '']));
+
 /** The extensions of every certificate, in the lexical order the format demands; each has an empty value. */
 const EXTENSIONS = sshString(
   sshStrings(
@@ -51,7 +56,7 @@ const EXTENSIONS = sshString(
 
 /**
  * Signs an OpenSSH v01 user certificate (OpenSSH PROTOCOL.certkeys) for any accepted key type: five `permit-*`
- * extensions, no critical options.
+ * extensions, and no critical option but `verify-required`.
  * @returns the line `type base64`, as a `-cert.pub` file holds it
  */
 export function signUserCertificate(
@@ -73,7 +78,7 @@ export function signUserCertificate(
     sshString(sshStrings(principals)),
     uint64(epochSeconds(certificate.validAfter)),
     uint64(epochSeconds(certificate.validBefore)),
-    NOTHING, // critical options
+    certificate.verifyRequired ? VERIFY_REQUIRED : NOTHING, // critical options
     EXTENSIONS,
     NOTHING, // reserved
     sshString(authority.publicBlob),

@@ -1,0 +1,61 @@
+import type {
+  LockedUser,
+  Revocable,
+  RevocationScope,
+  RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The proof that an SSH key lives in a security key, as the record of it is kept. */
+export interface KeyAttestation {
+  readonly aaguid: string | null;
+  /** The vendor's name of the model, where the table of models has it. */
+  readonly model: string | null;
+  readonly verifyRequired: boolean;
+}
+
+/**
+ * Records a proven key of a user. The caller has the row of the user locked, so that an end of the account comes before or after. A
+ * record that is there stays: a security key attests a key once.
+ *
+ * @param publicKey the fingerprint of the key
+ */
+export async function recordAttestedKey(
+  tx: EntityManager,
+  userId: string,
+  publicKey: string,
+  { aaguid, model, verifyRequired }: KeyAttestation,
+): Promise<void> {
+  await sql(tx)`
+    INSERT INTO ssh_attested_keys (user_id, public_key, aaguid, model, verify_required)
+    VALUES (${userId}, ${publicKey}, ${aaguid}, ${model}, ${verifyRequired})
+    ON CONFLICT (user_id, public_key) DO NOTHING`;
+}
+
+/** Returns whether a key of a user is proven. */
+export async function isAttestedKey(
+  tx: EntityManager,
+  userId: string,
+  publicKey: string,
+): Promise<boolean> {
+  const rows = await sql(tx)`
+    SELECT FROM ssh_attested_keys WHERE user_id = ${userId} AND public_key = ${publicKey}`;
+  return rows.length > 0;
+}
+
+/**
+ * Deletes the proofs of a user when all credentials are revoked. They end with the account by their foreign key, and stay while it is
+ * deactivated, as the enrolled keys do.
+ */
+export class AttestedKeyRevocation implements Revocable {
+  readonly revocationOrder = 21;
+  readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
+
+  /** Deletes every proof of a user. */
+  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const deleted = await sql<{ public_key: string }>(tx)`
+      DELETE FROM ssh_attested_keys WHERE user_id = ${id} RETURNING public_key`;
+    return { ssh_keys: deleted.length };
+  }
+}
