@@ -31,6 +31,7 @@ export interface LoginResult {
 export interface Sshd {
   /** A private folder for the keys and certificates of a test, deleted by {@link Sshd.stop}. */
   readonly folder: string;
+  readonly port: number;
   /** The lines of the server's log so far. */
   readonly lines: readonly string[];
   /** Runs `true` over SSH with this private key, and with the certificate file if one is given. */
@@ -87,6 +88,7 @@ export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd
 
   return {
     folder,
+    port,
     lines,
     async login(privateKeyFile, certificateFile) {
       const before = lines.length;

@@ -6,7 +6,7 @@ import { CliFailure, STATUS } from '../program/failure.js';
 import { readAnyToken, readToken } from '../server/stored-token.js';
 import { hasFreshCertificate, SSH_FILES } from './certificate-cache.js';
 import { isValidAt, readCertificate, type SshCertificate } from './certificate.js';
-import { publicKeyOf } from './key-pair.js';
+import { publicKeyOf, storedPublicKey } from './key-pair.js';
 import { SSH_BLOCK } from './config-block.js';
 
 /** The note of `svc setup ssh` in `config.json`: the choices for each server. */
@@ -43,7 +43,7 @@ export function storedCertificate(folder: PrivateFolder): SshCertificate | undef
 export async function ensureCertificate(context: CommandContext, server: string): Promise<void> {
   const folder = context.folder(server);
   if (hasFreshCertificate(folder.path, now())) return;
-  const old = storedCertificate(folder);
+  const old = storedPublicKey(folder) === undefined ? undefined : storedCertificate(folder);
   const isUsable = old !== undefined && isValidAt(old, now());
   if (isUsable && !canLiveLonger(folder, old)) return;
   const renewal = folder.withLock('ssh', async () => {

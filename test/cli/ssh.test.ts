@@ -1,0 +1,238 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { readCertificate } from '../../src/cli/ssh/certificate.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { freePort } from '../support/free-port.js';
+import { requires } from '../support/programs.js';
+import { count } from '../support/rows.js';
+import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
+import { startSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
+import { runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
+
+const PRINCIPAL = 'ada@acme.example';
+
+requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', () => {
+  let app: TestApp;
+  let organization: ScimOrganization;
+  let ada: EnrolledUser;
+  let sshd: Sshd;
+  let home: SvcHome;
+  beforeAll(async () => {
+    app = await startTestApp();
+    organization = await foundOrganization(app, 'acme.example');
+    ada = (await provisioned(PRINCIPAL)).user;
+    const authority = await app.client().get('/v1/credentials/ssh/ca');
+    sshd = await startSshd({ authorities: [authority.text.trim()], principals: [PRINCIPAL] });
+  });
+  afterAll(async () => {
+    await sshd.stop();
+    await app.close();
+  });
+  beforeEach(async () => {
+    home = await SvcHome.create();
+    await home.logIn(app, ada);
+    writeUserConfig();
+    await home.run(['setup', 'ssh', '--host', 'target', '--yes']);
+  });
+  afterEach(() => home.remove());
+
+  /** Enrolls a user that the identity provider has provisioned. */
+  const provisioned = async (userName: string) => {
+    const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User'];
+    const { json } = await organization.scim('POST', '/Users', { schemas, userName });
+    return { id: String(json.id), user: await app.enrolled(userName) };
+  };
+  const configFile = () => join(home.path, '.ssh/config');
+  const certificateFile = () => home.state(app, 'ssh/certificate.pub');
+  const writeUserConfig = () => {
+    mkdirSync(join(home.path, '.ssh'), { mode: 0o700 });
+    const lines = [
+      'Host target alias',
+      '  HostName 127.0.0.1',
+      `  Port ${sshd.port}`,
+      `  User ${userInfo().username}`,
+      'Host *',
+      '  StrictHostKeyChecking no',
+      '  UserKnownHostsFile /dev/null',
+      '  LogLevel ERROR',
+      '  IdentityAgent none',
+      '  BatchMode yes',
+    ];
+    writeFileSync(configFile(), `${lines.join('\n')}\n`, { mode: 0o600 });
+  };
+  /** OpenSSH takes the home folder from the password database: the test names the file. */
+  const ssh = (host: string, setting = 'Compression=no') =>
+    runProgram('ssh', ['-F', configFile(), '-o', setting, host, 'echo', 'in'], { env: home.env });
+  const check = (options: RunOptions = {}) => home.run(['ssh', 'check', 'target'], options);
+  const stored = () => readCertificate(readFileSync(certificateFile(), 'utf8'));
+  const issued = (at = app) => count(at.dataSource, 'ssh_certificates');
+
+  /** Puts a certificate of a foreign authority in the place of the stored one. */
+  const storeCertificate = (validity: string) => {
+    const folder = home.state(app, 'ssh');
+    const authority = join(home.path, 'authority');
+    if (!existsSync(authority)) {
+      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', authority]);
+    }
+    const args = ['-q', '-s', authority, '-I', 'old', '-n', 'x', '-V', validity];
+    execFileSync('ssh-keygen', [...args, join(folder, 'id.pub')]);
+    writeFileSync(certificateFile(), readFileSync(join(folder, 'id-cert.pub')), { mode: 0o600 });
+    rmSync(join(folder, 'id-cert.pub'));
+  };
+
+  it('logs in to a real sshd with a key pair of its own, and says nothing', async () => {
+    expect(await ssh('target')).toEqual({ status: 0, stdout: 'in\n', stderr: '' });
+    expect(stored()?.principals).toEqual([PRINCIPAL]);
+    for (const name of ['id', 'id.pub', 'certificate.pub']) {
+      expect(statSync(home.state(app, 'ssh', name)).mode & 0o777, name).toBe(0o600);
+    }
+    const before = await issued();
+    expect(await ssh('target')).toEqual({ status: 0, stdout: 'in\n', stderr: '' });
+    expect(await issued()).toBe(before);
+  });
+
+  it('knows a host by the name that HostName gives, too', async () => {
+    expect((await ssh('alias')).status).toBe(255);
+    await home.run(['setup', 'ssh', '--host', '127.0.0.?', '--yes']);
+    expect(await ssh('alias')).toEqual({ status: 0, stdout: 'in\n', stderr: '' });
+  });
+
+  it.each([
+    ['an expired certificate', '20200101:20200102'],
+    ['one with less than 10 minutes left', '-1m:+9m'],
+    ['one that is not valid yet', '+1h:+2h'],
+  ])('renews %s without a word', async (_, validity) => {
+    await check();
+    storeCertificate(validity);
+    expect(await ssh('target')).toEqual({ status: 0, stdout: 'in\n', stderr: '' });
+    expect(stored()?.keyId).toContain(PRINCIPAL);
+  });
+
+  it('leaves a certificate alone that has more than 10 minutes left', async () => {
+    await check();
+    storeCertificate('-1m:+11m');
+    expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(stored()?.keyId).toBe('old');
+  });
+
+  it('renews once when many logins begin together', async () => {
+    const before = await issued();
+    const ends = await Promise.all(Array.from({ length: 6 }, () => check()));
+    expect(ends).toEqual(Array.from({ length: 6 }, () => ({ status: 0, stdout: '', stderr: '' })));
+    expect((await issued()) - before).toBe(1);
+  });
+
+  it('makes a new key pair and certificate when one of its files is gone or damaged', async () => {
+    for (const name of ['id', 'id.pub', 'certificate.pub']) {
+      await check();
+      rmSync(home.state(app, 'ssh', name));
+      expect((await ssh('target')).stdout, name).toBe('in\n');
+    }
+    writeFileSync(certificateFile(), 'garbage', { mode: 0o600 });
+    expect((await ssh('target')).stdout).toBe('in\n');
+  });
+
+  it('goes on with a valid certificate where the server is away, and names the fault without one', async () => {
+    await check();
+    const closed = { baseUrl: `http://localhost:${await freePort()}` };
+    mkdirSync(home.state(closed), { recursive: true, mode: 0o700 });
+    execFileSync('cp', ['-a', `${home.state(app)}/.`, home.state(closed)]);
+    const away = (file: string) =>
+      home.run(['--server', closed.baseUrl, 'ssh', 'check', 'target'], { cwd: file });
+    storeCertificate('-1m:+5m');
+    execFileSync('cp', [certificateFile(), home.state(closed, 'ssh/certificate.pub')]);
+    expect(await away('/')).toEqual({ status: 0, stdout: '', stderr: '' });
+    storeCertificate('-2m:-1m');
+    execFileSync('cp', [certificateFile(), home.state(closed, 'ssh/certificate.pub')]);
+    const end = await away('/');
+    expect([end.status, end.stdout]).toEqual([1, '']);
+    expect(end.stderr).toMatch(/^svc: localhost:\d+ cannot be reached: .*\n$/);
+  });
+
+  it('says in one line that the login has ended, and lets ssh go on without a certificate', async () => {
+    rmSync(home.state(app, 'token.json'));
+    const end = await ssh('target');
+    expect(end.status).toBe(255);
+    expect(end.stderr).toMatch(/^svc: you are not logged in; run: svc login\n/);
+    home.writeState(app, 'token.json', { access_token: 'x', expires_at: '2020-01-01T00:00:00Z' });
+    expect(await check()).toEqual({
+      status: 3,
+      stdout: '',
+      stderr: 'svc: your login has ended; run: svc login\n',
+    });
+  });
+
+  it('says in one line after SCIM DELETE that the access is gone, and the login fails', async () => {
+    const { id, user } = await provisioned('eve@acme.example');
+    await home.remove();
+    home = await SvcHome.create();
+    await home.logIn(app, user);
+    writeUserConfig();
+    const setup = ['setup', 'ssh', '--host', 'target', '--yes'];
+    expect(await home.run(setup)).toMatchObject({ status: 0 });
+    expect(await check()).toMatchObject({ status: 0 });
+    expect((await organization.scim('DELETE', `/Users/${id}`)).status).toBe(204);
+    storeCertificate('20200101:20200102');
+    const end = await ssh('target');
+    expect(end.status).toBe(255);
+    const lines = end.stderr.split('\n').filter((line) => line.startsWith('svc'));
+    expect(lines).toEqual([
+      `svc: ${new URL(app.baseUrl).host} has ended your login or removed your access; run: svc login`,
+    ]);
+  });
+
+  it.each([
+    `a$(touch X)`,
+    'a`touch X`',
+    `a';touch X;'`,
+    'a;touch X',
+    'a|touch X',
+    'a\ntouch X',
+    'a" touch X "',
+  ])('runs no command that hides in the host name %j', async (hostile) => {
+    const file = join(home.path, 'planted');
+    await home.run(['setup', 'ssh', '--host', 'a*', '--yes']);
+    const name = hostile.replace('X', file);
+    await ssh(name);
+    // The shell gets the name by this way even where ssh refuses it as an argument (CVE-2023-51385).
+    await ssh('other', `HostName="${name.replaceAll('"', '\\"')}"`);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  it('asks for the principals of the setup alone, and states the refusal of another', async () => {
+    await home.run(['setup', 'ssh', '--principal', 'root', '--yes']);
+    const end = await check();
+    expect(end.status).toBe(4);
+    expect(end.stderr.split('\n')).toHaveLength(2);
+    await home.run(['setup', 'ssh', '--principal', PRINCIPAL, '--yes']);
+    expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' });
+  });
+
+  it('takes the keys and the certificate away with --remove', async () => {
+    const before = readFileSync(configFile(), 'utf8');
+    await check();
+    expect(await home.run(['setup', 'ssh', '--remove', '--yes'])).toMatchObject({ status: 0 });
+    expect(existsSync(home.state(app, 'ssh'))).toBe(false);
+    expect(before.startsWith(readFileSync(configFile(), 'utf8'))).toBe(true);
+    expect(readFileSync(configFile(), 'utf8')).not.toContain('svc');
+  });
+
+  it('prints the certificate with svc ssh cert, and without the network with svc ssh status', async () => {
+    expect((await home.run(['ssh', 'status'])).stderr).toContain('Run: svc ssh cert');
+    const printed = await home.run(['ssh', 'cert', '--json']);
+    expect(JSON.parse(printed.stdout)).toMatchObject({ principals: [PRINCIPAL], is_valid: true });
+    expect((await home.run(['ssh', 'status', '--json'])).stdout).toBe(printed.stdout);
+    const renewed = await home.run(['ssh', 'cert', '--renew']);
+    expect(renewed.stdout).toContain(PRINCIPAL);
+    expect(stored()?.serial).not.toBe(JSON.parse(printed.stdout).serial);
+  });
+
+  it('ends with status 2 for arguments that it does not know', async () => {
+    for (const args of [[], ['renew'], ['cert', 'x'], ['status', '--loud']]) {
+      expect(await home.run(['ssh', ...args])).toMatchObject({ status: 2, stdout: '' });
+    }
+  });
+});
