@@ -30,6 +30,7 @@ const STEPS = [
   'list the keys',
   'get an SSH certificate',
   'check it against the CA key',
+  'get AWS credentials',
   'sign in to an application',
   'approve the command line',
   'provision a colleague by SCIM',
@@ -154,7 +155,7 @@ describe('the scenario of the demo', () => {
       STEPS.map((name, index) => ({ n: String(index + 1), name })),
     );
     printed = stdout;
-    expect(stdout).toContain('10 of 10 steps succeeded.');
+    expect(stdout).toContain('11 of 11 steps succeeded.');
     expect(stdout).not.toMatch(URL_TO_OPEN);
     expect(status).toBe(0);
   });

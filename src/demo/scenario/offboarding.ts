@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { systemClock } from '#platform/clock/clock.js';
 import { enrollKey, logInWithKey } from './ceremonies.js';
 import { HttpClient, read, unexpected } from './http-client.js';
-import { prepareSshd, type LocalSshd } from './local-sshd.js';
+import { prepareSshd, type LocalSshd } from './ssh/local-sshd.js';
 import { newPublicKeyLine } from './ssh-steps.js';
 import type { Colleague, ScenarioContext, SshCredential, StepResult } from './step.js';
 

@@ -1,5 +1,6 @@
 import { systemRandom } from '#platform/clock/random.js';
 import type { SoftwareKey } from '../software-key/software-key.js';
+import { getAwsCredentials } from './aws-steps.js';
 import { HttpClient } from './http-client.js';
 import { enrollSoftwareKey, listKeys, logInAgain, signInUpstream } from './key-steps.js';
 import { approveCommandLine, signInToApplication } from './oauth-steps.js';
@@ -15,6 +16,7 @@ export const STEPS: readonly Step[] = [
   { name: 'list the keys', run: listKeys },
   { name: 'get an SSH certificate', run: getSshCertificate },
   { name: 'check it against the CA key', run: checkSshCertificate },
+  { name: 'get AWS credentials', run: getAwsCredentials },
   { name: 'sign in to an application', run: signInToApplication },
   { name: 'approve the command line', run: approveCommandLine },
   { name: 'provision a colleague by SCIM', run: provisionColleague },

@@ -4,7 +4,7 @@ import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/p
 import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { unexpected } from './http-client.js';
-import { readCertificate } from './ssh-certificate.js';
+import { readCertificate } from './ssh/ssh-certificate.js';
 import type { ScenarioContext, StepResult } from './step.js';
 
 const SSH_CREDENTIAL = z.object({

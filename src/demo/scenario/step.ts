@@ -1,6 +1,6 @@
 import type { SoftwareKey } from '../software-key/software-key.js';
 import type { HttpClient } from './http-client.js';
-import type { LocalSshd } from './local-sshd.js';
+import type { LocalSshd } from './ssh/local-sshd.js';
 
 /** The input of every step, and the results that later steps need. */
 export interface ScenarioContext {

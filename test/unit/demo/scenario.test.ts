@@ -6,7 +6,7 @@ import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.j
 import { signUserCertificate } from '#domain/ssh-certificates/openssh/user-certificate.js';
 import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
 import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
-import { readCertificate } from '../../../src/demo/scenario/ssh-certificate.js';
+import { readCertificate } from '../../../src/demo/scenario/ssh/ssh-certificate.js';
 import { runSteps, type StepOutcome } from '../../../src/demo/scenario/run-steps.js';
 import { newScenario } from '../../../src/demo/scenario/scenario.js';
 import type { Step } from '../../../src/demo/scenario/step.js';

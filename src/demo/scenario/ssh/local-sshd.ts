@@ -6,7 +6,7 @@ import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { freePort } from '../loopback/loopback-server.js';
+import { freePort } from '../../loopback/loopback-server.js';
 
 const run = promisify(execFile);
 

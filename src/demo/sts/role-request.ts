@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import type { WebIdentity } from './web-identity.js';
+import { AwsError } from './xml.js';
+
+/** A role of IAM with the part of its trust policy that the stand-in reads. */
+export interface TrustingRole {
+  readonly arn: string;
+  /** The condition on `sub`. */
+  readonly trusts: (subject: string) => boolean;
+  /** The actions that the trust policy allows; all three that a token of the service needs by default. */
+  readonly actions?: readonly string[];
+  /** The `MaxSessionDuration` in seconds; an hour by default. */
+  readonly maxDuration?: number;
+}
+
+/** The parameters of `AssumeRoleWithWebIdentity`. */
+export interface RoleRequest {
+  readonly roleArn: string;
+  readonly sessionName: string;
+  readonly token: string;
+  readonly duration: number;
+}
+
+/** The session tags and the source identity of a token. */
+export interface SessionNames {
+  readonly sourceIdentity: string | undefined;
+  readonly tags: Readonly<Record<string, string>>;
+}
+
+const NAME = /^[\w+=,.@-]{2,64}$/;
+const TAG_TEXT = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
+const ALL_ACTIONS = ['sts:AssumeRoleWithWebIdentity', 'sts:TagSession', 'sts:SetSourceIdentity'];
+const TAGS_OF_TOKEN = z.object({
+  principal_tags: z.record(z.string(), z.array(z.string()).length(1)),
+  transitive_tag_keys: z.array(z.string()).default([]),
+});
+
+/**
+ * Reads the parameters of a request.
+ *
+ * @throws AwsError ValidationError, MissingParameter
+ */
+export function roleRequestOf(parameters: URLSearchParams): RoleRequest {
+  const roleArn = required(parameters, 'RoleArn');
+  const sessionName = required(parameters, 'RoleSessionName');
+  const token = required(parameters, 'WebIdentityToken');
+  const duration = Number(parameters.get('DurationSeconds') ?? 3600);
+  if (!/^arn:aws[a-z-]*:iam::\d{12}:role\/[\x21-\x7e]+$/.test(roleArn) || roleArn.length > 2048) {
+    throw constraint('roleArn', 'Member must be the ARN of a role');
+  }
+  if (!NAME.test(sessionName)) {
+    throw constraint(
+      'roleSessionName',
+      String.raw`Member must satisfy regular expression pattern: [\w+=,.@-]*`,
+    );
+  }
+  if (!Number.isInteger(duration) || duration < 900 || duration > 43_200) {
+    throw constraint('durationSeconds', 'Member must have a value between 900 and 43200');
+  }
+  return { roleArn, sessionName, token, duration };
+}
+
+/**
+ * Reads the session tags and the source identity of a token.
+ *
+ * @throws AwsError ValidationError for a value that STS does not take
+ */
+export function sessionNamesOf(identity: WebIdentity): SessionNames {
+  const sourceIdentity = identity['https://aws.amazon.com/source_identity'];
+  if (
+    sourceIdentity !== undefined &&
+    !(typeof sourceIdentity === 'string' && NAME.test(sourceIdentity))
+  ) {
+    throw constraint('sourceIdentity', String.raw`Member must satisfy [\w+=,.@-]{2,64}`);
+  }
+  const claim = identity['https://aws.amazon.com/tags'] ?? { principal_tags: {} };
+  const tags = TAGS_OF_TOKEN.safeParse(claim).data;
+  const pairs = Object.entries(tags?.principal_tags ?? {}).map(
+    ([key, [value = '']]) => [key, value] as const,
+  );
+  const isValid =
+    tags !== undefined &&
+    pairs.length <= 50 &&
+    pairs.every(
+      ([key, value]) =>
+        key.length > 0 && key.length <= 128 && value.length <= 256 && TAG_TEXT.test(key + value),
+    ) &&
+    tags.transitive_tag_keys.every((key) => key in tags.principal_tags);
+  if (!isValid) throw constraint('tags', 'Member must be valid session tags');
+  return { sourceIdentity, tags: Object.fromEntries(pairs) };
+}
+
+/**
+ * Checks that the trust policy of a role allows a request.
+ *
+ * @throws AwsError AccessDenied, ValidationError
+ */
+export function assertTrusted(
+  role: TrustingRole | undefined,
+  {
+    subject,
+    names,
+    duration,
+  }: {
+    readonly subject: string;
+    readonly names: SessionNames;
+    readonly duration: number;
+  },
+): void {
+  const needed = [
+    'sts:AssumeRoleWithWebIdentity',
+    ...(Object.keys(names.tags).length > 0 ? ['sts:TagSession'] : []),
+    ...(names.sourceIdentity === undefined ? [] : ['sts:SetSourceIdentity']),
+  ];
+  const { actions = ALL_ACTIONS, maxDuration = 3600 } = role ?? {};
+  if (!role?.trusts(subject) || !needed.every((action) => actions.includes(action))) {
+    throw new AwsError(
+      'AccessDenied',
+      'Not authorized to perform sts:AssumeRoleWithWebIdentity',
+      403,
+    );
+  }
+  if (duration > maxDuration) {
+    throw new AwsError(
+      'ValidationError',
+      'The requested DurationSeconds exceeds the MaxSessionDuration set for this role.',
+    );
+  }
+}
+
+function required(parameters: URLSearchParams, name: string): string {
+  const value = parameters.get(name);
+  if (value === null || value === '') {
+    throw new AwsError('MissingParameter', `The request must contain the parameter ${name}`);
+  }
+  return value;
+}
+
+function constraint(name: string, message: string): AwsError {
+  return new AwsError(
+    'ValidationError',
+    `1 validation error detected: Value at '${name}' failed to satisfy constraint: ${message}`,
+  );
+}
