@@ -20,6 +20,7 @@ import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
+import { GitHubModule } from './features/github/github.module.js';
 import { HealthModule } from './features/health/health.module.js';
 import { InstallModule } from './features/install/install.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
@@ -55,9 +56,7 @@ export interface CompositionRoot extends ListenerPlan {
   // Later versions serve these paths. Until then, their requests have the rate limits of those
   // versions.
   '/admin/*': { tier: 'general', audience: 'ui', errors: 'html' },
-  '/api/webhooks/github': { tier: 'general', body: { max: 1024 * KIB } },
   '/saml/acs': { body: { max: 64 * KIB }, errors: 'html' },
-  '/v1/credentials/github/token': { tier: 'issuance' },
 })
 @Module({})
 export class AppModule {
@@ -83,6 +82,7 @@ export class AppModule {
         CleanUpModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,
+        GitHubModule,
         HealthModule,
         InstallModule,
         MetricsModule.forRoot(config.metrics),

@@ -62,7 +62,13 @@ function bodyOf({ body: { kind, max } }: RoutePolicy): string {
   return kind === 'none' ? '—' : `${BODIES[kind]}, ${max / 1024} KiB`;
 }
 
-const BODIES = { json: 'JSON', scim: 'SCIM JSON', form: 'form', fields: 'form' } as const;
+const BODIES = {
+  json: 'JSON',
+  scim: 'SCIM JSON',
+  form: 'form',
+  fields: 'form',
+  raw: 'signed JSON',
+} as const;
 
 function tiers(): string {
   const rates = Object.entries(TIERS).map(

@@ -42,6 +42,12 @@ POST   /v1/credentials/ssh                        issuance       json   8   api 
 POST   /v1/credentials/ssh/challenge              issuance       json   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/aws/token                  issuance       json   8   api        problem    verified    svc:credentials
 GET    /v1/credentials/aws/token                  issuance       none   8   api        problem    verified    svc:credentials header-only no-head
+POST   /v1/credentials/github/token               issuance       json   8   api        problem    verified    svc:credentials
+GET    /v1/credentials/github/status              general        none   8   api        problem    verified    svc:credentials
+POST   /v1/credentials/github/link                general        json   8   api        problem    verified    svc:admin touch:300
+GET    /v1/credentials/github/callback            general        none   8   ui         html       verified    svc:admin from:any no-head
+DELETE /v1/credentials/github/installations/:id   general        none   8   api        problem    verified    svc:admin touch:300
+POST   /api/webhooks/github                       general        raw    1024 api        problem    none
 GET    /v1/credentials/ssh/ca                     general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl                    general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl/:serial            general        none   8   api        problem    none

@@ -48,6 +48,7 @@ describe('access revocation', () => {
       'AuthenticatorsRepository',
       'CertificateRevocation',
       'ClientsRepository',
+      'GitHubTokenRevocation',
       'SessionsRepository',
     ]);
     expect(callsOfRevoke(files, classes)).toEqual([]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { discoverProvider } from '#domain/identity-providers/provider-discovery.js';
-import { UpstreamHttp } from '#domain/identity-providers/upstream-http.js';
+import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { changed, type Misbehaviour } from '../support/fake-idp.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';
 import { upstreamSuite, BROWSER, complete, fakeIdp, settingsOf } from '../support/upstream.js';

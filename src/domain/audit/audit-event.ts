@@ -23,6 +23,9 @@ export const AUDIT_CLASS = {
   admin_access_refused: 'auth',
   ssh_credential: 'oauth',
   aws_credential: 'oauth',
+  github_credential: 'oauth',
+  github_token_revoked: 'oauth',
+  github_revocation_failed: 'oauth',
   token_exchange: 'oauth',
   oauth_token_issued: 'oauth',
   oauth_token_revoked: 'oauth',
@@ -41,6 +44,9 @@ export const AUDIT_CLASS = {
   org_updated: 'admin',
   scim_token_created: 'admin',
   scim_token_revoked: 'admin',
+  github_installation_linked: 'admin',
+  github_installation_unlinked: 'admin',
+  github_installation_changed: 'admin',
 } as const satisfies Record<string, AuditClass>;
 
 /** The closed union of audit event types. */

@@ -54,6 +54,15 @@ const EXPIRED = {
     where: `kind = 'dynamic' AND last_used_at < now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS})`,
     by: 'last_used_at',
   },
+  /** Tokens that have expired. Queued ones end with an audit event, unless no worker has run for a day. */
+  githubTokens: {
+    table: 'github_tokens',
+    key: ['id'],
+    where:
+      "expires_at < now() AND (next_attempt_at IS NULL OR expires_at < now() - interval '1 day')",
+    by: 'expires_at',
+  },
+  githubDeliveries: { table: 'github_deliveries', key: ['id'], ...PAST },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
   /** Buckets that are full again: their bookings lapse within seconds, and then the bucket equals a new one. */
   rateLimits: {

@@ -5,7 +5,7 @@ import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { reportOf } from './sign-in-failure.js';
-import { UpstreamHttp } from './upstream-http.js';
+import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import { OidcUpstream } from './oidc-upstream.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';

@@ -13,7 +13,7 @@ import {
 import { discoverProvider, type ProviderMetadata } from './provider-discovery.js';
 import { ProviderKeys } from './provider-keys.js';
 import { signInFailure } from './sign-in-failure.js';
-import type { UpstreamHttp } from './upstream-http.js';
+import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { identityFromClaims, type Claims, type UpstreamIdentity } from './upstream-identity.js';
 import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';
 

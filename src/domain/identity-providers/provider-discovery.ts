@@ -8,7 +8,7 @@ import {
   normalizeTemplate,
   tenantTemplate,
 } from './microsoft-issuer.js';
-import type { UpstreamHttp } from './upstream-http.js';
+import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 
 /** The asymmetric algorithms: neither `none` nor an HMAC with the client secret. */
 const ASYMMETRIC = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;

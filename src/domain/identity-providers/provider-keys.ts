@@ -2,7 +2,7 @@ import { compactVerify, createLocalJWKSet, decodeProtectedHeader, errors } from 
 import { z } from 'zod';
 import type { Clock } from '#platform/clock/clock.js';
 import { unavailable } from './sign-in-failure.js';
-import type { UpstreamHttp } from './upstream-http.js';
+import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 
 /** The milliseconds until a key set is fetched again. */
 const MOST_AGE = 300_000;

@@ -88,6 +88,8 @@ export interface Config {
   };
   /** The audience of the tokens for AWS. */
   readonly aws: { readonly audience: string };
+  /** Undefined: no GitHub App is configured. */
+  readonly github: GitHubSettings | undefined;
   readonly cleanUp: {
     /** 0: never. */
     readonly intervalSeconds: number;
@@ -103,6 +105,22 @@ export interface Config {
   readonly metrics: { readonly bearerToken: string | undefined };
   /** Undefined: tracing is off. */
   readonly tracing: TracingConfig | undefined;
+}
+
+/** The GitHub App (SVC_GITHUB_*), on github.com or a GitHub Enterprise Server. */
+export interface GitHubSettings {
+  readonly appId: string;
+  /** The private key of the App: PEM, PKCS#8. */
+  readonly appKey: string;
+  /** The name of the App in addresses, as in `https://github.com/apps/{name}`. */
+  readonly appName: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly webhookSecret: string;
+  /** The address of the REST API, without a trailing slash. */
+  readonly apiUrl: string;
+  /** The origin of the pages and of Git over HTTPS. */
+  readonly webUrl: string;
 }
 
 /** The destination of spans. */

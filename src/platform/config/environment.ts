@@ -126,6 +126,34 @@ function isLongRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details }: K
   return type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
 }
 
+/** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
+const rsaPrivateKey = z.string().transform((text, context): string => {
+  try {
+    const key = createPrivateKey(readPem(text));
+    if (key.asymmetricKeyType === 'rsa') {
+      return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+    }
+  } catch {
+    // The message below omits the reason, which may quote the value.
+  }
+  return refuse(context, 'must be an RSA private key in PEM, base64 of it, or a readable file');
+});
+
+const headerText = z
+  .string()
+  .max(255, 'must have 255 characters at most')
+  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces');
+
+/** An address that is https, loopback apart, without query; a trailing slash is dropped. */
+const httpsUrl = z.string().transform((text, context): string => {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || url.username || url.password || url.search || url.hash) {
+    return refuse(context, 'must be a URL without query or credentials');
+  }
+  if (!isHttpsOrLoopback(text)) return refuse(context, 'must be https (http only for localhost)');
+  return url.href.replace(/\/+$/, '');
+});
+
 const shortName = z.string().max(64, 'must have 64 characters at most');
 
 const rootSecret = z
@@ -210,6 +238,21 @@ export const ENVIRONMENT = z.object({
   SVC_CERTIFICATION_TEST_TOKEN: z.string().min(32, 'must have at least 32 characters').optional(),
   SVC_CERTIFICATION_HOST: z.string().toLowerCase().optional(), // unset: that mode starts on loopback alone
   SVC_SESSION_HOURS: wholeNumber(1, 12).default(8), // NIST SP 800-63B-4 AAL3: 12 hours at most
+
+  SVC_GITHUB_APP_ID: z
+    .string()
+    .regex(/^\d{1,12}$/, 'must be the number of a GitHub App')
+    .optional(),
+  SVC_GITHUB_APP_KEY: rsaPrivateKey.optional(), // PEM, base64 of PEM, or a file
+  SVC_GITHUB_APP_NAME: z
+    .string()
+    .regex(/^(?! )[\x20-\x7e]{1,64}(?<! )$/, 'must be 64 printable ASCII characters at most')
+    .optional(),
+  SVC_GITHUB_APP_CLIENT_ID: headerText.optional(),
+  SVC_GITHUB_APP_CLIENT_SECRET: headerText.optional(),
+  SVC_GITHUB_WEBHOOK_SECRET: z.string().min(8, 'must have at least 8 characters').optional(),
+  SVC_GITHUB_API_URL: httpsUrl.default('https://api.github.com'),
+  SVC_GITHUB_WEB_URL: origin.optional(), // default: github.com, or else the origin of the API
 
   SVC_CLEANUP_INTERVAL: wholeNumber(0, 86_400).default(900), // seconds; 0: never
   SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),

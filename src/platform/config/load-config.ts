@@ -14,6 +14,7 @@ import {
   originProblems,
   warningsOf,
 } from './setting-rules.js';
+import { githubProblems, githubSettings, githubWarnings } from './github-settings.js';
 import { tlsProblems, tlsSource, withTlsOrigin } from './tls-settings.js';
 import { unknownNames, type KnownNames } from './unknown-variables.js';
 
@@ -44,14 +45,6 @@ const NOT_BUILT_YET = [
 
 /** Settings of features that do not exist yet and that have no effect. The start warns of each. */
 const WITHOUT_EFFECT_YET = [
-  'SVC_GITHUB_API_URL',
-  'SVC_GITHUB_WEB_URL',
-  'SVC_GITHUB_APP_ID',
-  'SVC_GITHUB_APP_KEY',
-  'SVC_GITHUB_APP_NAME',
-  'SVC_GITHUB_APP_CLIENT_ID',
-  'SVC_GITHUB_APP_CLIENT_SECRET',
-  'SVC_GITHUB_WEBHOOK_SECRET',
   'SVC_S3_CONFIG_KEY',
   'SVC_S3_CONFIG_REGION',
   'SVC_S3_CONFIG_ENDPOINT',
@@ -81,6 +74,7 @@ export function loadConfig(raw: Environment): LoadedConfig {
     ...originProblems(environment),
     ...tlsProblems(environment),
     ...certificationProblems(environment),
+    ...githubProblems(environment),
     ...unknown.problems,
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
@@ -89,6 +83,7 @@ export function loadConfig(raw: Environment): LoadedConfig {
   const warnings = [
     ...withoutEffect.map((name) => `${name}: has no effect in this version`),
     ...warningsOf(environment, config),
+    ...githubWarnings(environment),
     ...unknown.warnings,
   ];
   return { config: deepFreeze(config), warnings };
@@ -125,6 +120,7 @@ function configOf(
       requireSecurityKey: settings.SVC_SSH_REQUIRE_SK,
     },
     aws: { audience: settings.SVC_AWS_AUDIENCE },
+    github: githubSettings(settings),
     cleanUp: {
       intervalSeconds: settings.SVC_CLEANUP_INTERVAL,
       retentionDays: {

@@ -115,6 +115,29 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
   SVC_SESSION_HOURS: {
     meaning: 'Hours that a session lasts, 1 to 12. A session is never renewed.',
   },
+  SVC_GITHUB_APP_ID: {
+    meaning: 'The id of the GitHub App. With it, every variable of the App below is required.',
+    unset: 'no GitHub tokens',
+  },
+  SVC_GITHUB_APP_KEY: {
+    meaning: 'The private key of the App: PEM (PKCS#1 or PKCS#8), base64 of PEM, or a file.',
+  },
+  SVC_GITHUB_APP_NAME: {
+    meaning: 'The name of the App in its address, `https://github.com/apps/{name}`.',
+  },
+  SVC_GITHUB_APP_CLIENT_ID: { meaning: 'The client id of the App.' },
+  SVC_GITHUB_APP_CLIENT_SECRET: { meaning: 'A client secret of the App.' },
+  SVC_GITHUB_WEBHOOK_SECRET: {
+    meaning: 'The secret that signs the webhooks of the App, 8 characters or more.',
+  },
+  SVC_GITHUB_API_URL: {
+    meaning:
+      'The REST API, also of a GitHub Enterprise Server (`https://github.example.com/api/v3`): https, or http on loopback.',
+  },
+  SVC_GITHUB_WEB_URL: {
+    meaning: 'The origin where users authorize the App and Git fetches.',
+    unset: '`https://github.com`, or the origin of another API',
+  },
   SVC_CLEANUP_INTERVAL: {
     meaning:
       'Seconds between two clean-ups of expired rows, by one replica at a time. 0 turns them off.',

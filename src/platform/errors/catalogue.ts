@@ -154,6 +154,22 @@ export const CATALOGUE = {
   principal_not_allowed: { status: 403, title: 'Principal not allowed', oauth: 'access_denied' },
   issuance_refused: { status: 403, title: 'Issuance refused', oauth: 'access_denied' },
 
+  // GitHub.
+  permission_not_allowed: { status: 403, title: 'Permission not allowed', oauth: 'access_denied' },
+  github_suspended: { status: 403, title: 'Installation suspended', oauth: 'access_denied' },
+  installation_linked: { status: 409, title: 'Already linked', oauth: 'invalid_request' },
+  invalid_signature: { status: 401, title: 'Invalid signature', oauth: 'invalid_request' },
+  github_unavailable: {
+    status: 502,
+    title: 'GitHub unavailable',
+    oauth: 'temporarily_unavailable',
+  },
+  github_not_configured: {
+    status: 503,
+    title: 'GitHub is not configured',
+    oauth: 'temporarily_unavailable',
+  },
+
   // Faults of the service.
   internal: { status: 500, title: 'Internal error', oauth: 'server_error' },
   unavailable: { status: 503, title: 'Service unavailable', oauth: 'temporarily_unavailable' },

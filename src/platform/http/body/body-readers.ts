@@ -29,7 +29,7 @@ export const BODY_READERS = {
   form: { ...FORM, parse: parseForm },
   /** A form of OAuth, where one parameter may come twice (RFC 8707 §2); the library says which. */
   fields: { ...FORM, parse: parseFields },
-} as const satisfies Record<Exclude<BodyKind, 'none'>, BodyReader>;
+} as const satisfies Record<Exclude<BodyKind, 'none' | 'raw'>, BodyReader>;
 
 /** The largest number of fields in a form, and the deepest nesting of JSON. */
 const MOST_FIELDS = 100;

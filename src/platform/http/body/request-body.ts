@@ -40,13 +40,14 @@ export async function parseBody(
   { kind, max }: BodyRule,
 ): Promise<void> {
   if (kind === 'none') return;
-  const reader = BODY_READERS[kind];
+  const reader = BODY_READERS[kind === 'raw' ? 'json' : kind];
   assertType(request, reader);
   if (expectsContinue(request)) response.writeContinue();
   const body = await readBody(request, response, max);
   if (body === 'too-large') throw tooLarge(max);
   if (body === 'cut-off') throw new DomainError('malformed_body', 'The body ended too early.');
-  if (body.length > 0) request.body = reader.parse(decode(body));
+  if (body.length === 0) return;
+  request.body = kind === 'raw' ? body : reader.parse(decode(body));
 }
 
 function tooLarge(limit: number): DomainError {

@@ -1,7 +1,7 @@
 import type { TierName } from '#platform/rate-limit/buckets/tiers.js';
 
-/** A way to read a body; `none` reads no body at all. */
-export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'none';
+/** A way to read a body; `raw` reads the bytes of a JSON text, which a signature covers; `none` reads no body at all. */
+export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'raw' | 'none';
 
 /** The rule about the body of a request. */
 export interface BodyRule {

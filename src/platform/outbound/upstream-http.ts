@@ -1,12 +1,25 @@
 import { createSecureContext, getCACertificates } from 'node:tls';
-import type { CustomFetch } from 'openid-client';
 import { Agent, request } from 'undici';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
+/** The methods that are sent; every other one is a GET. */
+const METHODS: ReadonlySet<string> = new Set(['POST', 'DELETE']);
+
+/** A request to a configured address, in the shape that openid-client gives to its `fetch`. */
+export interface UpstreamRequest {
+  readonly method?: string | undefined;
+  readonly headers?: Record<string, string>;
+  readonly body?: ConstructorParameters<typeof Response>[0];
+  readonly signal?: AbortSignal | null | undefined;
+  /** Has no effect: no redirect is followed. */
+  readonly redirect?: string;
+}
+
 /**
- * Sends HTTP requests to the configured identity providers. It trusts the authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads
+ * Sends HTTP requests to addresses that the operator configured: identity providers, GitHub. It trusts the authorities of Node.js
+ * and of SVC_EXTRA_CA_CERTS, and reads
  * at most 1 MiB. Unlike `fetch`, it follows no redirect and decompresses nothing, so that the limit holds in memory, too.
  */
 export class UpstreamHttp {
@@ -14,7 +27,7 @@ export class UpstreamHttp {
 
   /**
    * @param extraCaCerts PEM certificates
-   * @param answerTimeout the seconds that a provider may take for a response
+   * @param answerTimeout the seconds that an upstream server may take for a response
    */
   constructor(
     extraCaCerts: readonly string[],
@@ -29,9 +42,12 @@ export class UpstreamHttp {
   }
 
   /** Replaces `fetch` in openid-client. It rejects with the errors of undici. */
-  readonly fetch: CustomFetch = async (url, { method, headers, body, signal }) => {
+  readonly fetch = async (
+    url: string,
+    { method = 'GET', headers = {}, body, signal }: UpstreamRequest,
+  ): Promise<Response> => {
     const answer = await request(url, {
-      method: method === 'POST' ? 'POST' : 'GET',
+      method: METHODS.has(method) ? (method as 'POST' | 'DELETE') : 'GET',
       headers,
       body: (await new Response(body ?? null).text()) || null,
       signal: signal ?? AbortSignal.timeout(this.answerTimeout * 1000),

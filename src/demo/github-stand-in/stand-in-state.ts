@@ -1,0 +1,110 @@
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { systemClock } from '#platform/clock/clock.js';
+import { systemRandom } from '#platform/clock/random.js';
+
+/** An installation of the App at an account of the stand-in. */
+export interface StandInInstallation {
+  readonly id: number;
+  readonly account: { id: number; login: string; type: 'User' | 'Organization' };
+  repository_selection: 'all' | 'selected';
+  /** The names of its repositories. */
+  repositories: string[];
+  permissions: Record<string, string>;
+  suspended_at: string | null;
+  readonly updated_at: string;
+}
+
+/** An installation token that the stand-in minted. */
+export interface StandInToken {
+  readonly token: string;
+  readonly installationId: number;
+  readonly permissions: Readonly<Record<string, string>>;
+  /** Undefined: every repository of the installation. */
+  readonly repositories: readonly string[] | undefined;
+  readonly expiresAt: number;
+  revoked: boolean;
+}
+
+/** A user of the stand-in, who authorizes the App in a browser. */
+export interface StandInUser {
+  readonly id: number;
+  readonly login: string;
+  /** The ids of the installations that the user sees. */
+  readonly sees: readonly number[];
+  /** The ids of the organizations that the user owns. */
+  readonly owns: readonly number[];
+}
+
+/** A way in which the stand-in fails. */
+export type StandInFault = 'none' | 'rate-limited' | 'secondary-limit' | 'bad-gateway' | 'hanging';
+
+/** A text in every failure of the stand-in, which no client of the service may see. */
+export const PLANTED_TEXT = 'planted-github-text';
+
+/** The memory of the stand-in. */
+export class StandInState {
+  readonly appId = '424242';
+  readonly appName = 'svc-stand-in';
+  readonly clientId = 'Iv1.5748bd0b3b2c4f6a';
+  readonly clientSecret = systemRandom.token();
+  readonly webhookSecret = systemRandom.token();
+  readonly appKey: KeyObject;
+  readonly appPublicKey: KeyObject;
+  readonly installations = new Map<number, StandInInstallation>();
+  /** Every token, the oldest first. */
+  readonly tokens: StandInToken[] = [];
+  /** The tokens of users that were minted, by their value. */
+  readonly userTokens = new Map<string, { readonly user: StandInUser; revoked: boolean }>();
+  readonly codes = new Map<string, { user: StandInUser; challenge: string; redirectUri: string }>();
+  /** Requests as `METHOD /path`, the oldest first. */
+  readonly requests: string[] = [];
+  fault: StandInFault = 'none';
+  /** The user at the browser. */
+  browserUser: StandInUser = { id: 1, login: 'octocat', sees: [], owns: [] };
+  /** The installations on a page of a list. */
+  pageSize = 100;
+  /** Seconds that a token is valid. */
+  tokenSeconds = 3600;
+  #nextId = 1000;
+
+  constructor() {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    this.appKey = privateKey;
+    this.appPublicKey = publicKey;
+  }
+
+  /** Returns a number that no other thing of the stand-in has. */
+  newId(): number {
+    this.#nextId += 1;
+    return this.#nextId;
+  }
+
+  /** Adds an installation of the App at a new account. */
+  install(
+    login: string,
+    options: Partial<Pick<StandInInstallation, 'repositories' | 'permissions'>> & {
+      readonly type?: 'User' | 'Organization';
+    } = {},
+  ): StandInInstallation {
+    const installation: StandInInstallation = {
+      id: this.newId(),
+      account: { id: this.newId(), login, type: options.type ?? 'Organization' },
+      repository_selection: 'all',
+      repositories: options.repositories ?? [],
+      permissions: options.permissions ?? { contents: 'write', metadata: 'read', issues: 'write' },
+      suspended_at: null,
+      updated_at: systemClock.now().toISOString(),
+    };
+    this.installations.set(installation.id, installation);
+    return installation;
+  }
+
+  /** Finds a token that opens repositories now. */
+  liveToken(value: string): StandInToken | undefined {
+    const found = this.tokens.find(({ token }) => token === value);
+    const installation = found && this.installations.get(found.installationId);
+    const isLive =
+      found && !found.revoked && found.expiresAt > systemClock.milliseconds() && installation;
+    return isLive && installation.suspended_at === null ? found : undefined;
+  }
+}

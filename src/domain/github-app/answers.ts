@@ -1,0 +1,89 @@
+import { z } from 'zod';
+
+/** The access to one part of GitHub. */
+const LEVEL = z.enum(['read', 'write', 'admin']);
+
+/** The permissions of a token, by their names. */
+export const PERMISSIONS = z.record(z.string(), LEVEL);
+export type GitHubPermissions = z.output<typeof PERMISSIONS>;
+
+/** The answer to `POST /app/installations/{id}/access_tokens`. */
+export const MINTED = z.object({
+  token: z.string().min(1).max(4096),
+  expires_at: z.iso.datetime({ offset: true }),
+  permissions: PERMISSIONS.default({}),
+  repositories: z.array(z.object({ name: z.string() })).optional(),
+});
+
+/** An installation, as the API and the webhooks show it. */
+export const INSTALLATION = z.object({
+  id: z.int().positive(),
+  account: z.object({
+    id: z.int(),
+    login: z.string().min(1).max(100),
+    type: z.string().optional(),
+  }),
+  repository_selection: z.enum(['all', 'selected']).default('all'),
+  suspended_at: z.string().nullish(),
+  updated_at: z.union([z.iso.datetime({ offset: true }), z.int()]).optional(),
+});
+type InstallationJson = z.output<typeof INSTALLATION>;
+
+/** A page of a list. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** The number of all items, where GitHub states it. */
+  readonly total?: number | undefined;
+}
+
+/** A page of `GET /user/installations`. */
+export const INSTALLATIONS = z
+  .object({ installations: z.array(INSTALLATION), total_count: z.int().optional() })
+  .transform(({ installations, total_count: total }) => ({ items: installations, total }));
+
+/** The answer of `POST /login/oauth/access_token`. GitHub answers 200 to an invalid code, too. */
+export const USER_TOKEN = z.object({ access_token: z.string().min(1) });
+
+/** The answer of `GET /user`. */
+export const GITHUB_USER = z.object({ id: z.int() });
+
+/** A page of `GET /user/memberships/orgs`. */
+export const MEMBERSHIPS = z
+  .array(
+    z.object({
+      role: z.string(),
+      state: z.string(),
+      organization: z.object({ id: z.int() }),
+    }),
+  )
+  .transform((items) => ({ items }));
+
+/** An installation of the App at an account of GitHub. */
+export interface GitHubInstallation {
+  readonly id: number;
+  readonly accountId: number;
+  /** The login of the account. */
+  readonly owner: string;
+  readonly isOfUser: boolean;
+  readonly repositorySelection: 'all' | 'selected';
+  readonly suspended: boolean;
+  /** The time of its last change at GitHub; undefined where GitHub did not state it. */
+  readonly changedAt: Date | undefined;
+}
+
+/** Reads an installation. A webhook writes times as seconds or as a text. */
+export function installationOf(json: InstallationJson): GitHubInstallation {
+  const { account, updated_at: updated } = json;
+  return {
+    id: json.id,
+    accountId: account.id,
+    owner: account.login,
+    isOfUser: account.type === 'User',
+    repositorySelection: json.repository_selection,
+    suspended: typeof json.suspended_at === 'string',
+    changedAt:
+      updated === undefined
+        ? undefined
+        : new Date(typeof updated === 'number' ? updated * 1000 : updated),
+  };
+}

@@ -1,0 +1,98 @@
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** An answer of GitHub that is no success. It has neither the text of the answer nor any header of the request. */
+export class GitHubFailure extends Error {
+  override readonly name = 'GitHubFailure';
+
+  /**
+   * @param reason a guess at the cause by the headers and the message of the answer
+   * @param retryAfter seconds, where GitHub stated them
+   */
+  constructor(
+    readonly request: string,
+    readonly status: number,
+    readonly reason: FailureReason,
+    readonly retryAfter?: number,
+  ) {
+    super(`GitHub answered ${status} to ${request} (${reason})`);
+  }
+}
+
+/** The causes of failures that lead to different errors. */
+export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'other';
+
+/** The longest wait that a client is told, in seconds: an hour, as GitHub's limits last. */
+const LONGEST_WAIT = 3600;
+
+/** Reads the failure of an answer. GitHub answers 403 to a suspended installation and to a rate limit alike. */
+export function failureOf(
+  request: string,
+  { status, headers }: Pick<Response, 'status' | 'headers'>,
+  body: string,
+  now: number,
+): GitHubFailure {
+  const isLimited =
+    status === 429 ||
+    (status === 403 &&
+      (headers.has('retry-after') ||
+        headers.get('x-ratelimit-remaining') === '0' ||
+        /rate limit/i.test(body)));
+  if (isLimited) {
+    return new GitHubFailure(request, status, 'rate-limited', waitOf(headers, now));
+  }
+  if (status === 403 && /suspended/i.test(body)) {
+    return new GitHubFailure(request, status, 'suspended');
+  }
+  const isOfRepositories = status === 422 && /repositor/i.test(body);
+  return new GitHubFailure(request, status, isOfRepositories ? 'repositories' : 'other');
+}
+
+/** Reads the seconds to wait from `retry-after`, or from the reset of the limit; undefined where neither is a number. */
+function waitOf(headers: Headers, now: number): number | undefined {
+  const after = Number(headers.get('retry-after') ?? Number.NaN);
+  const reset = Number(headers.get('x-ratelimit-reset') ?? Number.NaN) - Math.floor(now / 1000);
+  const wait = Number.isFinite(after) ? after : reset;
+  return Number.isFinite(wait) ? Math.min(Math.max(1, Math.ceil(wait)), LONGEST_WAIT) : undefined;
+}
+
+/** Returns the error for a request that GitHub did not answer as it should. The failure is the cause, which only the log has. */
+export function githubUnavailable(cause: unknown): DomainError {
+  const retryAfter = cause instanceof GitHubFailure ? cause.retryAfter : undefined;
+  const isLimited = cause instanceof GitHubFailure && cause.reason === 'rate-limited';
+  return new DomainError(
+    'github_unavailable',
+    isLimited
+      ? 'GitHub limits the requests of this service at the moment. Try again later.'
+      : 'GitHub does not answer as it should. Try again later.',
+    { cause, ...(retryAfter === undefined ? {} : { retryAfter }) },
+  );
+}
+
+/** Returns the error for the refusal of an installation token. */
+export function mintingRefused(cause: unknown): DomainError {
+  if (!(cause instanceof GitHubFailure) || cause.reason === 'rate-limited') {
+    return githubUnavailable(cause);
+  }
+  const { status, reason } = cause;
+  if (reason === 'suspended') return githubSuspended(cause);
+  if (status === 404) {
+    const detail = 'GitHub knows no such installation any more. An admin must link it again.';
+    return new DomainError('not_found', detail, { cause });
+  }
+  if (reason === 'repositories') {
+    const detail = 'The installation has no access to one of these repositories.';
+    return new DomainError('not_found', detail, { cause });
+  }
+  if (status === 422) {
+    const detail =
+      'The GitHub App does not have these permissions. An owner of the App must grant them.';
+    return new DomainError('permission_not_allowed', detail, { cause });
+  }
+  return githubUnavailable(cause);
+}
+
+/** Returns the error for a suspended installation. */
+export function githubSuspended(cause?: unknown): DomainError {
+  const detail = 'This installation is suspended at GitHub. An owner of the account can resume it.';
+  return new DomainError('github_suspended', detail, { cause });
+}

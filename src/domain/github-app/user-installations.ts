@@ -1,0 +1,96 @@
+import type { z } from 'zod';
+import {
+  GITHUB_USER,
+  INSTALLATIONS,
+  MEMBERSHIPS,
+  installationOf,
+  type GitHubInstallation,
+  type Page,
+} from './answers.js';
+import { GitHubFailure } from './github-failure.js';
+import { readAnswer } from './github-http.js';
+
+/** Sends a GET with the token of a GitHub user. */
+export type AskAsUser = (path: string, name: string) => Promise<Response>;
+
+/** The installations of the App that a GitHub user sees, in two groups. */
+export interface AdministeredInstallations {
+  readonly administered: readonly GitHubInstallation[];
+  /** Installations that the user sees, as a member or collaborator, and does not administer. */
+  readonly onlySeen: readonly GitHubInstallation[];
+}
+
+const PAGE = 100;
+/** More pages than an admin has installations: an endless list ends here. */
+const MOST_PAGES = 20;
+
+/**
+ * Reads the installations of the App that a GitHub user sees, and which of them the user administers: one of the own account, or
+ * of an organization that the user owns. A collaborator of one repository sees the installation too, and could otherwise take over
+ * the repositories of the whole account.
+ */
+export async function administeredBy(ask: AskAsUser): Promise<AdministeredInstallations> {
+  const seen = (await pagesOf(ask, '/user/installations', INSTALLATIONS)).map(installationOf);
+  const ofUsers = seen.some(({ isOfUser }) => isOfUser);
+  const userId = ofUsers ? await whereOffered(() => ownId(ask)) : undefined;
+  const owned = seen.every(({ isOfUser }) => isOfUser)
+    ? undefined
+    : await whereOffered(() => ownedOrganizations(ask));
+  const isAdministered = ({ isOfUser, accountId }: GitHubInstallation) =>
+    isOfUser
+      ? userId === undefined || accountId === userId
+      : owned === undefined || owned.has(accountId);
+  return {
+    administered: seen.filter(isAdministered),
+    onlySeen: seen.filter((one) => !isAdministered(one)),
+  };
+}
+
+async function ownId(ask: AskAsUser): Promise<number> {
+  return (await readAnswer(await ask('/user', 'GET /user'), GITHUB_USER, 'GET /user')).id;
+}
+
+/** Returns the ids of the organizations that the user owns. A GitHub App without `Members: read` is told none. */
+async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> {
+  try {
+    const memberships = await pagesOf(ask, '/user/memberships/orgs', MEMBERSHIPS);
+    const owned = memberships.filter(({ role, state }) => role === 'admin' && state === 'active');
+    return new Set(owned.map(({ organization }) => organization.id));
+  } catch (error) {
+    if (error instanceof GitHubFailure && error.status === 403 && error.reason === 'other') {
+      return new Set();
+    }
+    throw error;
+  }
+}
+
+/** Returns undefined where a server of the API does not have a path at all: GitHub answers 404 to neither of the two. */
+async function whereOffered<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof GitHubFailure && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Reads all pages of a list. GitHub names the next page in `Link`; a server that does not is read until a page is not full and the
+ * stated total is reached.
+ */
+async function pagesOf<Item>(
+  ask: AskAsUser,
+  path: string,
+  schema: z.ZodType<Page<Item>>,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  for (let page = 1; page <= MOST_PAGES; page += 1) {
+    const response = await ask(`${path}?per_page=${PAGE}&page=${page}`, `GET ${path}`);
+    const read = await readAnswer(response, schema, `GET ${path}`);
+    items.push(...read.items);
+    const isNamed = /rel="?next"?/.test(response.headers.get('link') ?? '');
+    const isFull = read.items.length >= PAGE || items.length < (read.total ?? 0);
+    if (read.items.length === 0 || !(isNamed || isFull)) break;
+  }
+  return items;
+}

@@ -1,0 +1,61 @@
+import { Injectable } from '@nestjs/common';
+import {
+  EVERY_SCOPE,
+  type LockedUser,
+  type Revocable,
+  type RevocationCause,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { TokenRevoker } from './token-revoker.service.js';
+
+/** Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link TokenRevoker} then tells GitHub. */
+@Injectable()
+export class GitHubTokenRevocation implements Revocable {
+  readonly revocationOrder = 25;
+  readonly revocationScopes = EVERY_SCOPE;
+
+  constructor(private readonly revoker: TokenRevoker) {}
+
+  /**
+   * Queues every token of a user that may still be valid. The end of the sessions has queued most of them already: this statement
+   * adds the cause. A token that GitHub was asked about before keeps the time of its next try.
+   */
+  async revoke(
+    tx: EntityManager,
+    { id }: LockedUser,
+    { reason, revokedBy }: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const queued = await sql<{ id: string }>(tx)`
+      UPDATE github_tokens
+      SET next_attempt_at = CASE WHEN attempts = 0 THEN '-infinity' ELSE next_attempt_at END,
+          revoke_reason = ${reason}, revoked_by = ${revokedBy}
+      WHERE id IN (SELECT id FROM github_tokens WHERE user_id = ${id} AND expires_at > now() ORDER BY id FOR UPDATE)
+      RETURNING id`;
+    if (queued.length > 0) this.revoker.wakeAfter(tx);
+    return { github_tokens: queued.length };
+  }
+
+  /** Queues every token of an installation that an organization gave up. */
+  async revokeOfInstallation(
+    tx: EntityManager,
+    installationId: number,
+    { reason, revokedBy }: RevocationCause,
+  ): Promise<number> {
+    const queued = await sql<{ id: string }>(tx)`
+      UPDATE github_tokens
+      SET next_attempt_at = CASE WHEN attempts = 0 THEN '-infinity' ELSE next_attempt_at END,
+          revoke_reason = ${reason}, revoked_by = ${revokedBy}
+      WHERE id IN (SELECT id FROM github_tokens WHERE installation_id = ${installationId} AND expires_at > now()
+                   ORDER BY id FOR UPDATE)
+      RETURNING id`;
+    if (queued.length > 0) this.revoker.wakeAfter(tx);
+    return queued.length;
+  }
+
+  /** Forgets the tokens of an installation that GitHub deleted, and with it their validity. */
+  async forgetInstallation(tx: EntityManager, installationId: number): Promise<void> {
+    await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;
+  }
+}

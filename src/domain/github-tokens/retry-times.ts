@@ -1,0 +1,24 @@
+/** The pauses between two tries, in milliseconds: the first one, and the longest one. */
+const FIRST_PAUSE = 1_000;
+const LONGEST_PAUSE = 60_000;
+
+/** The share of a pause that chance decides, so that replicas do not come back at the same moment. */
+const JITTER = 0.5;
+
+/**
+ * Returns the time of the next try: the pauses double, and half of each is chance.
+ *
+ * @param attempts the number of tries so far, one or more
+ * @param chance from 0 to 1
+ * @param told the pause in seconds that GitHub asked for, where it did
+ */
+export function nextTry(
+  attempts: number,
+  chance: number,
+  now: number,
+  told: number | undefined,
+): Date {
+  const pause = Math.min(FIRST_PAUSE * 2 ** Math.min(attempts - 1, 16), LONGEST_PAUSE);
+  const spread = pause * (1 - JITTER + JITTER * chance);
+  return new Date(now + Math.max(spread, (told ?? 0) * 1000));
+}

@@ -1,0 +1,101 @@
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  HttpCode,
+  Inject,
+  Param,
+  Post,
+  Query,
+  Req,
+} from '@nestjs/common';
+import type { Request } from 'express';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { adminOf } from '#domain/directory/members.service.js';
+import { GitHubLinks } from '#domain/github-links/github-links.service.js';
+import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
+import { Views } from '#platform/http/views/views.service.js';
+import {
+  INSTALLATION_ID,
+  LINK_CALLBACK,
+  LINK_REQUEST,
+  type LinkCallback,
+  type LinkRequest,
+} from './github.schemas.js';
+
+/** The links of an organization to installations of the GitHub App, which its admins make and remove. */
+@Controller('v1/credentials/github')
+@Route({
+  tier: 'general',
+  body: { max: 8 * KIB },
+  audience: 'api',
+  errors: 'problem',
+  auth: ADMIN_WRITES,
+})
+export class GitHubLinksController {
+  readonly #redirectUri: string;
+
+  constructor(
+    @Inject(CONFIG) { http }: Pick<Config, 'http'>,
+    private readonly links: GitHubLinks,
+    private readonly views: Views,
+  ) {
+    this.#redirectUri = `${http.baseUrl}/v1/credentials/github/callback`;
+    views.register(new URL('views/', import.meta.url));
+  }
+
+  @Post('link')
+  @Route({ summary: 'Begins the link of a GitHub installation' })
+  @HttpCode(200)
+  async begin(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: LINK_REQUEST }) { owner, installation_id: installationId }: LinkRequest,
+  ): Promise<{ readonly authorization_url: string }> {
+    const named = { owner, installationId };
+    const url = await this.links.begin(adminOf(session), named, this.#redirectUri);
+    return { authorization_url: url };
+  }
+
+  /** Takes the browser of an admin back from GitHub. The state is spent, also when the link then fails. */
+  @Get('callback')
+  @Route({
+    audience: 'ui',
+    errors: 'html',
+    head: false,
+    auth: { ...ADMIN_READS, origin: 'any' },
+    summary: 'Takes an admin back from GitHub',
+  })
+  async complete(
+    @Caller() session: VerifiedSession,
+    @Query({ schema: LINK_CALLBACK }) query: LinkCallback,
+    @ClientOrigin() origin: AuditOrigin,
+    @Req() { method }: Request,
+  ): Promise<string> {
+    // Nest calls the handler of GET for HEAD too. A link preview must not spend the state.
+    if (method !== 'GET') {
+      throw new DomainError('method_not_allowed', 'This address allows only GET.');
+    }
+    const { state, code, installation_id: installationId } = query;
+    const answer = { state, code, installationId };
+    const linked = await this.links.complete(adminOf(session), answer, this.#redirectUri, origin);
+    return this.views.render('github-linked', { owner: linked.owner, suspended: linked.suspended });
+  }
+
+  @Delete('installations/:id')
+  @Route({ summary: 'Removes the link of a GitHub installation' })
+  @HttpCode(204)
+  unlink(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: INSTALLATION_ID }) { id }: { readonly id: number },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    return this.links.unlink(adminOf(session), id, origin);
+  }
+}

@@ -1,0 +1,49 @@
+import { Body, Controller, Headers, HttpCode, Post } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { GitHubApp } from '#domain/github-app/github-app.service.js';
+import { GitHubLinks } from '#domain/github-links/github-links.service.js';
+import { isSignedBy } from '#domain/github-links/signature.js';
+import { webhookEvent } from '#domain/github-links/webhook-event.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
+import { isUuid } from '#platform/text/single-line.js';
+
+/** `POST /api/webhooks/github`: the events of the GitHub App. The signature of the raw body is the only credential. */
+@Controller('api/webhooks/github')
+@Route({
+  tier: 'general',
+  body: { kind: 'raw', max: 1024 * KIB },
+  audience: 'api',
+  errors: 'problem',
+  auth: PUBLIC,
+  protectedResource: false,
+})
+export class GitHubWebhookController {
+  constructor(
+    private readonly app: GitHubApp,
+    private readonly links: GitHubLinks,
+  ) {}
+
+  @Post()
+  @Route({ summary: 'Takes an event of the GitHub App' })
+  @HttpCode(204)
+  async receive(
+    @Body() body: Buffer | undefined,
+    @Headers() headers: Readonly<Record<string, string | undefined>>,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    const { webhookSecret } = this.app.settings;
+    const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+    if (!isSignedBy(webhookSecret, bytes, headers['x-hub-signature-256'])) {
+      throw new DomainError('invalid_signature', 'X-Hub-Signature-256 does not fit the body.');
+    }
+    const deliveryId = headers['x-github-delivery'] ?? '';
+    if (!isUuid(deliveryId)) {
+      throw new DomainError('invalid_request', 'X-GitHub-Delivery must be the id of a delivery.');
+    }
+    const event = webhookEvent(headers['x-github-event'] ?? '', bytes);
+    if (event.kind !== 'ignored') await this.links.apply(deliveryId, event, origin);
+  }
+}

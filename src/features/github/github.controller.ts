@@ -1,0 +1,78 @@
+import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { GitHubApp } from '#domain/github-app/github-app.service.js';
+import { GitHubTokens } from '#domain/github-tokens/github-tokens.service.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { KIB, Route } from '#platform/http/routing/route.js';
+import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import {
+  GITHUB_TOKEN_REQUEST,
+  installationJson,
+  tokenJson,
+  type GitHubTokenBody,
+  type GitHubTokenJson,
+  type InstallationJson,
+} from './github.schemas.js';
+
+/** The answer of `GET /v1/credentials/github/status`. */
+interface StatusJson {
+  readonly configured: boolean;
+  readonly web_url: string | null;
+  readonly app: string | null;
+  readonly installations: readonly InstallationJson[];
+}
+
+/** `/v1/credentials/github`: tokens of the GitHub App for the repositories of the caller's organization. */
+@Controller('v1/credentials/github')
+@Route({
+  tier: 'general',
+  body: { max: 8 * KIB },
+  audience: 'api',
+  errors: 'problem',
+  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+})
+export class GitHubController {
+  constructor(
+    private readonly tokens: GitHubTokens,
+    private readonly app: GitHubApp,
+    private readonly metrics: ServiceMetrics,
+  ) {}
+
+  @Post('token')
+  @Route({ tier: 'issuance', summary: 'Issues a GitHub installation token' })
+  @HttpCode(200)
+  async issue(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: GITHUB_TOKEN_REQUEST }) body: GitHubTokenBody,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<GitHubTokenJson> {
+    const { id: userId } = session.user;
+    const holder = { userId, orgId: orgIdOf(session), sessionId: session.id };
+    const issued = await this.tokens.issue(holder, body, origin);
+    this.metrics.countIssued('github');
+    return tokenJson(issued);
+  }
+
+  @Get('status')
+  @Route({ summary: 'Lists the GitHub installations of the organization' })
+  async status(@Caller() session: VerifiedSession): Promise<StatusJson> {
+    const { configured } = this.app;
+    const installations = await this.tokens.list(orgIdOf(session));
+    return {
+      configured: configured !== undefined,
+      web_url: configured?.webUrl ?? null,
+      app: configured?.appName ?? null,
+      installations: installations.map(installationJson),
+    };
+  }
+}
+
+/** @throws DomainError issuance_refused for a user without an organization */
+function orgIdOf({ user }: VerifiedSession): string {
+  if (user.orgId !== null) return user.orgId;
+  const detail = 'GitHub tokens are for members of an organization.';
+  throw new DomainError('issuance_refused', detail);
+}

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import type { LinkedInstallation } from '#domain/github-installations/github-installations.repository.js';
+import type { IssuedGitHubToken } from '#domain/github-tokens/github-tokens.service.js';
+
+const LOGIN = z
+  .string()
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$/, 'must be a GitHub login');
+
+/** A repository, with or without its owner. */
+const REPOSITORY = z
+  .string()
+  .regex(/^(?:[A-Za-z0-9_-]{1,100}\/)?(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/, 'must be a repository');
+
+/** The body of `POST /v1/credentials/github/token`. */
+export const GITHUB_TOKEN_REQUEST = z
+  .object({
+    owner: LOGIN.optional(),
+    repositories: z.array(REPOSITORY).max(100).optional(),
+    permissions: z.record(z.string().max(64), z.enum(['read', 'write', 'admin'])).optional(),
+  })
+  .default({});
+export type GitHubTokenBody = z.output<typeof GITHUB_TOKEN_REQUEST>;
+
+/** The body of `POST /v1/credentials/github/link`. */
+export const LINK_REQUEST = z
+  .object({
+    owner: LOGIN.optional(),
+    installation_id: z.int().positive().optional(),
+  })
+  .default({});
+export type LinkRequest = z.output<typeof LINK_REQUEST>;
+
+/** The query with which GitHub sends a browser back. GitHub may add parameters of its own. */
+export const LINK_CALLBACK = z.object({
+  state: z.string().max(4096).default(''),
+  code: z.string().max(512).optional(),
+  installation_id: z.coerce.number().int().positive().optional(),
+});
+export type LinkCallback = z.output<typeof LINK_CALLBACK>;
+
+/** An id that is no number matches no installation: 404, not 400. */
+export const INSTALLATION_ID = z.object({ id: z.coerce.number().catch(0) });
+
+/** The answer of `POST /v1/credentials/github/token`. */
+export interface GitHubTokenJson {
+  readonly token: string;
+  readonly expires_at: string;
+  readonly permissions: Readonly<Record<string, string>>;
+  /** Null: every repository of the installation. */
+  readonly repositories: readonly string[] | null;
+}
+
+/** Renders an issued token. */
+export function tokenJson(issued: IssuedGitHubToken): GitHubTokenJson {
+  return {
+    token: issued.token,
+    expires_at: issued.expiresAt.toISOString().replace(/\.\d+Z$/, 'Z'),
+    permissions: issued.permissions,
+    repositories: issued.repositories,
+  };
+}
+
+/** An installation in the answer of `GET /v1/credentials/github/status`. */
+export interface InstallationJson {
+  readonly id: number;
+  readonly owner: string;
+  readonly suspended: boolean;
+  readonly repository_selection: string;
+  readonly linked_at: string;
+}
+
+/** Renders a linked installation. */
+export function installationJson(linked: LinkedInstallation): InstallationJson {
+  return {
+    id: linked.id,
+    owner: linked.owner,
+    suspended: linked.suspended,
+    repository_selection: linked.repositorySelection,
+    linked_at: linked.linkedAt.toISOString(),
+  };
+}

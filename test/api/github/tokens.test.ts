@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  PLANTED_TEXT,
+  type StandInFault,
+} from '../../../src/demo/github-stand-in/stand-in-state.js';
+import { startTestApp } from '../../support/app.js';
+import type { Answer, Client } from '../../support/client.js';
+import {
+  askToken,
+  link,
+  startGitHubApplication,
+  type GitHubApplication,
+} from '../../support/github.js';
+import { auditOf, count, rows } from '../../support/rows.js';
+
+const REQUEST = 'POST /v1/credentials/github/token';
+
+describe(REQUEST, () => {
+  let running: GitHubApplication;
+  let client: Client;
+  beforeAll(async () => {
+    running = await startGitHubApplication();
+    ({ client } = await running.member('dev@octo.example'));
+  });
+  afterAll(() => running.close());
+  beforeEach(() => {
+    running.github.state.fault = 'none';
+    running.installation.suspended_at = null;
+  });
+
+  const minted = () => running.github.state.tokens;
+
+  it('mints a token of the installation, with contents: write and metadata: read', async () => {
+    const answer = await askToken(client);
+    expect(answer.status).toBe(200);
+    const token = minted().at(-1);
+    expect(answer.json).toEqual({
+      token: token?.token,
+      expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+      permissions: { contents: 'write', metadata: 'read' },
+      repositories: null,
+    });
+    expect(answer.headers.get('cache-control')).toContain('no-store');
+    expect(Date.parse(answer.json.expires_at)).toBeLessThanOrEqual(token?.expiresAt ?? 0);
+  });
+
+  it('narrows the repositories and the permissions', async () => {
+    const asked = { owner: 'OCTO-org', repositories: ['hello'], permissions: { contents: 'read' } };
+    const answer = await askToken(client, asked);
+    expect(answer.json).toMatchObject({
+      permissions: { contents: 'read', metadata: 'read' },
+      repositories: ['hello'],
+    });
+    expect(minted().at(-1)).toMatchObject({
+      permissions: { contents: 'read', metadata: 'read' },
+      repositories: ['hello'],
+    });
+    const withOwner = await askToken(client, { repositories: ['octo-org/world'] });
+    expect(withOwner.json.repositories).toEqual(['world']);
+  });
+
+  it.each([
+    [{ permissions: { contents: 'admin' } }, 403, 'permission_not_allowed'],
+    [{ permissions: { issues: 'read' } }, 403, 'permission_not_allowed'],
+    [{ permissions: { metadata: 'write' } }, 403, 'permission_not_allowed'],
+    [{ permissions: { constructor: 'read' } }, 400, 'invalid_request'],
+    [{ permissions: {} }, 400, 'invalid_request'],
+    [{ repositories: [] }, 400, 'invalid_request'],
+    [{ repositories: ['other-org/hello'] }, 400, 'invalid_request'],
+    [{ repositories: ['../hello'] }, 400, 'invalid_request'],
+    [{ repositories: ['absent'] }, 404, 'not_found'],
+    [{ owner: 'other-org' }, 404, 'not_found'],
+    [{ owner: 7 }, 400, 'invalid_request'],
+  ])('refuses %j', async (body, status, code) => {
+    const before = minted().length;
+    const answer = await askToken(client, body);
+    expect([answer.status, answer.json.code]).toEqual([status, code]);
+    expect(minted()).toHaveLength(before);
+  });
+
+  it('gives 20 requests of the same moment 20 tokens', async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => askToken(client)));
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(new Set(answers.map(({ json }) => json.token as string)).size).toBe(20);
+  });
+
+  it('answers 403 for a suspended installation, known by GitHub alone or by the service too', async () => {
+    running.installation.suspended_at = new Date().toISOString();
+    const answer = await askToken(client);
+    expect([answer.status, answer.json.code]).toEqual([403, 'github_suspended']);
+  });
+
+  it('answers 404 for an installation that was removed at GitHub', async () => {
+    const { installations } = running.github.state;
+    installations.delete(running.installation.id);
+    const answer = await askToken(client);
+    installations.set(running.installation.id, running.installation);
+    expect([answer.status, answer.json.code]).toEqual([404, 'not_found']);
+  });
+
+  it.each([
+    ['rate-limited', /^1?\d{3}$/],
+    ['secondary-limit', /^60$/],
+    ['bad-gateway', /^$/],
+  ] as [StandInFault, RegExp][])(
+    'answers 502 and leaks nothing of GitHub when it is %s',
+    async (fault, wait) => {
+      running.github.state.fault = fault;
+      const before = running.app.log.length;
+      const answer = await askToken(client);
+      expect([answer.status, answer.json.code]).toEqual([502, 'github_unavailable']);
+      expect(answer.headers.get('retry-after') ?? '').toMatch(wait);
+      const log = running.app.log.slice(before).join('');
+      expect(log).toContain('access_tokens'); // the operator learns what failed
+      for (const text of [PLANTED_TEXT, 'Unicorn', 'installation ID']) {
+        expect(answer.text).not.toContain(text);
+        expect(log).not.toContain(text);
+      }
+    },
+  );
+
+  it('answers 502 while GitHub cannot be reached', async () => {
+    await running.github.away();
+    const answer = await askToken(client);
+    await running.github.back();
+    expect([answer.status, answer.json.code]).toEqual([502, 'github_unavailable']);
+  });
+
+  it('asks for the owner when the organization has linked two installations', async () => {
+    const { github, organization, app } = running;
+    const second = github.state.install('octo-labs', { repositories: ['lab'] });
+    expect((await link(github, organization.admin, second)).status).toBe(200);
+    const unnamed = await askToken(client);
+    expect(unnamed.status).toBe(400);
+    expect(unnamed.json.detail).toContain('octo-labs, octo-org');
+    expect((await askToken(client, { owner: 'octo-labs' })).status).toBe(200);
+    const path = `/v1/credentials/github/installations/${second.id}`;
+    expect((await organization.admin.client.send('DELETE', path)).status).toBe(204);
+    expect(await count(app.dataSource, 'github_installations')).toBe(1);
+  });
+
+  it('refuses a member of another organization, a person without one, and a bootstrap session', async () => {
+    const { app } = running;
+    const { client: stranger } = await app.enrolled('dev@other.example');
+    expect((await askToken(stranger, { owner: 'octo-org' })).status).toBe(404);
+    const { client: alone } = await app.enrolled('dev@gmail.com');
+    expect((await askToken(alone)).json).toMatchObject({ status: 403, code: 'issuance_refused' });
+    const bootstrap = app.client();
+    await bootstrap.signIn('dev@octo.example');
+    expect((await askToken(bootstrap)).json.code).toBe('hardware_required');
+    expect((await askToken(app.client())).status).toBe(401);
+  });
+
+  it('mints nothing for a user whose domain the organization does not own', async () => {
+    const { app } = running;
+    const domain = "UPDATE organization_domains SET verified_at = $1 WHERE domain = 'octo.example'";
+    const before = minted().length;
+    await app.dataSource.query(domain, [null]);
+    const answer = await askToken(client);
+    await app.dataSource.query(domain, [new Date()]);
+    expect(answer.json.code).toBe('issuance_refused');
+    expect(minted()).toHaveLength(before);
+  });
+
+  it('records owner, repositories and permissions in the audit log, and the token nowhere in the clear', async () => {
+    const { app } = running;
+    const asked = { repositories: ['hello'], permissions: { contents: 'read' } };
+    const { token } = (await askToken(client, asked)).json as { token: string };
+    const events = await auditOf(app.dataSource, 'dev@octo.example');
+    const last = events.filter(({ type }) => type === 'github_credential').at(-1);
+    expect(last?.details).toMatchObject({
+      owner: 'octo-org',
+      repositories: ['hello'],
+      permissions: { contents: 'read', metadata: 'read' },
+    });
+    const tables = await rows<{ name: string }>(
+      app.dataSource,
+      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'",
+    );
+    const known = minted().map((one) => one.token);
+    for (const { name } of tables) {
+      const all = JSON.stringify(await rows(app.dataSource, `SELECT * FROM "${name}"`));
+      expect(
+        known.filter((one) => all.includes(one)),
+        name,
+      ).toEqual([]);
+    }
+    expect(known).toContain(token);
+    const log = app.log.join('');
+    expect(known.filter((one) => log.includes(one))).toEqual([]);
+    expect(log).not.toContain(running.github.state.clientSecret);
+    expect(log).not.toMatch(/eyJ[\w-]+\.[\w-]+\.[\w-]{100}/); // the JWT of the App
+  });
+
+  it('shows its members the linked installations', async () => {
+    const status: Answer = await client.get('/v1/credentials/github/status');
+    expect(status.json).toMatchObject({
+      configured: true,
+      installations: [
+        {
+          id: running.installation.id,
+          owner: 'octo-org',
+          suspended: false,
+          repository_selection: 'all',
+        },
+      ],
+    });
+  });
+});
+
+describe('a service without a GitHub App', () => {
+  it('answers 503 to each route of GitHub, and says in the status that none is configured', async () => {
+    const app = await startTestApp();
+    const { client } = await app.enrolled('admin@none.example');
+    const answers = [
+      await askToken(client),
+      await client.post('/v1/credentials/github/link', {}),
+      await app.client().post('/api/webhooks/github', {}),
+    ];
+    expect(answers.map(({ status, json }) => [status, json.code])).toEqual(
+      Array(3).fill([503, 'github_not_configured']),
+    );
+    const status = await client.get('/v1/credentials/github/status');
+    expect(status.json).toMatchObject({ configured: false, installations: [] });
+    await app.close();
+  });
+});

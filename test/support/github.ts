@@ -1,0 +1,66 @@
+import { GitHubStandIn } from '../../src/demo/github-stand-in/github-stand-in.js';
+import type { StandInInstallation } from '../../src/demo/github-stand-in/stand-in-state.js';
+import { startTestApp, type EnrolledUser, type TestApp, type TestAppOptions } from './app.js';
+import { newAddress, type Answer, type Client } from './client.js';
+import { foundOrganization, type ScimOrganization } from './scim-organization.js';
+
+/** The service with a GitHub App at a stand-in, and an organization that linked an installation. */
+export interface GitHubApplication {
+  readonly app: TestApp;
+  readonly github: GitHubStandIn;
+  readonly organization: ScimOrganization;
+  readonly installation: StandInInstallation;
+  /** Provisions a user by SCIM, who enrolls a key. Returns the id in SCIM too. */
+  member(email: string): Promise<EnrolledUser & { readonly id: string }>;
+  close(): Promise<void>;
+}
+
+/** Starts the service and links the installation of `octo-org`, with the repositories `hello` and `world`. */
+export async function startGitHubApplication(
+  options: TestAppOptions = {},
+): Promise<GitHubApplication> {
+  const github = await GitHubStandIn.start();
+  const environment = { ...github.environment, ...options.environment };
+  const app = await startTestApp({ ...options, environment });
+  const organization = await foundOrganization(app, 'octo.example');
+  const installation = github.state.install('octo-org', { repositories: ['hello', 'world'] });
+  const linked = await link(github, organization.admin, installation);
+  if (linked.status !== 200) throw new Error(`the link failed: ${linked.text}`);
+  return {
+    app,
+    github,
+    organization,
+    installation,
+    async member(email) {
+      const { id } = (await organization.scim('POST', '/Users', { userName: email })).json;
+      return { ...(await app.enrolled(email)), id: id as string };
+    },
+    async close() {
+      await app.close();
+      await github.close();
+    },
+  };
+}
+
+/** Links an installation as its owner at GitHub. Returns the last page. */
+export async function link(
+  github: GitHubStandIn,
+  { client }: Pick<EnrolledUser, 'client'>,
+  installation: StandInInstallation,
+): Promise<Answer> {
+  const { id, account } = installation;
+  github.state.browserUser = { id: 7, login: 'owner', sees: [id], owns: [account.id] };
+  return authorize(client, { owner: account.login });
+}
+
+/** Begins a link and walks it through GitHub to its last page. */
+export async function authorize(client: Client, named: object): Promise<Answer> {
+  const begun = await client.post('/v1/credentials/github/link', named);
+  if (begun.status !== 200) return begun;
+  return client.follow(begun.json.authorization_url as string);
+}
+
+/** Asks for a token, from an unused address. */
+export function askToken(client: Client, body: object = {}): Promise<Answer> {
+  return client.post('/v1/credentials/github/token', body, { address: newAddress() });
+}
