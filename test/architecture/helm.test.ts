@@ -16,6 +16,9 @@ const OPTIONAL_SECRETS = [
   'SVC_OIDC_SIGNING_KEY',
   'SVC_OIDC_RSA_SIGNING_KEY',
   'SVC_METRICS_BEARER_TOKEN',
+  'SVC_GITHUB_APP_KEY',
+  'SVC_GITHUB_APP_CLIENT_SECRET',
+  'SVC_GITHUB_WEBHOOK_SECRET',
 ];
 
 /** Variables that an operator does not set by name. */

@@ -47,7 +47,7 @@ export function failureOf(
   return new GitHubFailure(request, status, isOfRepositories ? 'repositories' : 'other');
 }
 
-/** Reads the seconds to wait from `retry-after`, or from the reset of the limit; undefined where neither is a number. */
+/** Reads the seconds to wait, as the answer or the reset of the limit states them; undefined where neither is a number. */
 function waitOf(headers: Headers, now: number): number | undefined {
   const after = Number(headers.get('retry-after') ?? Number.NaN);
   const reset = Number(headers.get('x-ratelimit-reset') ?? Number.NaN) - Math.floor(now / 1000);

@@ -15,7 +15,11 @@ import {
   renameOwner,
   type LinkedInstallation,
 } from '#domain/github-installations/github-installations.repository.js';
-import { GitHubTokenRevocation } from '#domain/github-tokens/github-token-revocation.repository.js';
+import {
+  forgetInstallation,
+  queueInstallation,
+} from '#domain/github-tokens/installation-tokens.repository.js';
+import { TokenRevoker } from '#domain/github-tokens/token-revoker.service.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
@@ -50,7 +54,7 @@ export class GitHubLinks {
     private readonly app: GitHubApp,
     private readonly states: SingleUseStates,
     private readonly members: Members,
-    private readonly tokens: GitHubTokenRevocation,
+    private readonly revoker: TokenRevoker,
     private readonly audit: AuditLog,
   ) {}
 
@@ -118,8 +122,7 @@ export class GitHubLinks {
       if (!removed) {
         throw new DomainError('not_found', 'Your organization has linked no such installation.');
       }
-      const cause = { reason: 'installation unlinked', revokedBy: admin.id };
-      await this.tokens.revokeOfInstallation(tx, id, cause);
+      if ((await queueInstallation(tx, id, admin.id)) > 0) this.revoker.wakeAfter(tx);
       await this.#recordAct(tx, 'github_installation_unlinked', admin, origin, removed);
     });
   }
@@ -141,7 +144,7 @@ export class GitHubLinks {
     if (event.kind === 'renamed') await renameOwner(tx, event.accountId, event.owner);
     if (event.kind === 'deleted') {
       const removed = await removeInstallation(tx, event.id, null);
-      await this.tokens.forgetInstallation(tx, event.id);
+      await forgetInstallation(tx, event.id);
       if (removed) {
         await this.#recordEvent(tx, 'github_installation_unlinked', removed, origin, 'deleted');
       }

@@ -3,7 +3,7 @@ import { INSTALLATION, installationOf } from '#domain/github-app/answers.js';
 import type { InstallationChange } from '#domain/github-installations/github-installations.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** What a webhook means for the service. */
+/** The meaning of a webhook for the service. */
 export type WebhookEvent =
   | { readonly kind: 'ignored' }
   | { readonly kind: 'deleted'; readonly id: number }

@@ -36,26 +36,4 @@ export class GitHubTokenRevocation implements Revocable {
     if (queued.length > 0) this.revoker.wakeAfter(tx);
     return { github_tokens: queued.length };
   }
-
-  /** Queues every token of an installation that an organization gave up. */
-  async revokeOfInstallation(
-    tx: EntityManager,
-    installationId: number,
-    { reason, revokedBy }: RevocationCause,
-  ): Promise<number> {
-    const queued = await sql<{ id: string }>(tx)`
-      UPDATE github_tokens
-      SET next_attempt_at = CASE WHEN attempts = 0 THEN '-infinity' ELSE next_attempt_at END,
-          revoke_reason = ${reason}, revoked_by = ${revokedBy}
-      WHERE id IN (SELECT id FROM github_tokens WHERE installation_id = ${installationId} AND expires_at > now()
-                   ORDER BY id FOR UPDATE)
-      RETURNING id`;
-    if (queued.length > 0) this.revoker.wakeAfter(tx);
-    return queued.length;
-  }
-
-  /** Forgets the tokens of an installation that GitHub deleted, and with it their validity. */
-  async forgetInstallation(tx: EntityManager, installationId: number): Promise<void> {
-    await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;
-  }
 }

@@ -10,7 +10,7 @@ import { TokenRevoker } from './token-revoker.service.js';
 @Module({
   imports: [AccessRevocationModule, GitHubAppModule, IssuanceModule],
   providers: [GitHubTokens, GitHubTokenRevocation, TokenRevoker],
-  exports: [GitHubTokens, GitHubTokenRevocation],
+  exports: [GitHubTokens, TokenRevoker],
 })
 export class GitHubTokensModule {
   constructor(revocation: AccessRevocation, tokens: GitHubTokenRevocation) {

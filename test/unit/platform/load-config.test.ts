@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import {
   ConfigProblems,
@@ -168,13 +169,60 @@ describe('loadConfig', () => {
   it('warns of settings without effect', () => {
     const { warnings } = loadConfig({
       ...WORKING,
-      SVC_GITHUB_APP_ID: '1',
+      SVC_GITHUB_API_URL: 'https://github.example.com/api/v3',
       SVC_S3_CONFIG_REGION: 'x',
     });
     expect(warnings).toEqual([
-      'SVC_GITHUB_APP_ID: has no effect in this version',
       'SVC_S3_CONFIG_REGION: has no effect in this version',
+      'SVC_GITHUB_API_URL: has no effect without SVC_GITHUB_APP_ID',
     ]);
+  });
+
+  it('names every missing variable of a GitHub App that is configured in part', () => {
+    const problems = problemsOf({ ...WORKING, SVC_GITHUB_APP_ID: '7', SVC_GITHUB_APP_NAME: 'svc' });
+    expect(problems.map((line) => line.split(':')[0])).toEqual([
+      'SVC_GITHUB_APP_KEY',
+      'SVC_GITHUB_APP_CLIENT_ID',
+      'SVC_GITHUB_APP_CLIENT_SECRET',
+      'SVC_GITHUB_WEBHOOK_SECRET',
+    ]);
+  });
+
+  it('takes the key of a GitHub App in each form, and its pages from the address of its API', () => {
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const pkcs1 = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString();
+    const pkcs8 = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const app = {
+      SVC_GITHUB_APP_ID: '7',
+      SVC_GITHUB_APP_NAME: 'svc',
+      SVC_GITHUB_APP_CLIENT_ID: 'Iv1.7',
+      SVC_GITHUB_APP_CLIENT_SECRET: 'secret-of-app',
+      SVC_GITHUB_WEBHOOK_SECRET: 'secret-of-hook',
+    };
+    const githubOf = (more: object) => loadConfig({ ...WORKING, ...app, ...more }).config.github;
+    for (const key of [pkcs1, pkcs8, Buffer.from(pkcs1).toString('base64')]) {
+      expect(githubOf({ SVC_GITHUB_APP_KEY: key })?.appKey).toBe(pkcs8);
+    }
+    const onServer = {
+      SVC_GITHUB_APP_KEY: pkcs8,
+      SVC_GITHUB_API_URL: 'https://ghe.example.com/api/v3/',
+    };
+    expect(githubOf({ SVC_GITHUB_APP_KEY: pkcs8 })).toMatchObject({
+      apiUrl: 'https://api.github.com',
+      webUrl: 'https://github.com',
+    });
+    expect(githubOf(onServer)).toMatchObject({
+      apiUrl: 'https://ghe.example.com/api/v3',
+      webUrl: 'https://ghe.example.com',
+    });
+    const plain = { SVC_GITHUB_API_URL: 'http://ghe.example.com/api/v3' };
+    const plainWeb = { SVC_GITHUB_WEB_URL: 'http://ghe.example.com' };
+    const none = { SVC_GITHUB_APP_KEY: 'no key' };
+    for (const wrong of [plain, plainWeb, none]) {
+      const [name] = Object.keys(wrong);
+      const problems = problemsOf({ ...WORKING, ...app, ...onServer, ...wrong });
+      expect(problems.map((line) => line.split(':')[0])).toEqual([name]);
+    }
   });
 
   it('never repeats a value', () => {
