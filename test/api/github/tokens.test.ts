@@ -13,9 +13,7 @@ import {
 } from '../../support/github.js';
 import { auditOf, count, rows } from '../../support/rows.js';
 
-const REQUEST = 'POST /v1/credentials/github/token';
-
-describe(REQUEST, () => {
+describe('POST /v1/credentials/github/token', () => {
   let running: GitHubApplication;
   let client: Client;
   beforeAll(async () => {
@@ -218,7 +216,7 @@ describe('a service without a GitHub App', () => {
       await app.client().post('/api/webhooks/github', {}),
     ];
     expect(answers.map(({ status, json }) => [status, json.code])).toEqual(
-      Array(3).fill([503, 'github_not_configured']),
+      answers.map(() => [503, 'github_not_configured']),
     );
     const status = await client.get('/v1/credentials/github/status');
     expect(status.json).toMatchObject({ configured: false, installations: [] });
