@@ -1,6 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
 import { Provider, interactionPolicy } from 'oidc-provider';
+import { AAL3 } from '#domain/sessions/session.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { secretHashesOf } from '../protocol/client-metadata.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
@@ -118,8 +119,24 @@ export function promptPolicy(needsNativeConsent: PromptRule, needsTouch: PromptR
         needsTouch,
       ),
     );
+  policy.get('login')?.checks.add(AAL3_REQUESTED);
   return policy;
 }
+
+/**
+ * Shows the login page where `acr_values` names the AAL3 that a session does not have. Reason: the library never asks for a login
+ * because of `acr_values` (RFC 9470 §5). The values stay a wish: after the login, the request goes on without AAL3.
+ * Tests: test/api/oauth/step-up.test.ts.
+ */
+const AAL3_REQUESTED = new interactionPolicy.Check(
+  'acr_values',
+  'none of the requested ACRs could be obtained',
+  ({ oidc: { params, session, result } }) => {
+    const values = params?.['acr_values'];
+    const isWanted = typeof values === 'string' && values.split(' ').includes(AAL3);
+    return isWanted && session?.acr !== AAL3 && !result?.login;
+  },
+);
 
 /** The library's session of a browser. */
 export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;

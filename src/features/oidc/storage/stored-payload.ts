@@ -5,7 +5,10 @@ import type { AdapterPayload } from '../protocol/library.js';
 /** The SQLSTATE of a foreign key violation. */
 const FOREIGN_KEY_VIOLATION = '23503';
 
-/** Converts a payload of the library to a row of the domain. */
+/**
+ * Converts a payload of the library to a row of the domain. A waiting authorization request does not depend on a grant: a login that
+ * raises the level of the session ends the grants on it, and the request goes on. Each of its steps looks the session up live.
+ */
 export function artifactOf(
   model: string,
   id: string,
@@ -17,7 +20,8 @@ export function artifactOf(
     model,
     id: artifactId(id),
     payload: withoutId(payload),
-    grantId: payload.grantId === undefined ? null : artifactId(payload.grantId),
+    grantId:
+      payload.grantId === undefined || model === 'Interaction' ? null : artifactId(payload.grantId),
     clientId: payload.clientId ?? null,
     userId: payload.accountId ?? session?.accountId ?? null,
     userCode: payload.userCode ?? null,
