@@ -104,6 +104,14 @@ describe('the authorization code of svc-cli', () => {
     });
   });
 
+  it('gives svc:admin to an admin alone', async () => {
+    const scope = 'openid email svc:credentials svc:admin';
+    const bob = await app.enrolled('bert@cli-code.example'); // ada came first, and is the admin
+    const [admin, member] = [await login(ada, { scope }), await login(bob, { scope })];
+    expect((await admin.redeem()).json).toMatchObject({ scope, expires_in: 900 });
+    expect((await member.redeem()).json.scope).toBe('openid email svc:credentials');
+  });
+
   it('needs a touch within the last minute, so that no page obtains it unseen', async () => {
     const bob = await app.enrolled('bob@cli-code.example');
     await age('bob@cli-code.example', 61);

@@ -12,6 +12,7 @@ import {
   type KoaContextWithOIDC,
 } from '../protocol/library.js';
 import { requestedAccess } from '../protocol/requested-scopes.js';
+import { grantedScopes, isOwnScope } from '../protocol/scopes.js';
 import type { ResourceOwners } from '../request/resource-owners.service.js';
 import { removeAccount, type LibrarySession } from './library-patches.js';
 
@@ -75,7 +76,14 @@ export async function createGrant(
     if (!isCovered(requested, earlier)) return undefined;
   }
   const grant = newGrant(provider, resourceOwner, client.clientId);
-  if (requested.scopes.length > 0) grant.addOIDCScope(requested.scopes.join(' '));
+  const granted = grantedScopes(requested.scopes, client, resourceOwner);
+  // The library asks for consent to a scope that is neither granted nor rejected.
+  const rejected = requested.scopes.filter(
+    (scope) => isOwnScope(scope) && !granted.includes(scope),
+  );
+  const allowed = requested.scopes.filter((scope) => !rejected.includes(scope));
+  if (allowed.length > 0) grant.addOIDCScope(allowed.join(' '));
+  if (rejected.length > 0) grant.rejectOIDCScope(rejected.join(' '));
   if (requested.claims.length > 0) grant.addOIDCClaims([...requested.claims]);
   for (const [resource, scopes] of requested.resources) {
     grant.addResourceScope(resource, scopes.join(' '));
