@@ -3,6 +3,11 @@ import type { CommandEntry } from './command/command.js';
 /** Every command, in the order of `svc help`. Its file loads when the user runs it. */
 export const COMMANDS: readonly CommandEntry[] = [
   {
+    name: 'login',
+    summary: 'Logs in with your security key',
+    load: () => import('./account/login.js'),
+  },
+  {
     name: 'status',
     summary: 'Shows who you are, on which server, and until when',
     load: () => import('./account/status.js'),
@@ -20,8 +25,30 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./ssh/ssh.js'),
   },
   {
+    name: 'keys',
+    summary: 'Lists, renames and removes your security keys',
+    words: ['add', 'rename', 'remove'],
+    load: () => import('./account/keys.js'),
+  },
+  {
+    name: 'logout',
+    summary: 'Ends the login here and at the server',
+    load: () => import('./account/logout.js'),
+  },
+  {
     name: 'use',
     summary: 'Chooses the server that commands use',
     load: () => import('./machine/use.js'),
+  },
+  {
+    name: 'doctor',
+    summary: 'Checks this machine and says what to do',
+    load: () => import('./machine/doctor.js'),
+  },
+  {
+    name: 'completions',
+    summary: 'Prints the completions for a shell',
+    words: ['bash', 'zsh', 'fish'],
+    load: () => import('./machine/completions.js'),
   },
 ];

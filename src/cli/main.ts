@@ -33,7 +33,7 @@ async function runCommand(options: GlobalOptions, terminal: Terminal): Promise<n
   const entry = entryOf(name);
   const { command } = await entry.load();
   if (options.wantsHelp) return helpOf(entry, command, terminal);
-  return (await command.run(args, new CommandContext(terminal, options.server))) ?? 0;
+  return (await command.run(args, new CommandContext(terminal, options.server, COMMANDS))) ?? 0;
 }
 
 function entryOf(name: string): CommandEntry {

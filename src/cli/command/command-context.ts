@@ -6,12 +6,23 @@ import type { ServerClient } from '../server/server-client.js';
 import type { TokenKind } from '../server/stored-token.js';
 import type { Terminal } from '../terminal/terminal.js';
 
+/** The words of a command: its name and those that may follow. */
+export interface CommandWords {
+  readonly name: string;
+  /** One line for `svc help`. */
+  readonly summary: string;
+  /** The words that may follow, for the completions of shells. */
+  readonly words?: readonly string[];
+}
+
 /** The surroundings of a command. Nothing is read or loaded before a command asks for it. */
 export class CommandContext {
   constructor(
     readonly terminal: Terminal,
     /** The value of `--server`. */
     private readonly givenServer: string | undefined,
+    /** The table of commands, for completions. */
+    readonly commands: readonly CommandWords[] = [],
   ) {}
 
   /** The folders of the configuration and of the secrets. */

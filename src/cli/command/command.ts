@@ -1,4 +1,4 @@
-import type { CommandContext } from './command-context.js';
+import type { CommandContext, CommandWords } from './command-context.js';
 
 /** A command, in a file of its own that loads when the user runs it. */
 export interface Command {
@@ -16,12 +16,7 @@ export interface Command {
 }
 
 /** An entry of the table of commands. */
-export interface CommandEntry {
-  readonly name: string;
-  /** One line for `svc help`. */
-  readonly summary: string;
-  /** The words that may follow, for the completions of shells. */
-  readonly words?: readonly string[];
+export interface CommandEntry extends CommandWords {
   /** Loads the command. */
   load(): Promise<{ readonly command: Command }>;
 }

@@ -1,8 +1,10 @@
+import { CliFailure, STATUS } from '../program/failure.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { DpopKey } from '../server/dpop-key.js';
-import { ServerClient } from '../server/server-client.js';
+import { ServerClient, type StepUpChallenge } from '../server/server-client.js';
 import { readToken, type TokenKind } from '../server/stored-token.js';
 import type { Terminal } from '../terminal/terminal.js';
+import type { LoginParts } from './new-token.js';
 
 /** The server of a command, its folder and the terminal. */
 export interface Connection {
@@ -12,14 +14,34 @@ export interface Connection {
   readonly kind: TokenKind;
 }
 
-/** Returns a client of a server that sends the stored token, and logs in again for a fresh touch. */
+/** Returns a client of a server that sends the stored token, and logs in again in the browser for a fresh touch. */
 export async function connect(connection: Connection): Promise<ServerClient> {
-  const { server, folder, terminal, kind } = connection;
+  const { folder, kind, terminal } = connection;
+  const stored = readToken(folder, kind);
+  if (!stored && kind === 'admin-token') {
+    const message = 'This needs the rights of an admin.';
+    throw new CliFailure(message, 'Run: svc login --admin', STATUS.notLoggedIn);
+  }
   const dpopKey = await DpopKey.of(folder);
   return new ServerClient({
-    server,
-    terminal,
+    ...connection,
     dpopKey,
     accessToken: () => readToken(folder, kind)?.access_token,
+    ...(terminal.isInteractive ? { stepUp: stepUpOf(connection) } : {}),
   });
+}
+
+function stepUpOf(connection: Connection) {
+  return async (challenge: StepUpChallenge) => {
+    connection.terminal.warn('This needs a fresh touch of your security key.');
+    const { loginByCode } = await import('./code-login.js');
+    await loginByCode(await loginParts(connection), challenge);
+  };
+}
+
+/** Returns the parts of a login: the DPoP key, which the first login makes, and a client without a token. */
+export async function loginParts(connection: Connection): Promise<LoginParts> {
+  const dpopKey = await DpopKey.of(connection.folder);
+  const client = new ServerClient({ ...connection, dpopKey, accessToken: () => undefined });
+  return { ...connection, dpopKey, client };
 }

@@ -43,6 +43,11 @@ export async function send(
   }
 }
 
+/** Fetches a public document, without a token and without waiting for a place. */
+export function fetchPlain(url: string): Promise<PlainAnswer> {
+  return sendOnce({ method: 'GET', url, headers: { accept: 'application/json' } });
+}
+
 async function sendOnce({ method, url, headers, body }: PlainRequest): Promise<PlainAnswer> {
   try {
     const response = await fetch(url, {

@@ -1,0 +1,63 @@
+import type { Command } from '../command/command.js';
+import type { CommandContext } from '../command/command-context.js';
+import { changeConfig } from '../files/config-file.js';
+import { loginParts } from '../login/connect.js';
+import type { LoginParts } from '../login/new-token.js';
+import { parseArguments } from '../program/arguments.js';
+import { usageFailure } from '../program/failure.js';
+import { readAnyToken, type StoredToken } from '../server/stored-token.js';
+import { localTime, printable } from '../terminal/table.js';
+import { revokeToken } from './revocation.js';
+
+const USAGE = 'svc login [--device | --fido2] [--admin] [--server URL]';
+
+/** `svc login`: gets a token that is bound to a key of this machine. */
+export const command: Command = {
+  usage: USAGE,
+  help: [
+    'Opens the browser; one touch of the security key logs you in until the session ends.',
+    '--device  shows a code to type in a browser of another machine',
+    '--fido2   asks the key itself, with fido2-assert of libfido2',
+    '--admin   adds the rights of an admin of the organization for 15 minutes',
+  ],
+  async run(args, context) {
+    const options = parseArguments(args, { flags: ['device', 'fido2', 'admin'] }, USAGE);
+    if (options.has('device') && options.has('fido2')) {
+      throw usageFailure('--device and --fido2 exclude each other.', USAGE);
+    }
+    const { terminal } = context;
+    const server = context.server();
+    const folder = context.folder(server);
+    const kind = options.has('admin') ? 'admin-token' : 'token';
+    const earlier = readAnyToken(folder, kind);
+    const parts = await loginParts({ server, folder, terminal, kind });
+    const way = options.has('device') ? 'device' : options.has('fido2') ? 'fido2' : 'code';
+    const token = await logIn(way, parts);
+    await remember(context, server);
+    if (earlier) await revokeToken(parts, earlier).catch(() => {}); // it ends by itself
+    report(context, server, token);
+  },
+};
+
+async function logIn(way: 'device' | 'fido2' | 'code', parts: LoginParts): Promise<StoredToken> {
+  if (way === 'device') return (await import('../login/device-login.js')).loginByDevice(parts);
+  if (way === 'fido2') return (await import('../login/fido2-login.js')).loginByFido2(parts);
+  return (await import('../login/code-login.js')).loginByCode(parts);
+}
+
+/** Adds the server to `config.json`; the first one becomes the one that commands use. */
+function remember({ places }: CommandContext, server: string): Promise<void> {
+  return changeConfig(places.config, (config) => ({
+    ...config,
+    server: config.server ?? server,
+    servers: [...new Set([...(config.servers ?? []), server])],
+  }));
+}
+
+function report({ terminal }: CommandContext, server: string, token: StoredToken): void {
+  const { user, expires_at: expiresAt, scope } = token;
+  const name = printable(user.email ?? user.id);
+  terminal.result({ server, user, scope, expires_at: expiresAt }, [
+    `Logged in as ${name} until ${localTime(new Date(expiresAt))}.`,
+  ]);
+}

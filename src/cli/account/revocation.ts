@@ -1,0 +1,39 @@
+import { CLIENT_ID, type LoginParts } from '../login/new-token.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { ServerClient, accepted } from '../server/server-client.js';
+import type { StoredToken } from '../server/stored-token.js';
+
+/** Ends a token at the server (RFC 7009). A token that has ended already is no failure. */
+export async function revokeToken(
+  { client }: Pick<LoginParts, 'client'>,
+  { access_token: token }: StoredToken,
+): Promise<void> {
+  accepted(await client.form('/oauth/revoke', { token, client_id: CLIENT_ID }));
+}
+
+/** A session of `GET /v1/sessions`. */
+interface SessionRow {
+  readonly id: string;
+  readonly current: boolean;
+  readonly client: { readonly client_id: string } | null;
+}
+
+/**
+ * Ends a login: the session, where it belongs to the command alone, otherwise the token. The session of the browser stays.
+ * A login that has ended already is no failure.
+ */
+export async function endLogin(parts: LoginParts, token: StoredToken): Promise<void> {
+  const client = new ServerClient({ ...parts, accessToken: () => token.access_token });
+  try {
+    const { sessions } = await client.get<{ sessions: readonly SessionRow[] }>('/v1/sessions');
+    const own = sessions.find((session) => session.current);
+    if (own?.client?.client_id === CLIENT_ID) {
+      await client.json('DELETE', `/v1/sessions/${own.id}`);
+      return;
+    }
+  } catch (error) {
+    if (error instanceof CliFailure && error.status === STATUS.notLoggedIn) return;
+    throw error;
+  }
+  await revokeToken(parts, token);
+}

@@ -1,0 +1,27 @@
+import { spawn } from 'node:child_process';
+import type { Terminal } from '../terminal/terminal.js';
+
+/** Opens the page of a login in the user's browser, and prints its address: on a machine without one the user opens it. */
+export function openLoginPage(url: string, terminal: Terminal): void {
+  terminal.warn('Log in with your security key in the browser. If none opens, open this address:');
+  terminal.warn(`  ${url}`);
+  openAddress(url);
+}
+
+/** Opens an address in the user's browser, where there is one. */
+export function openAddress(url: string): void {
+  const [program, ...args] = opener();
+  try {
+    const child = spawn(program, [...args, url], { detached: true, stdio: 'ignore' });
+    child.once('error', () => {}); // the address is printed
+    child.unref();
+  } catch {
+    // The address is printed.
+  }
+}
+
+function opener(): [program: string, ...args: string[]] {
+  if (process.platform === 'darwin') return ['open'];
+  if (process.platform === 'win32') return ['rundll32', 'url.dll,FileProtocolHandler'];
+  return ['xdg-open'];
+}

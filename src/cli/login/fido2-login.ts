@@ -1,0 +1,146 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { CliFailure, STATUS, errorCode } from '../program/failure.js';
+import { accepted } from '../server/server-client.js';
+import type { StoredToken } from '../server/stored-token.js';
+import { CLIENT_ID, scopeOf, storeToken, type LoginParts } from './new-token.js';
+
+/** The answer of `/oauth/fido2/challenge`. */
+interface Fido2Challenge {
+  readonly state: string;
+  readonly publicKey: { readonly challenge: string; readonly rpId: string };
+}
+
+/** The file that remembers the credential of the last login. It is no secret. */
+const CREDENTIAL = 'fido2-credential.json';
+
+/** Logs in with the key itself, without a browser, through the programs of libfido2. */
+export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
+  const { client, dpopKey, kind, server, folder, terminal } = parts;
+  const device = await findDevice();
+  const asked = await client.form('/oauth/fido2/challenge', {
+    client_id: CLIENT_ID,
+    dpop_jkt: await dpopKey.thumbprint(),
+  });
+  const { state, publicKey } = JSON.parse(accepted(asked).text) as Fido2Challenge;
+  const { challenge, rpId } = publicKey;
+  assertOwnName(rpId, server);
+  const credentialId = await credentialOf(folder, rpId, device);
+  terminal.warn('Type the PIN of your security key, then touch it.');
+  const clientData = Buffer.from(
+    JSON.stringify({
+      type: 'webauthn.get',
+      challenge,
+      origin: `svc-native:${CLIENT_ID}`,
+      crossOrigin: false,
+    }),
+  );
+  const { authenticatorData, signature } = await assertion(device, rpId, credentialId, clientData);
+  const credential = {
+    id: credentialId.toString('base64url'),
+    rawId: credentialId.toString('base64url'),
+    type: 'public-key',
+    response: {
+      clientDataJSON: clientData.toString('base64url'),
+      authenticatorData: authenticatorData.toString('base64url'),
+      signature: signature.toString('base64url'),
+    },
+  };
+  const answer = await client.form('/oauth/token', {
+    grant_type: 'urn:svc:params:oauth:grant-type:fido2',
+    client_id: CLIENT_ID,
+    scope: scopeOf(kind),
+    state,
+    assertion: Buffer.from(JSON.stringify(credential)).toString('base64url'),
+  });
+  // A key that was removed, or replaced, must not be asked for again.
+  if (answer.status >= 400) folder.remove(CREDENTIAL);
+  const stored = await storeToken(parts, answer);
+  folder.writeJson(CREDENTIAL, { rp_id: rpId, id: credential.id });
+  return stored;
+}
+
+/** Refuses a name that is not the server's: a foreign server could pass on a challenge of the real one. */
+function assertOwnName(rpId: unknown, server: string): void {
+  const { hostname } = new URL(server);
+  const isOwn =
+    typeof rpId === 'string' &&
+    (rpId === hostname || (rpId.includes('.') && hostname.endsWith(`.${rpId}`)));
+  if (isOwn) return;
+  const message = `The server asks for a key of another name than its own, ${hostname}.`;
+  throw new CliFailure(message, 'Check the address of the server: svc status', STATUS.refused);
+}
+
+/** Finds the only security key that is plugged in. */
+async function findDevice(): Promise<string> {
+  const listed = await run('fido2-token', ['-L']);
+  const devices = [...listed.matchAll(/^(.+?): vendor=/gm)].map(([, path]) => path ?? '');
+  const [device] = devices;
+  if (device === undefined) {
+    throw new CliFailure('No security key is plugged in.', 'Plug one in, then try again.');
+  }
+  if (devices.length > 1) {
+    throw new CliFailure(
+      'Several security keys are plugged in.',
+      'Leave only one, then try again.',
+    );
+  }
+  return device;
+}
+
+/** Returns the id of the credential: the remembered one, otherwise the one that the key lists for the server. */
+async function credentialOf(folder: PrivateFolder, rpId: string, device: string): Promise<Buffer> {
+  const known: { rp_id?: unknown; id?: unknown } | undefined = folder.readJson(CREDENTIAL);
+  if (known?.rp_id === rpId && typeof known.id === 'string')
+    return Buffer.from(known.id, 'base64url');
+  const listed = await run('fido2-token', ['-L', '-k', rpId, device]);
+  const [, id] = /^\d+: (\S+)/m.exec(listed) ?? [];
+  if (id !== undefined) return Buffer.from(id, 'base64');
+  const message = 'This security key holds no credential that it can list for the server.';
+  throw new CliFailure(message, 'Log in with the browser: svc login', STATUS.failed);
+}
+
+/** Gets an assertion with user verification from the key. */
+async function assertion(device: string, rpId: string, credentialId: Buffer, clientData: Buffer) {
+  const hash = createHash('sha256').update(clientData).digest('base64');
+  const input = `${hash}\n${rpId}\n${credentialId.toString('base64')}\n`;
+  const lines = (await run('fido2-assert', ['-G', '-v', device], input)).split('\n');
+  const [data = '', signature = ''] = lines.slice(2);
+  return {
+    authenticatorData: unwrapped(Buffer.from(data, 'base64')),
+    signature: Buffer.from(signature, 'base64'),
+  };
+}
+
+/** Takes the bytes out of the CBOR byte string that libfido2 prints (RFC 8949 §3.1). */
+function unwrapped(data: Buffer): Buffer {
+  if (data[0] === 0x58 && data[1] === data.length - 2) return data.subarray(2);
+  if (data[0] === 0x59 && data.readUInt16BE(1) === data.length - 3) return data.subarray(3);
+  return data;
+}
+
+/** Runs a program of libfido2, which asks for the PIN on the terminal. */
+function run(program: string, args: readonly string[], input = ''): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    let output = '';
+    child.stdout.on('data', (chunk) => (output += String(chunk)));
+    child.stdin.on('error', () => {});
+    child.once('error', (cause) => reject(programFailure(program, cause)));
+    child.once('close', (status) => {
+      if (status === 0) resolve(output);
+      else
+        reject(new CliFailure(`${program} failed.`, 'Check the PIN and the key, then try again.'));
+    });
+    child.stdin.end(input);
+  });
+}
+
+function programFailure(program: string, cause: unknown): CliFailure {
+  const isMissing = errorCode(cause) === 'ENOENT';
+  const message = isMissing ? `${program} is not installed.` : `${program} cannot run.`;
+  const whatToDo =
+    'Install libfido2 (Debian: fido2-tools, macOS: brew install libfido2), or use: svc login';
+  return new CliFailure(message, whatToDo, STATUS.failed, { cause });
+}

@@ -1,0 +1,128 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { printable } from '../terminal/table.js';
+
+/** The path of the redirect URI that the server knows. */
+const PATH = '/callback';
+
+/** The longest wait for the browser in milliseconds. */
+const TIMEOUT = 5 * 60_000;
+
+/** The expected values of the browser's answer. */
+export interface ExpectedAnswer {
+  readonly state: string;
+  /** The issuer that must sign the answer with its name (RFC 9207). */
+  readonly issuer: string;
+}
+
+/** A port of 127.0.0.1 that waits for the browser's answer. */
+export interface Loopback {
+  readonly redirectUri: string;
+  /** Resolves with the authorization code. */
+  readonly code: Promise<string>;
+  close(): void;
+}
+
+/** Listens on a random port of 127.0.0.1 for one answer of the browser (RFC 8252 §7.3). */
+export async function listenForAnswer(expected: ExpectedAnswer): Promise<Loopback> {
+  const { promise: code, resolve, reject } = settled<string>();
+  let isAnswered = false;
+  const server = createServer((request, response) => {
+    const url = targetOf(request, server);
+    const problem = url ? problemOf(request, url, expected, isAnswered) : 'This is no address.';
+    if (!url || problem !== undefined) {
+      sendPage(response, url?.pathname === PATH ? 400 : 404, 'Not this address', problem ?? '');
+      return;
+    }
+    isAnswered = true;
+    const { searchParams } = url;
+    const found = searchParams.get('code');
+    if (found === null) {
+      const reason = printable(searchParams.get('error_description') ?? 'The login was refused.');
+      sendPage(response, 200, 'Not logged in', `${reason} You can close this window.`);
+      reject(new CliFailure(`Not logged in: ${reason}`, 'Run svc login again.', STATUS.refused));
+    } else {
+      sendPage(response, 200, 'Logged in', 'You can close this window.');
+      resolve(found);
+    }
+  });
+  const timer = setTimeout(() => {
+    reject(new CliFailure('The browser did not answer in 5 minutes.', 'Run svc login again.'));
+  }, TIMEOUT);
+  const port = await listen(server);
+  return {
+    redirectUri: `http://127.0.0.1:${port}${PATH}`,
+    code,
+    close: () => {
+      clearTimeout(timer);
+      server.close();
+      // The page must still reach the browser, which may also hold connections that it never uses.
+      server.closeIdleConnections();
+      setTimeout(() => server.closeAllConnections(), 500).unref();
+    },
+  };
+}
+
+function settled<T>() {
+  const settle = {} as { resolve: (value: T) => void; reject: (error: Error) => void };
+  const promise = new Promise<T>((resolve, reject) => {
+    Object.assign(settle, { resolve, reject });
+  });
+  promise.catch(() => {}); // the login awaits it later
+  return { promise, ...settle };
+}
+
+function listen(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      const message = 'No port of 127.0.0.1 can be opened.';
+      reject(new CliFailure(message, 'Use: svc login --device', STATUS.failed, { cause }));
+    });
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+/** Reads the target of a request. A name other than 127.0.0.1 is refused: a foreign page may resolve its own name to it. */
+function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL | undefined {
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo | null)?.port}`;
+  if (`http://${headers.host}` !== origin || !url.startsWith('/')) return undefined;
+  try {
+    return new URL(`${origin}${url}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Tells why a request is not the answer that the command waits for. */
+function problemOf(
+  { method }: IncomingMessage,
+  { pathname, searchParams }: URL,
+  { state, issuer }: ExpectedAnswer,
+  isAnswered: boolean,
+): string | undefined {
+  if (pathname !== PATH || method !== 'GET') return 'Only the login comes to this address.';
+  if (isAnswered) return 'The login has ended.';
+  if (searchParams.get('state') !== state) return 'This answer belongs to another login.';
+  if (searchParams.get('iss') !== issuer) return 'This answer is of another server.';
+  const isAnswer = searchParams.has('code') || searchParams.has('error');
+  return isAnswer ? undefined : 'This answer is empty.';
+}
+
+/** Sends a page without a script; nothing in it comes from the request but escaped text. */
+function sendPage(response: ServerResponse, status: number, title: string, text: string): void {
+  const escaped = text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+  const style =
+    'body{font:1.1rem system-ui,sans-serif;max-width:32rem;margin:18vh auto;padding:0 1rem}';
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'cache-control': 'no-store',
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
+    'referrer-policy': 'no-referrer',
+    connection: 'close',
+  });
+  response.end(
+    `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">` +
+      `<title>${title}</title><style>${style}</style><h1>${title}</h1><p>${escaped}</p></html>\n`,
+  );
+}

@@ -1,0 +1,121 @@
+import { CliFailure, STATUS } from '../program/failure.js';
+import { now } from '../program/clock.js';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { ServerClient, accepted, codeOf, detailOf } from '../server/server-client.js';
+import type { PlainAnswer } from '../server/transport.js';
+import { writeToken, type StoredToken, type TokenKind } from '../server/stored-token.js';
+import type { DpopKey } from '../server/dpop-key.js';
+import type { Terminal } from '../terminal/terminal.js';
+
+/** The client of the command at the server. */
+export const CLIENT_ID = 'svc-cli';
+
+/** The parts of a login, whatever its way. */
+export interface LoginParts {
+  readonly server: string;
+  readonly folder: PrivateFolder;
+  readonly terminal: Terminal;
+  readonly dpopKey: DpopKey;
+  readonly client: ServerClient;
+  readonly kind: TokenKind;
+}
+
+/** Returns the scopes of a login: the administration of the organization only when asked for. */
+export function scopeOf(kind: TokenKind): string {
+  return `openid email svc:credentials${kind === 'admin-token' ? ' svc:admin' : ''}`;
+}
+
+/** The answer of the token endpoint. */
+interface TokenAnswer {
+  readonly access_token?: unknown;
+  readonly token_type?: unknown;
+  readonly expires_in?: unknown;
+  readonly scope?: unknown;
+}
+
+/**
+ * Stores the token of an answer, with the user's name that `/oauth/userinfo` gives.
+ *
+ * @throws CliFailure 4 when the server refuses, or gives less than was asked for
+ */
+export async function storeToken(parts: LoginParts, answer: PlainAnswer): Promise<StoredToken> {
+  const { folder, kind } = parts;
+  if (answer.status >= 400 && answer.status < 500) throw refusal(answer);
+  const { access_token: token, token_type: type, expires_in: seconds, scope } = read(answer);
+  if (typeof token !== 'string' || typeof seconds !== 'number' || type !== 'DPoP') {
+    throw new CliFailure(
+      'The server gave no token that is bound to this machine.',
+      'Run: svc doctor',
+    );
+  }
+  const scopes = typeof scope === 'string' ? scope : '';
+  if (kind === 'admin-token' && !scopes.split(' ').includes('svc:admin')) {
+    const message = 'You are not an admin of your organization.';
+    throw new CliFailure(message, 'Log in without --admin: svc login', STATUS.refused);
+  }
+  const stored: StoredToken = {
+    access_token: token,
+    scope: scopes,
+    expires_at: new Date(now() + seconds * 1000).toISOString(),
+    ...(await readOwner(parts, token)),
+  };
+  writeToken(folder, kind, stored);
+  return stored;
+}
+
+function read(answer: PlainAnswer): TokenAnswer {
+  try {
+    return Object(JSON.parse(accepted(answer).text)) as TokenAnswer;
+  } catch (error) {
+    if (error instanceof CliFailure) throw error;
+    const message = 'The answer of the server is not JSON.';
+    throw new CliFailure(message, 'Check the address of the server: svc doctor', 1, {
+      cause: error,
+    });
+  }
+}
+
+function refusal(answer: PlainAnswer): CliFailure {
+  const message = detailOf(answer) ?? `The server refused the login (${answer.status}).`;
+  const isExpired = codeOf(answer) === 'invalid_grant';
+  const whatToDo = isExpired ? 'Run svc login again.' : 'Ask an admin, or run: svc doctor';
+  return new CliFailure(message, whatToDo, STATUS.refused);
+}
+
+/** The members of `/oauth/userinfo` and `/v1/keys` that `svc status` shows. */
+interface Userinfo {
+  readonly sub?: string;
+  readonly email?: string;
+  readonly name?: string;
+  readonly hardware_aaguid?: string;
+}
+
+/** Asks the server whose token it is, and of which key. The model is missing where the server does not tell it. */
+async function readOwner(
+  { server, terminal, dpopKey }: LoginParts,
+  token: string,
+): Promise<Pick<StoredToken, 'user' | 'key'>> {
+  const client = new ServerClient({ server, terminal, dpopKey, accessToken: () => token });
+  const user = await client.get<Userinfo>('/oauth/userinfo');
+  const { keys } = await client.get<{ keys: readonly KeyRow[] }>('/v1/keys');
+  const current = keys.find((key) => key.current) ?? keys[0];
+  const aaguid = user.hardware_aaguid ?? current?.aaguid;
+  return {
+    user: {
+      id: user.sub ?? '',
+      ...(user.email === undefined ? {} : { email: user.email }),
+      ...(user.name === undefined ? {} : { name: user.name }),
+    },
+    key: {
+      ...(aaguid ? { aaguid } : {}),
+      ...(current?.model ? { model: current.model } : {}),
+    },
+  };
+}
+
+/** A key of `GET /v1/keys`, as far as a login reads it. */
+interface KeyRow {
+  readonly aaguid?: string;
+  readonly model?: string | null;
+  readonly current?: boolean;
+}

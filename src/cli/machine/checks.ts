@@ -1,0 +1,158 @@
+import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { CommandContext } from '../command/command-context.js';
+import { homeFolder, variable } from '../program/environment.js';
+import { CliFailure } from '../program/failure.js';
+import { now } from '../program/clock.js';
+import { readToken } from '../server/stored-token.js';
+import { localTime } from '../terminal/table.js';
+
+/** The result of one check. */
+export interface Finding {
+  readonly name: string;
+  /** `note` is for what a user may want but does not need. */
+  readonly state: 'ok' | 'note' | 'problem';
+  readonly text: string;
+  /** The next step, unless everything is fine. */
+  readonly what_to_do?: string;
+}
+
+/** The oldest version of Node that the command runs on. */
+const OLDEST_NODE = 20;
+
+/** The greatest difference of the clocks, in seconds, that the server accepts in a proof. */
+const GREATEST_SKEW = 60;
+
+const ok = (name: string, text: string): Finding => ({ name, state: 'ok', text });
+const problem = (name: string, text: string, whatToDo: string): Finding => ({
+  name,
+  state: 'problem',
+  text,
+  what_to_do: whatToDo,
+});
+
+/** Checks the version of Node. */
+export function checkNode(): Finding {
+  const [major = 0] = process.versions.node.split('.').map(Number);
+  return major >= OLDEST_NODE
+    ? ok('node', process.version)
+    : problem('node', `${process.version} is too old`, `Install Node ${OLDEST_NODE} or newer.`);
+}
+
+/** Checks that a terminal finds the command. */
+export function checkPath(): Finding {
+  const found = findOnPath('svc');
+  if (found !== undefined) return ok('path', found);
+  const whatToDo = 'Add to ~/.profile: export PATH="$HOME/.local/bin:$PATH"';
+  return problem('path', 'svc is not on the PATH: ssh and git do not find it', whatToDo);
+}
+
+/** Checks the modes of all files of the server's folder. */
+export function checkFiles(context: CommandContext): Finding {
+  const { path } = context.folder();
+  if (!existsSync(path)) return ok('files', `${path} does not exist yet`);
+  const open = readdirSync(path, { recursive: true, encoding: 'utf8' })
+    .map((name) => join(path, name))
+    .concat(path)
+    .filter((name) => !name.endsWith('.pub') && (statSync(name).mode & 0o077) !== 0);
+  return open.length === 0 || process.platform === 'win32'
+    ? ok('files', path)
+    : problem('files', `Other accounts can read ${open.join(', ')}`, `Run: chmod -R go= '${path}'`);
+}
+
+/** Checks the stored login, without the network. */
+export function checkLogin(context: CommandContext): Finding {
+  try {
+    const token = readToken(context.folder(), 'token');
+    if (!token) return problem('login', 'You are not logged in', 'Run: svc login');
+    return ok('login', `valid until ${localTime(new Date(token.expires_at))}`);
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    return problem('login', error.message, error.whatToDo);
+  }
+}
+
+/** Checks that the server accepts the stored login. */
+export async function checkToken(context: CommandContext): Promise<Finding> {
+  try {
+    const client = await context.client();
+    await client.get('/v1/keys');
+    return ok('token', 'the server accepts it');
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    return problem('token', error.message, error.whatToDo);
+  }
+}
+
+/** Checks that the server answers, over TLS, and that the clocks agree. */
+export async function checkServer(context: CommandContext): Promise<Finding[]> {
+  const server = context.server();
+  try {
+    const { fetchPlain } = await import('../server/transport.js');
+    const answer = await fetchPlain(`${server}/.well-known/oauth-authorization-server`);
+    const { issuer } = Object(JSON.parse(answer.text)) as { issuer?: unknown };
+    if (answer.status !== 200 || issuer !== server) {
+      const text = `${server} is not a server of svc`;
+      return [problem('server', text, 'Check the address: svc use SERVER')];
+    }
+    const isPlain = server.startsWith('http:');
+    const tls = ok(
+      'tls',
+      isPlain ? 'none: the server is on this machine' : 'the certificate is trusted',
+    );
+    return [ok('server', server), tls, clockFinding(answer.headers.get('date'))];
+  } catch (error) {
+    if (error instanceof SyntaxError) {
+      return [
+        problem('server', `${server} is not a server of svc`, 'Check the address: svc use SERVER'),
+      ];
+    }
+    if (!(error instanceof CliFailure)) throw error;
+    return [problem('server', error.message, error.whatToDo)];
+  }
+}
+
+function clockFinding(date: string | null): Finding {
+  const seconds = Math.round((now() - Date.parse(date ?? '')) / 1000);
+  if (!Number.isFinite(seconds)) return ok('clock', 'the server states no time');
+  if (Math.abs(seconds) <= GREATEST_SKEW) return ok('clock', 'agrees with the server');
+  const text = `${Math.abs(seconds)} seconds ${seconds > 0 ? 'ahead of' : 'behind'} the server`;
+  return problem('clock', text, 'Set the clock of this machine (for example by NTP).');
+}
+
+/** The tools of `svc setup`: the file that tells that a tool is set up, below the home folder. */
+const TOOLS = [
+  { name: 'ssh', program: 'ssh', file: '.ssh/config', mark: 'svc' },
+  { name: 'aws', program: 'aws', file: '.aws/config', mark: 'svc' },
+  { name: 'git', program: 'git', file: '.gitconfig', mark: 'svc' },
+  { name: 'kubectl', program: 'kubectl', file: '.kube/config', mark: 'svc' },
+] as const;
+
+/** Checks which tools are installed and set up. A missing tool is no problem. */
+export function checkTools(): Finding[] {
+  return TOOLS.map(({ name, program, file, mark }): Finding => {
+    if (findOnPath(program) === undefined) return { name, state: 'note', text: 'not installed' };
+    const path = join(homeFolder() ?? '', file);
+    const isSetUp = existsSync(path) && readFileSync(path, 'utf8').includes(mark);
+    if (isSetUp) return ok(name, 'installed and set up');
+    return { name, state: 'note', text: 'not set up', what_to_do: `Run: svc setup ${name}` };
+  });
+}
+
+/** Returns the path of a program on the PATH. */
+function findOnPath(name: string): string | undefined {
+  const folders = (variable('PATH') ?? '').split(delimiter);
+  const names = process.platform === 'win32' ? [name, `${name}.exe`, `${name}.cmd`] : [name];
+  return folders
+    .flatMap((folder) => names.map((one) => join(folder, one)))
+    .find((path) => isExecutable(path));
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}

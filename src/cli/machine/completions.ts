@@ -1,0 +1,110 @@
+import type { Command } from '../command/command.js';
+import type { CommandWords } from '../command/command-context.js';
+import { parseArguments } from '../program/arguments.js';
+import { usageFailure } from '../program/failure.js';
+
+const USAGE = 'svc completions bash|zsh|fish';
+
+/** The options that every command understands. */
+const OPTIONS = ['--server', '--json', '--help'];
+
+/** `svc completions`: prints the completions for a shell, from the table of commands. */
+export const command: Command = {
+  usage: USAGE,
+  help: [
+    'bash: svc completions bash > ~/.local/share/bash-completion/completions/svc',
+    'zsh:  svc completions zsh > a file _svc in a folder of $fpath',
+    'fish: svc completions fish > ~/.config/fish/completions/svc.fish',
+  ],
+  async run(args, { terminal, commands }) {
+    const [shell] = parseArguments(args, { positionals: 1 }, USAGE).positionals;
+    if (shell === 'bash') terminal.raw(bash(commands));
+    else if (shell === 'zsh') terminal.raw(zsh(commands));
+    else if (shell === 'fish') terminal.raw(fish(commands));
+    else
+      throw usageFailure(
+        shell === undefined ? 'The shell is missing.' : `${shell} is not known.`,
+        USAGE,
+      );
+  },
+};
+
+const namesOf = (commands: readonly CommandWords[]) =>
+  [...commands.map(({ name }) => name), 'help'].join(' ');
+
+/** The commands that have words of their own; `help` takes the name of a command. */
+const withWords = (commands: readonly CommandWords[]) => [
+  ...commands.flatMap(({ name, words }) => (words ? [{ name, words: words.join(' ') }] : [])),
+  { name: 'help', words: commands.map(({ name }) => name).join(' ') },
+];
+
+function bash(commands: readonly CommandWords[]): string {
+  const cases = withWords(commands).map(({ name, words }) => `    ${name}) words='${words}' ;;`);
+  return `# Completions of svc for bash.
+_svc() {
+  local word="\${COMP_WORDS[COMP_CWORD]}" words=''
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    words='${namesOf(commands)}'
+  elif [ "$COMP_CWORD" -eq 2 ]; then
+    case "\${COMP_WORDS[1]}" in
+${cases.map((line) => `  ${line}`).join('\n')}
+    esac
+  fi
+  case "$word" in
+    -*) words='${OPTIONS.join(' ')}' ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -F _svc svc
+`;
+}
+
+function zsh(commands: readonly CommandWords[]): string {
+  const names = commands.map(({ name, summary }) => `    '${name}:${quoted(summary)}'`);
+  const cases = withWords(commands).map(
+    ({ name, words }) => `      ${name}) compadd -- ${words} ;;`,
+  );
+  return `#compdef svc
+# Completions of svc for zsh.
+_svc() {
+  local -a names
+  names=(
+${names.join('\n')}
+    'help:Explains a command'
+  )
+  if [[ "$PREFIX" == -* ]]; then
+    compadd -- ${OPTIONS.join(' ')}
+  elif (( CURRENT == 2 )); then
+    _describe command names
+  elif (( CURRENT == 3 )); then
+    case "$words[2]" in
+${cases.join('\n')}
+    esac
+  fi
+}
+if [ "$funcstack[1]" = _svc ]; then _svc "$@"; else compdef _svc svc; fi
+`;
+}
+
+function fish(commands: readonly CommandWords[]): string {
+  const names = commands.map(
+    ({ name, summary }) =>
+      `complete -c svc -n __fish_use_subcommand -f -a ${name} -d '${quoted(summary)}'`,
+  );
+  const words = withWords(commands).map(
+    (entry) =>
+      `complete -c svc -n '__fish_seen_subcommand_from ${entry.name}' -f -a '${entry.words}'`,
+  );
+  return `# Completions of svc for fish.
+complete -c svc -f
+${names.join('\n')}
+complete -c svc -n __fish_use_subcommand -f -a help -d 'Explains a command'
+${words.join('\n')}
+${OPTIONS.map((option) => `complete -c svc -l ${option.slice(2)}${option === '--server' ? ' -x' : ''}`).join('\n')}
+`;
+}
+
+/** Removes what would end a quoted text. */
+function quoted(text: string): string {
+  return text.replaceAll(/['\\:]/g, '');
+}

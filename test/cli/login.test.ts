@@ -1,0 +1,293 @@
+import {
+  chmodSync,
+  existsSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { SvcHome, type CommandEnd } from '../support/svc-command.js';
+
+let app: TestApp;
+let ada: EnrolledUser;
+let home: SvcHome;
+beforeAll(async () => {
+  app = await startTestApp();
+  ada = await app.enrolled('ada@svc-login.example');
+});
+afterAll(() => app.close());
+beforeEach(async () => {
+  home = await SvcHome.create();
+  program(
+    'xdg-open',
+    'printf "%s\\n" "$1" > "$HOME/opened.tmp" && mv "$HOME/opened.tmp" "$HOME/opened"',
+  );
+});
+afterEach(() => home.remove());
+
+/** Writes a program into the home's folder of programs. */
+function program(name: string, script: string): void {
+  const path = join(home.path, '.local/bin', name);
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+}
+
+/** Waits for the address that the command opens in the browser. */
+async function openedAddress(): Promise<URL> {
+  const file = join(home.path, 'opened');
+  await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000, interval: 25 });
+  return new URL(readFileSync(file, 'utf8').trim());
+}
+
+/** Follows an authorization request with the user's browser until it leaves the server. */
+async function answerOf(user: EnrolledUser, address: URL): Promise<URL> {
+  let next = address.href;
+  for (let hops = 0; hops < 8; hops += 1) {
+    const answer = await user.client.get(next);
+    const location = answer.headers.get('location');
+    if (location === null) throw new Error(`${next} answered ${answer.status}`);
+    const url = new URL(location, app.baseUrl);
+    if (url.origin !== app.baseUrl) return url;
+    if (url.pathname === '/login') await user.client.logIn(user.key);
+    next = url.pathname === '/login' ? (url.searchParams.get('redirect_to') ?? '/') : url.href;
+  }
+  throw new Error('too many redirects');
+}
+
+const login = (...args: string[]) => {
+  rmSync(join(home.path, 'opened'), { force: true });
+  return home.run(['login', '--server', app.baseUrl, ...args]);
+};
+
+/** Logs in through the browser; `tamper` changes the browser's answer. */
+async function browserLogin(
+  args: readonly string[] = [],
+  user = ada,
+): Promise<CommandEnd & { readonly page: string }> {
+  const running = login(...args);
+  const page = await fetch(await answerOf(user, await openedAddress()));
+  return { ...(await running), page: await page.text() };
+}
+
+const svc = (...args: string[]) => home.run(args);
+
+describe('svc login', () => {
+  it('opens the browser, takes its answer on a port of 127.0.0.1, and stores a bound token', async () => {
+    const end = await browserLogin();
+    expect(end).toMatchObject({
+      status: 0,
+      stderr: expect.stringContaining(`${app.baseUrl}/oauth/authorize?`),
+    });
+    expect(end.stdout).toMatch(
+      /^Logged in as ada@svc-login\.example until \d{4}-\d\d-\d\d \d\d:\d\d\.\n$/,
+    );
+    expect(end.page).toContain('You can close this window.');
+    expect(statSync(home.state(app)).mode & 0o777).toBe(0o700);
+    for (const name of readdirSync(home.state(app))) {
+      expect([name, statSync(home.state(app, name)).mode & 0o777]).toEqual([name, 0o600]);
+    }
+    const status = await svc('status', '--json');
+    expect(JSON.parse(status.stdout)).toMatchObject({
+      server: app.baseUrl,
+      user: { email: 'ada@svc-login.example' },
+      scope: 'openid email svc:credentials',
+      key: { aaguid: expect.stringMatching(/^[\da-f-]{36}$/) },
+    });
+    expect((await svc('keys')).stdout).toContain('this login');
+  });
+
+  it('asks for PKCE, state and the DPoP key, and keeps secrets out of the address', async () => {
+    const running = login();
+    const address = await openedAddress();
+    const { searchParams } = address;
+    expect(searchParams.get('code_challenge_method')).toBe('S256');
+    expect(searchParams.get('dpop_jkt')).toMatch(/^[\w-]{43}$/);
+    expect(searchParams.get('scope')).toBe('openid email svc:credentials');
+    const answer = await answerOf(ada, address);
+    await fetch(answer);
+    await running;
+    const { access_token: token } = JSON.parse(readFileSync(home.state(app, 'token.json'), 'utf8'));
+    expect(address.href).not.toContain(token);
+  });
+
+  it('refuses another path, a wrong state, another issuer, another host name and a second answer', async () => {
+    const running = login();
+    const answer = await answerOf(ada, await openedAddress());
+    const changed = (change: (url: URL) => void) => {
+      const url = new URL(answer);
+      change(url);
+      return fetch(url).then(({ status }) => status);
+    };
+    expect(await changed((url) => (url.pathname = '/'))).toBe(404);
+    expect(await changed((url) => url.searchParams.set('state', 'x'))).toBe(400);
+    expect(await changed((url) => url.searchParams.delete('state'))).toBe(400);
+    expect(await changed((url) => url.searchParams.set('iss', 'https://evil.example'))).toBe(400);
+    expect(await changed((url) => url.searchParams.delete('iss'))).toBe(400);
+    expect(await changed((url) => url.searchParams.delete('code'))).toBe(400);
+    expect(await changed((url) => (url.hostname = 'localhost')).catch(() => 404)).toBe(404);
+    expect((await fetch(answer, { method: 'POST' })).status).toBe(400);
+    const [first, second] = await Promise.all([
+      fetch(answer),
+      fetch(answer).catch(() => ({ status: 400 })),
+    ]);
+    expect([first.status, second.status].toSorted()).toEqual([200, 400]);
+    expect(await running).toMatchObject({ status: 0 });
+  });
+
+  it('ends with status 4 when the user refuses, and shows the reason without markup', async () => {
+    const running = login();
+    const { searchParams } = await openedAddress();
+    const answer = new URL(searchParams.get('redirect_uri') ?? '');
+    answer.search = new URLSearchParams({
+      error: 'access_denied',
+      error_description: '<img src=x>\u001b[31mred',
+      state: searchParams.get('state') ?? '',
+      iss: app.baseUrl,
+    }).toString();
+    const page = await (await fetch(answer)).text();
+    expect(page).not.toContain('<img');
+    const end = await running;
+    expect(end).toMatchObject({ status: 4, stderr: expect.stringContaining('Not logged in') });
+    expect(end.stderr).not.toContain('\u001b');
+    expect(existsSync(home.state(app, 'token.json'))).toBe(false);
+  });
+
+  it('gives svc:admin by --admin alone, for 15 minutes, beside the token of every day', async () => {
+    await browserLogin();
+    const end = await browserLogin(['--admin', '--json']);
+    const { expires_at: expires, scope } = JSON.parse(end.stdout);
+    expect(scope.split(' ')).toContain('svc:admin');
+    expect(Date.parse(expires) - Date.now()).toBeLessThanOrEqual(900_000);
+    const { scope: daily } = JSON.parse(readFileSync(home.state(app, 'token.json'), 'utf8'));
+    expect(daily).not.toContain('svc:admin');
+  });
+
+  it('tells a member who is no admin so, with status 4', async () => {
+    const bob = await app.enrolled('bob@svc-login.example');
+    const end = await browserLogin(['--admin'], bob);
+    expect(end).toMatchObject({ status: 4, stderr: expect.stringContaining('not an admin') });
+    expect(existsSync(home.state(app, 'admin-token.json'))).toBe(false);
+  });
+
+  it('logs in by --device, with a warning about codes of other persons', async () => {
+    const running = login('--device');
+    await vi.waitFor(
+      async () => {
+        const [row] = await app.dataSource.query<{ n: string }[]>(
+          "SELECT count(*) AS n FROM oauth_artifacts WHERE model = 'DeviceCode'",
+        );
+        expect(Number(row?.n)).toBeGreaterThan(0);
+      },
+      { timeout: 30_000, interval: 25 },
+    );
+    const [row] = await app.dataSource.query<{ user_code: string }[]>(
+      "SELECT user_code FROM oauth_artifacts WHERE model = 'DeviceCode' ORDER BY created_at DESC LIMIT 1",
+    );
+    await ada.client.logIn(ada.key);
+    const approved = await ada.client.post('/device/approve', { user_code: row?.user_code });
+    expect(approved.status).toBeLessThan(300);
+    const end = await running;
+    expect(end).toMatchObject({ status: 0, stdout: expect.stringContaining('Logged in as ada@') });
+    expect(end.stderr).toContain(`${app.baseUrl}/device`);
+    expect(end.stderr).toContain('A code that another');
+  });
+});
+
+describe('svc logout', () => {
+  it('ends the token at the server, removes it here, and keeps the session of the browser', async () => {
+    await browserLogin();
+    const { access_token: token } = JSON.parse(readFileSync(home.state(app, 'token.json'), 'utf8'));
+    expect(await svc('logout')).toMatchObject({ status: 0, stderr: '' });
+    expect(readdirSync(home.state(app))).toEqual([]);
+    const [row] = await app.dataSource.query<{ n: string }[]>(
+      "SELECT count(*) AS n FROM oauth_artifacts WHERE model = 'AccessToken' AND id = sha256($1)",
+      [Buffer.from(String(token))],
+    );
+    expect(Number(row?.n)).toBe(0);
+    expect((await ada.client.get('/v1/keys')).status).toBe(200);
+    expect(await svc('status')).toMatchObject({ status: 3 });
+  });
+
+  it('ends the session of a login that has its own', async () => {
+    await home.logIn(app, ada);
+    const own = () =>
+      app.dataSource.query(
+        "SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.client_id = 'svc-cli' AND u.email = 'ada@svc-login.example'",
+      );
+    const before = (await own()).length;
+    expect(before).toBeGreaterThan(0);
+    expect(await svc('logout')).toMatchObject({ status: 0, stderr: '' });
+    expect((await own()).length).toBe(before - 1);
+  });
+
+  it('removes the files without a network as well, and warns', async () => {
+    await home.logIn(app, ada);
+    writeFileSync(home.config, JSON.stringify({ server: 'http://localhost:1' }));
+    const away = { baseUrl: 'http://localhost:1' };
+    home.writeState(away, 'token.json', readFileSync(home.state(app, 'token.json'), 'utf8'));
+    home.writeState(away, 'dpop-key.json', readFileSync(home.state(app, 'dpop-key.json'), 'utf8'));
+    const end = await svc('logout');
+    expect(end).toMatchObject({ status: 0, stderr: expect.stringContaining('/sessions') });
+    expect(readdirSync(home.state(away))).toEqual([]);
+  });
+});
+
+describe('the login of a machine', () => {
+  it('a token stolen from the file does not work without its DPoP key', async () => {
+    const { token } = await home.logIn(app, ada);
+    const get = (headers: Record<string, string>) =>
+      app
+        .client()
+        .get('/v1/keys', { headers })
+        .then(({ status }) => status);
+    expect(await get({ authorization: `Bearer ${token}` })).toBe(401);
+    expect(await get({ authorization: `DPoP ${token}` })).toBe(401);
+
+    const thief = await SvcHome.create();
+    await thief.logIn(app, await app.enrolled('thief@svc-login.example'));
+    const own = JSON.parse(readFileSync(thief.state(app, 'token.json'), 'utf8'));
+    thief.writeState(app, 'token.json', { ...own, access_token: token });
+    expect(await thief.run(['keys'])).toMatchObject({ status: 3, stdout: '' });
+    await thief.remove();
+    expect(await svc('keys')).toMatchObject({ status: 0 });
+  });
+
+  it('refuses a file that other accounts can read, and names the remedy', async () => {
+    await home.logIn(app, ada);
+    chmodSync(home.state(app, 'token.json'), 0o644);
+    const end = await svc('status');
+    expect(end).toMatchObject({ status: 1, stderr: expect.stringContaining('chmod 600') });
+  });
+
+  it.each([
+    ['token.json', 'status'],
+    ['dpop-key.json', 'keys'],
+  ])('names a damaged %s', async (name, command) => {
+    await home.logIn(app, ada);
+    for (const damaged of ['', '{', '[]', 'null']) {
+      home.writeState(app, name, damaged);
+      const end = await svc(command);
+      expect([damaged, end.status]).toEqual([damaged, 1]);
+      expect(end.stderr).toContain(name);
+    }
+  });
+
+  it('says when the login has ended', async () => {
+    await home.logIn(app, ada);
+    const token = JSON.parse(readFileSync(home.state(app, 'token.json'), 'utf8'));
+    home.writeState(app, 'token.json', { ...token, expires_at: '2026-01-01T00:00:00Z' });
+    const end = await svc('status');
+    expect(end).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('ended at 2026-01-01 00:00'),
+    });
+    expect(await svc('keys')).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('svc login'),
+    });
+  });
+});
