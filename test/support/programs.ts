@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'vitest';
 
@@ -43,6 +43,7 @@ export function requires(...needs: string[]): Requirement {
 function isMet(need: string): boolean {
   if (need === 'root') return process.getuid?.() === 0;
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
+  if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
   return findProgram(need) !== undefined;
 }
 

@@ -34,8 +34,12 @@ export interface Sshd {
   readonly port: number;
   /** The lines of the server's log so far. */
   readonly lines: readonly string[];
-  /** Runs `true` over SSH with this private key, and with the certificate file if one is given. */
-  login(privateKeyFile: string, certificateFile?: string): Promise<LoginResult>;
+  /** Runs `true` over SSH with this private key, the certificate file if one is given, and further variables. */
+  login(
+    privateKeyFile: string,
+    certificateFile?: string,
+    environment?: Readonly<Record<string, string>>,
+  ): Promise<LoginResult>;
   stop(): Promise<void>;
 }
 
@@ -90,9 +94,9 @@ export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd
     folder,
     port,
     lines,
-    async login(privateKeyFile, certificateFile) {
+    async login(privateKeyFile, certificateFile, environment = {}) {
       const before = lines.length;
-      const result = await runSsh(port, privateKeyFile, certificateFile);
+      const result = await runSsh(port, privateKeyFile, certificateFile, environment);
       await endOf(lines, before);
       return {
         accepted: result.status === 0,
@@ -132,6 +136,7 @@ function runSsh(
   port: number,
   privateKeyFile: string,
   certificateFile: string | undefined,
+  environment: Readonly<Record<string, string>>,
 ): Promise<{ status: number | null; said: string }> {
   const options = [
     'IdentitiesOnly=yes',
@@ -140,12 +145,13 @@ function runSsh(
     'StrictHostKeyChecking=no',
     'UserKnownHostsFile=/dev/null',
     ...(certificateFile === undefined ? [] : [`CertificateFile=${certificateFile}`]),
+    ...('SSH_SK_PROVIDER' in environment ? ['SecurityKeyProvider=$SSH_SK_PROVIDER'] : []),
   ].flatMap((option) => ['-o', option]);
   const target = `${userInfo().username}@127.0.0.1`;
   const child = spawn(
     'ssh',
     ['-F', 'none', '-p', String(port), '-i', privateKeyFile, ...options, target, 'true'],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
+    { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...environment } },
   );
   return new Promise((resolve, reject) => {
     let said = '';
