@@ -33,13 +33,17 @@ fail() {
 clean_up() { rm -rf "${work:?}"; }
 
 main() {
-  [ "$(id -u)" = 0 ] || fail "run this as root: curl -fsS $server/install-host.sh | sudo sh -s -- …"
   work=$(mktemp -d "${TMPDIR:-/tmp}/svc-install-host.XXXXXX")
   trap clean_up EXIT
   trap 'exit 1' HUP INT TERM
   set_defaults
   read_options "$@"
   complete_options
+  if [ "$mode" = print ]; then
+    print_part
+    exit 0
+  fi
+  [ "$(id -u)" = 0 ] || fail "run this as root: curl -fsS $server/install-host.sh | sudo sh -s -- …"
   check_host
   case $mode in
     join) join ;;

@@ -10,6 +10,7 @@ usage: curl -fsS $server/install-host.sh | sh -s -- OPTIONS      (as root)
   --ca-fingerprint SHA256:…  refuse an authority with another fingerprint
   --dry-run                  show the changes, and make none
   --status                   show whether this host has joined, and which list it has
+  --print PART               print the refresh program, or a unit for it, and do nothing else: program, service, timer, cron
   --remove                   undo everything; with --account: remove the principals of these accounts only
 
 For unusual hosts:
@@ -62,7 +63,7 @@ read_options() {
         usage
         exit 0
         ;;
-      --account | --principal | --principals-file | --ca-fingerprint | --etc | --sshd-config | --sshd | --schedule | --sbin | --units | --cron)
+      --account | --principal | --principals-file | --ca-fingerprint | --print | --etc | --sshd-config | --sshd | --schedule | --sbin | --units | --cron)
         [ $# -ge 2 ] || reject "$1 needs a value."
         read_value "$1" "$2"
         shift
@@ -85,6 +86,10 @@ read_value() {
         SHA256:*) ca_fingerprints="$ca_fingerprints $2" ;;
         *) reject "'$2' is no fingerprint: it begins with SHA256:." ;;
       esac
+      ;;
+    --print)
+      mode=print
+      part=$2
       ;;
     --schedule)
       case $2 in

@@ -44,6 +44,17 @@ refresh_program() {
 END_OF_PROGRAM
 }
 
+# Prints what a host needs that is set up by hand.
+print_part() {
+  case $part in
+    program) refresh_program ;;
+    service) service_unit ;;
+    timer) timer_unit ;;
+    cron) cron_file ;;
+    *) reject '--print is program, service, timer or cron.' ;;
+  esac
+}
+
 # Makes systemd or cron run the refresh program.
 write_schedule() {
   earlier=$changed

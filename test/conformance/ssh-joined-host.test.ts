@@ -1,0 +1,122 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import type { Client } from '../support/client.js';
+import { freePort } from '../support/free-port.js';
+import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
+import { requires } from '../support/programs.js';
+import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
+import { runSshd, type Sshd, SSHD_PROGRAMS } from '../support/sshd.js';
+
+const ALICE = 'alice@fleet.example';
+const BOB = 'bob@fleet.example';
+
+/** Tests the whole chain: one command joins a running sshd, and a de-provisioning reaches it by the timer. */
+requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
+  'a running sshd that /install-host.sh joins',
+  () => {
+    let app: TestApp;
+    let host: JoiningHost;
+    let sshd: Sshd;
+    let script: string;
+    let scim: ScimOrganization['scim'];
+    beforeAll(async () => {
+      app = await startTestApp();
+      ({ scim } = await foundOrganization(app, 'fleet.example'));
+      host = new JoiningHost(await freePort());
+      sshd = await runSshd({ folder: host.folder, port: host.port, config: host.config });
+      const answer = await app.client().get('/install-host.sh');
+      expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8');
+      script = answer.text;
+    });
+    afterAll(async () => {
+      await sshd.stop();
+      await app.close();
+    });
+    beforeEach(async () => {
+      await app.dataSource.query('TRUNCATE rate_limits'); // a host has one address for all its requests
+    });
+
+    const starts = () => sshd.lines.filter((line) => line.startsWith('Server listening')).length;
+    /** Runs the script as root does, and waits until sshd listens again. */
+    const run = async (...options: string[]) => {
+      const before = starts();
+      const { status, said } = await host.run(script, [
+        ...host.paths,
+        '--schedule',
+        'systemd',
+        ...options,
+      ]);
+      expect({ status, said }).toMatchObject({ status: 0 });
+      if (said.includes('reloaded sshd')) await expect.poll(starts).toBe(before + 1);
+      return said;
+    };
+    /** Provisions a user, who enrolls a key and gets a certificate. */
+    const newUser = async (email: string) => {
+      const made = await scim('POST', '/Users', { userName: email });
+      expect(made.status).toBe(201);
+      const { client } = await app.enrolled(email);
+      const [name = ''] = email.split('@');
+      return { id: String(made.json.id), logIn: await certify(client, name) };
+    };
+    const certify = async (client: Client, name: string) => {
+      const file = join(host.folder, name);
+      execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+      const public_key = readFileSync(`${file}.pub`, 'utf8').trim();
+      const { json } = await client.post('/v1/credentials/ssh', { public_key });
+      writeFileSync(`${file}-cert.pub`, `${json.certificate}\n`);
+      return () => sshd.login(file, `${file}-cert.pub`);
+    };
+
+    it('lets a named user in, and refuses the user after SCIM DELETE and the ExecStart of the timer', async () => {
+      const { id, logIn: alice } = await newUser(ALICE);
+      const { logIn: bob } = await newUser(BOB);
+      expect(await alice()).toMatchObject({ accepted: false }); // the host has not joined
+
+      const said = await run('--account', 'root', '--principal', ALICE);
+      expect(said).toContain('reloaded sshd, process');
+      expect(await alice()).toMatchObject({ accepted: true });
+      expect(await bob()).toMatchObject({ accepted: false }); // no principal of root
+
+      await run('--account', 'root', '--principal', ALICE, '--principal', BOB);
+      expect(await bob()).toMatchObject({ accepted: true }); // sshd reads the principals at each login
+
+      expect(await host.refresh()).toEqual({ status: 0, said: '' });
+      const inode = statSync(host.list).ino;
+      expect((await scim('DELETE', `/Users/${id}`)).status).toBe(204);
+      expect(await host.refresh()).toEqual({ status: 0, said: '' });
+      expect(statSync(host.list).ino).not.toBe(inode);
+      const { accepted, log } = await alice();
+      expect(accepted).toBe(false);
+      expect(log).toMatch(/revoked/i);
+      expect(await bob()).toMatchObject({ accepted: true });
+    });
+
+    it('says with --status what the host trusts, and reloads nothing the second time', async () => {
+      await run('--account', 'root', '--principal', BOB);
+      const again = await run('--account', 'root', '--principal', BOB);
+      expect(again).toContain('nothing to change');
+      expect(again).not.toContain('reloaded');
+      const status = await run('--status');
+      expect(status).toMatch(
+        /authority SHA256:\S+ [\s\S]*number \d{13},[\s\S]*account root: bob@fleet\.example/,
+      );
+    });
+
+    it('leaves the server with --remove: sshd is reloaded before its list is deleted', async () => {
+      const { logIn: carol } = await newUser('carol@fleet.example');
+      await run('--account', 'root', '--principal', 'carol@fleet.example');
+      expect(await carol()).toMatchObject({ accepted: true });
+      expect(await run('--remove')).toContain('reloaded sshd, process');
+      expect(existsSync(join(host.etc, 'svc'))).toBe(false);
+      expect(existsSync(host.dropIn)).toBe(false);
+      const { accepted, log } = await carol();
+      expect(accepted).toBe(false);
+      expect(log).not.toMatch(/revoked/i); // sshd looks for no list any more
+      const status = await host.run(script, [...host.paths, '--status']);
+      expect(status).toMatchObject({ status: 1 });
+    });
+  },
+);
