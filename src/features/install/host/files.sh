@@ -78,4 +78,9 @@ delete_left_overs() {
   for folder in "$etc" "${config%/*}" "${drop_in%/*}" "$data" "$data/principals" "$sbin" "$units" "$cron"; do
     rm -f "$folder"/.svc-new.*
   done
+  [ -d "$data" ] || return 0
+  ( # under the lock of the refresh program, which may run just now
+    flock 9
+    rm -rf "$data"/.svc-refresh.*
+  ) 9<"$data"
 }
