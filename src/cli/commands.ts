@@ -36,6 +36,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: () => import('./account/logout.js'),
   },
   {
+    name: 'host',
+    summary: 'Makes sshd of this host accept the certificates of the server',
+    words: ['setup', 'status', 'remove'],
+    load: () => import('./host/host.js'),
+  },
+  {
     name: 'use',
     summary: 'Chooses the server that commands use',
     load: () => import('./machine/use.js'),

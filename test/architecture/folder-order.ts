@@ -74,6 +74,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'setup',
     'account',
     'machine',
+    'host',
     '',
   ],
   'src/features/scim': [

@@ -1,14 +1,15 @@
 import {
   cpSync,
   existsSync,
-  mkdirSync,
+  mkdtempSync,
   readFileSync,
   readdirSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../support/free-port.js';
 import { ending, HOST_PROGRAMS, JoiningHost, ROOT_FOR_ALICE } from '../support/joining-host.js';
 import { findProgram, requires } from '../support/programs.js';
@@ -25,35 +26,37 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh that is killed with kill -
   afterAll(() => server.stop());
 
   it.each([
-    ['a drop-in', true],
-    ['a block', false],
-  ])('leaves a working sshd at each step, and the next run finishes (%s)', async (_, dropIns) => {
-    const host = new JoiningHost(await freePort(), { dropIns });
-    const killer = new Killer(server, host);
-    const joining = [...host.paths, '--schedule', 'systemd', ...ROOT_FOR_ALICE];
-    const leaving = [...host.paths, '--remove'];
+    ['joins by a drop-in', true, 'joining'],
+    ['leaves a block', false, 'leaving'],
+  ] as const)(
+    'has at each step a working sshd, and the next run finishes: %s',
+    async (_, dropIns, way) => {
+      const host = new JoiningHost(await freePort(), { dropIns });
+      const killer = new Killer(server, host);
+      const apart = new Snapshot(host);
+      try {
+        const joining = [...host.paths, '--schedule', 'systemd', ...ROOT_FOR_ALICE];
+        const steps = { joining: await killer.uninterrupted(joining), leaving: 0 };
+        const together = new Snapshot(host);
+        const leaving = [...host.paths, '--remove'];
+        steps.leaving = await killer.uninterrupted(leaving);
+        expect(host.tree()).toEqual(apart.tree);
 
-    const apart = snapshot(host);
-    const joined = await killer.uninterrupted(joining);
-    expect(joined.steps).toBeGreaterThan(10);
-    const together = snapshot(host);
-    const left = await killer.uninterrupted(leaving);
-    expect(host.tree()).toEqual(apart.tree);
-
-    for (const { from, to, options, steps } of [
-      { from: apart, to: together, options: joining, steps: joined.steps },
-      { from: together, to: apart, options: leaving, steps: left.steps },
-    ]) {
-      for (let step = 1; step <= steps; step += 1) {
-        from.restore();
-        await killer.killedBefore(step, options);
-        await expectWorking(host);
-        expect(await host.run(server.script, options)).toMatchObject({ status: 0 });
-        expect(host.tree(), `after a kill before step ${step}`).toEqual(to.tree);
+        const [from, to] = way === 'joining' ? [apart, together] : [together, apart];
+        const options = way === 'joining' ? joining : leaving;
+        expect(steps[way]).toBeGreaterThan(10);
+        for (let step = 1; step <= steps[way]; step += 1) {
+          from.restore();
+          await killer.killedBefore(step, options);
+          await expectWorking(host);
+          expect(await host.run(server.script, options)).toMatchObject({ status: 0 });
+          expect(host.tree(), `after a kill before step ${step}`).toEqual(to.tree);
+        }
+      } finally {
+        host.remove();
       }
-    }
-    for (const { remove } of [apart, together, host]) remove.call(undefined);
-  });
+    },
+  );
 });
 
 /** Checks that sshd takes its configuration, and that every file in it is there and whole. */
@@ -77,9 +80,9 @@ class Killer {
     private readonly server: RevocationServer,
     private readonly host: JoiningHost,
   ) {
-    this.#folder = `${host.folder}-killer`;
+    this.#folder = mkdtempSync(join(tmpdir(), 'svc-host-killer-'));
+    onTestFinished(() => rmSync(this.#folder, { recursive: true }));
     this.#count = join(this.#folder, 'count');
-    mkdirSync(this.#folder);
     for (const name of CHANGING) {
       const script = [
         '#!/bin/sh',
@@ -93,9 +96,9 @@ class Killer {
   }
 
   /** Runs the script to its end, and returns the number of its changes. */
-  async uninterrupted(options: readonly string[]): Promise<{ steps: number }> {
+  async uninterrupted(options: readonly string[]): Promise<number> {
     expect(await this.#run(0, options)).toMatchObject({ status: 0 });
-    return { steps: Number(readFileSync(this.#count, 'utf8')) };
+    return Number(readFileSync(this.#count, 'utf8'));
   }
 
   async killedBefore(step: number, options: readonly string[]): Promise<void> {
@@ -110,19 +113,23 @@ class Killer {
   }
 }
 
-/** A copy of the files of a host. */
-function snapshot(host: JoiningHost) {
-  const copy = `${host.folder}-${readdirSync('/run').length}-copy`;
-  const options = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true };
-  cpSync(host.folder, copy, options);
-  return {
-    tree: host.tree(),
-    restore: () => {
-      for (const name of readdirSync(host.folder)) {
-        rmSync(join(host.folder, name), { recursive: true });
-      }
-      cpSync(copy, host.folder, options);
-    },
-    remove: () => rmSync(copy, { recursive: true }),
-  };
+const COPYING = { recursive: true, preserveTimestamps: true, verbatimSymlinks: true } as const;
+
+/** The files of a host at one time. */
+class Snapshot {
+  readonly tree: Record<string, string>;
+  readonly #copy = mkdtempSync(join(tmpdir(), 'svc-host-copy-'));
+
+  constructor(private readonly host: JoiningHost) {
+    this.tree = host.tree();
+    cpSync(host.folder, this.#copy, COPYING);
+    onTestFinished(() => rmSync(this.#copy, { recursive: true }));
+  }
+
+  restore(): void {
+    for (const name of readdirSync(this.host.folder)) {
+      rmSync(join(this.host.folder, name), { recursive: true });
+    }
+    cpSync(this.#copy, this.host.folder, COPYING);
+  }
 }

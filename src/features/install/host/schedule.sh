@@ -70,6 +70,8 @@ write_schedule() {
   fi
   if [ "$schedule" = cron ]; then
     put "$cron/$unit" '644 0:0' cron_file
+    cat /proc/[0-9]*/comm 2>/dev/null | grep -qxE 'crond?|busybox' ||
+      say 'warning: cron does not run. Until it does, no revocation reaches this host.'
   else
     delete "$cron/$unit"
   fi

@@ -52,29 +52,55 @@ reload() {
     say 'sshd was not reloaded (--no-reload): reload it now.'
     return 0
   fi
-  reload_unit || reload_process || say 'no running sshd was found: the configuration counts from its next start on.'
+  reload_unit || reload_process || say 'no sshd runs with this configuration: it counts from the next start on.'
   rm -f "$pending"
 }
 
 # Reloads sshd through systemd. Fails where systemd does not run it.
 reload_unit() {
   [ -d /run/systemd/system ] && [ "$config" = "$(readlink -f /etc/ssh/sshd_config)" ] || return 1
-  for unit in ssh.service sshd.service; do
-    if systemctl is-active --quiet "$unit"; then
-      systemctl reload "$unit" || fail "systemctl reload $unit failed. The configuration is whole; reload sshd by hand."
-      say "reloaded $unit"
+  for service in ssh.service sshd.service; do
+    if systemctl is-active --quiet "$service"; then
+      systemctl reload "$service" || fail "systemctl reload $service failed. The configuration is whole; reload sshd by hand."
+      say "reloaded $service"
       return 0
     fi
   done
   return 1
 }
 
-# Reloads the sshd whose process id is in the PidFile of the configuration. Fails where none runs.
+# Sends SIGHUP to the sshd that reads our configuration. Fails where none runs.
 reload_process() {
-  effective "$config" root >"$work/effective" || return 1
-  pid=$(cat "$(sed -n 's/^pidfile //p' "$work/effective")" 2>/dev/null) || return 1
-  case $pid in '' | *[!0-9]*) return 1 ;; esac
-  [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sshd ] || return 1
-  kill -HUP "$pid" || return 1
-  say "reloaded sshd, process $pid"
+  running_sshd >"$work/running"
+  [ -s "$work/running" ] || return 1
+  while read -r pid; do
+    kill -HUP "$pid" || fail "sshd, process $pid, could not be reloaded. The configuration is whole; reload sshd by hand."
+    say "reloaded sshd, process $pid"
+  done <"$work/running"
+}
+
+# Prints the process ids of each sshd that listens and reads our configuration, as the PidFile or the command line says. Those of
+# containers have another view of the files.
+running_sshd() {
+  pid_file=$(effective "$config" root | sed -n 's/^pidfile //p')
+  { cat "$pid_file" 2>/dev/null || true; listening_sshd; } | grep -xE '[0-9]+' | sort -u | while read -r pid; do
+    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = sshd ] || continue
+    [ "$(readlink "/proc/$pid/ns/mnt")" = "$(readlink /proc/self/ns/mnt)" ] || continue
+    echo "$pid"
+  done
+}
+
+listening_sshd() {
+  for folder in /proc/[0-9]*; do
+    line="$(tr '\0' ' ' <"$folder/cmdline" 2>/dev/null) " || continue
+    case $line in
+      'sshd: /'* | /*sshd' '*) ;;
+      *) continue ;;
+    esac
+    case $line in
+      *" -f $config "* | *" -f$config "*) echo "${folder#/proc/}" ;;
+      *' -f'*) ;;
+      *) [ "$config" != "$(readlink -f /etc/ssh/sshd_config)" ] || echo "${folder#/proc/}" ;;
+    esac
+  done
 }
