@@ -1,27 +1,18 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { encodeKeyRevocationList } from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
+import { ending, type Ending } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-const KRL = '/v1/credentials/ssh/krl';
-
-/** The result of a program. */
-interface Ending {
-  readonly status: number;
-  readonly said: string;
-}
-
-function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+function run(program: string, args: readonly string[]) {
   return new Promise<Ending>((resolve) => {
-    const options = { env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024 };
+    const options = { maxBuffer: 64 * 1024 * 1024 };
     execFile(program, args, options, (error, stdout, stderr) => {
       const status = error === null ? 0 : typeof error.code === 'number' ? error.code : -1;
       resolve({ status, said: stdout + stderr });
@@ -99,13 +90,12 @@ function listed(said: string): number[] {
   );
 }
 
-requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with RevokedKeys', () => {
+requires(...SSHD_PROGRAMS, 'curl', 'flock').describe('a real sshd with RevokedKeys', () => {
   let app: TestApp;
   let sshd: Sshd;
   let folder: string;
-  let etc: string;
   let list: string;
-  let script: string;
+  let program: string;
   const people = new Map<string, Client>();
 
   beforeAll(async () => {
@@ -114,11 +104,12 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
       people.set(name, (await app.enrolled(`${name}@acme.example`)).client);
     }
     folder = await makeTemporaryDirectory();
-    etc = join(folder, 'etc');
-    mkdirSync(etc);
-    list = join(etc, 'svc_revoked.krl');
-    script = join(folder, 'svc-krl-refresh');
-    writeFileSync(script, documentedScript(), { mode: 0o755 });
+    mkdirSync(join(folder, 'svc'));
+    list = join(folder, 'svc/revoked.krl');
+    program = join(folder, 'svc-refresh-krl');
+    const script = (await app.client().get('/install-host.sh')).text;
+    const printed = await ending('sh', ['-s', '--', '--print', 'program'], script);
+    writeFileSync(program, printed.said, { mode: 0o755 });
     const authority = await app.client().get('/v1/credentials/ssh/ca');
     sshd = await startSshd({
       authorities: [authority.text.trim()],
@@ -132,14 +123,15 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
     await removeDirectory(folder);
   });
   beforeEach(async () => {
-    await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits'); // the script supports one address
+    await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits'); // the program has one address
     rmSync(list, { force: true });
   });
 
-  /** Runs the script of docs/operations/ssh.md, as its timer does. */
-  const refresh = (url = `${app.baseUrl}${KRL}`) =>
-    run('sh', [script], { SVC_KRL_URL: url, SVC_KRL_FILE: list });
-  const refreshed = async () => expect(await refresh()).toEqual({ status: 0, said: '' });
+  /** Runs the refresh program that a host set up by hand has. */
+  const refreshed = async () => {
+    const { status, said } = await run(program, [`${app.baseUrl}/v1/credentials/ssh/krl`, list]);
+    if (status !== 0) throw new Error(said);
+  };
 
   let keys = 0;
   /** Issues a new certificate, and returns the arguments of a login. */
@@ -208,108 +200,18 @@ requires(...SSHD_PROGRAMS, 'curl', 'sha256sum').describe('a real sshd with Revok
     expect(await ada.logIn()).toMatchObject({ accepted: true });
   });
 
-  describe('the script of docs/operations/ssh.md', () => {
-    let bad: Server | undefined;
-    afterEach(() => {
-      bad?.close();
-      bad = undefined;
-    });
-    const answering = async (listener: RequestListener) => {
-      const server = createServer(listener);
-      bad = server;
-      await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-      return `http://127.0.0.1:${(server.address() as AddressInfo).port}/krl`;
-    };
-
-    it('replaces the list by a new file that every user can read, and leaves no other file', async () => {
-      const ada = await certify('ada');
-      await refreshed();
-      const first = statSync(list);
-      expect(first.mode & 0o777).toBe(0o644);
-      await revoke(ada.serial);
-      await refreshed();
-      expect(statSync(list).ino).not.toBe(first.ino);
-      expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
-    });
-
-    it('does not rewrite a current list', async () => {
-      await refreshed();
-      const before = statSync(list);
-      await refreshed();
-      const after = statSync(list);
-      expect([after.ino, after.mtimeMs]).toEqual([before.ino, before.mtimeMs]);
-      expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
-    });
-
-    it('repairs a damaged list', async () => {
-      await refreshed();
-      const whole = readFileSync(list);
-      writeFileSync(list, whole.subarray(0, 50));
-      await refreshed();
-      expect(readFileSync(list).equals(whole)).toBe(true);
-      writeFileSync(list, '');
-      await refreshed();
-      expect(readFileSync(list).equals(whole)).toBe(true);
-    });
-
-    it.each<[string, RequestListener]>([
-      ['an error', (_request, response) => response.writeHead(503).end('{}')],
-      ['an empty body', (_request, response) => response.end()],
-      ['no content', (_request, response) => response.writeHead(204).end()],
-      ['a redirect', (_request, response) => response.writeHead(302, { location: '/' }).end()],
-      ['a page', (_request, response) => response.end('<html>Please sign in</html>')],
-      [
-        'half a list',
-        (_request, response) => {
-          const whole = readFileSync(list);
-          response.writeHead(200, { 'content-length': whole.length });
-          response.write(whole.subarray(0, 50), () => response.destroy());
-        },
-      ],
-      [
-        'half a list that claims to be whole',
-        (_request, response) => response.end(readFileSync(list).subarray(0, 90)),
-      ],
-    ])('keeps the old list when the response is %s, and fails', async (_, listener) => {
-      const ada = await certify('ada');
-      await revoke(ada.serial);
-      await refreshed();
-      const before = readFileSync(list);
-      const { status, said } = await refresh(await answering(listener));
-      expect(status).toBeGreaterThan(0);
-      expect(said).not.toBe('');
-      expect(readFileSync(list).equals(before)).toBe(true);
-      expect(readdirSync(etc)).toEqual(['svc_revoked.krl']);
-    });
-
-    it('keeps the old list while the service is unreachable, and fails', async () => {
-      await refreshed();
-      const before = statSync(list).ino;
-      expect((await refresh('http://127.0.0.1:9/krl')).status).toBeGreaterThan(0);
-      expect(statSync(list).ino).toBe(before);
-    });
-
-    it('lets permitted users log in at every moment of a refresh', async () => {
-      const ada = await certify('ada');
-      await refreshed();
-      const refreshing = (async () => {
-        for (let index = 0; index < 12; index += 1) {
-          await revoke((await certify('bob')).serial);
-          await refreshed();
-        }
-      })();
-      for (let index = 0; index < 5; index += 1) {
-        expect(await ada.logIn()).toMatchObject({ accepted: true });
+  it('lets permitted users log in at every moment of a refresh', async () => {
+    const ada = await certify('ada');
+    await refreshed();
+    const refreshing = (async () => {
+      for (let index = 0; index < 12; index += 1) {
+        await revoke((await certify('bob')).serial);
+        await refreshed();
       }
-      await refreshing;
-    });
+    })();
+    for (let index = 0; index < 5; index += 1) {
+      expect(await ada.logIn()).toMatchObject({ accepted: true });
+    }
+    await refreshing;
   });
 });
-
-/** Returns the script in the documentation: the shell block that begins with its interpreter. */
-function documentedScript(): string {
-  const page = readFileSync(new URL('../../docs/operations/ssh.md', import.meta.url), 'utf8');
-  const block = /^```sh\n(#!\/bin\/sh\n[\s\S]*?)^```$/m.exec(page)?.[1];
-  if (block === undefined) throw new Error('docs/operations/ssh.md has no script');
-  return block;
-}
