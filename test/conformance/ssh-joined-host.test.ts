@@ -27,9 +27,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       ({ scim } = await foundOrganization(app, 'fleet.example'));
       host = new JoiningHost(await freePort());
       sshd = await runSshd({ folder: host.folder, port: host.port, config: host.config });
-      const answer = await app.client().get('/install-host.sh');
-      expect(answer.headers.get('content-type')).toBe('text/plain; charset=utf-8');
-      script = answer.text;
+      script = (await app.client().get('/install-host.sh')).text;
     });
     afterAll(async () => {
       await sshd.stop();
@@ -92,6 +90,13 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       expect(accepted).toBe(false);
       expect(log).toMatch(/revoked/i);
       expect(await bob()).toMatchObject({ accepted: true });
+    });
+
+    it('is served as text with the base URL in it, to every client', async () => {
+      const { status, headers, text } = await app.client().get('/install-host.sh');
+      expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8']);
+      expect(text).toContain(`\nserver='${app.baseUrl}'\n`);
+      expect(text).not.toMatch(/^#include|@BASE_URL@/m);
     });
 
     it('says with --status what the host trusts, and reloads nothing the second time', async () => {
