@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
+  type CountOfKey,
   type LockedUser,
   type Revocable,
   type RevocationCause,
@@ -35,5 +36,22 @@ export class GitHubTokenRevocation implements Revocable {
       RETURNING id`;
     if (queued.length > 0) this.revoker.wakeAfter(tx);
     return { github_tokens: queued.length };
+  }
+
+  /** Looks at the queue once the removal of a key has committed: the end of its sessions has queued their tokens. */
+  revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
+    this.revoker.wakeAfter(tx);
+    return Promise.resolve({});
+  }
+
+  /** Counts the tokens of a user that no queue revokes yet, by the key that opened their session. */
+  async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
+    const rows = await sql<{ key_id: string; tokens: number }>(tx)`
+      SELECT s.authenticator_id AS key_id, count(*)::int AS tokens
+      FROM github_tokens t JOIN sessions s ON s.id = t.session_id
+      WHERE t.user_id = ${userId} AND s.authenticator_id IS NOT NULL AND t.expires_at > now()
+        AND (t.next_attempt_at IS NULL OR t.next_attempt_at > now())
+      GROUP BY s.authenticator_id`;
+    return rows.map(({ key_id: keyId, tokens }) => ({ keyId, count: { github_tokens: tokens } }));
   }
 }

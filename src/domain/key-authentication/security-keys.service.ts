@@ -56,7 +56,10 @@ export class SecurityKeys {
       const key = isUuid(id) ? await this.keys.find(tx, user.id, id.toLowerCase()) : undefined;
       if (!key) throw noSuchKey();
       const cause = { reason: 'key removed', revokedBy: user.id };
-      const counts = await this.accessRevocation.endOfKey(tx, user, key.id, cause);
+      // A kind that ends with its session by the database counts nothing when it ends.
+      const opened = (await this.accessRevocation.countByKey(tx, user.id)).get(key.id);
+      const ended = await this.accessRevocation.endOfKey(tx, user, key.id, cause);
+      const counts = { ...opened, ...ended };
       await this.audit.record(tx, {
         type: 'key_removed',
         actorId: user.id,

@@ -20,6 +20,7 @@ const EVENTS_SHOWN = 20;
 const WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   sessions: ['session', 'sessions'],
   certificates: ['SSH certificate', 'SSH certificates'],
+  github_tokens: ['GitHub token', 'GitHub tokens'],
 };
 
 const LIST = new Intl.ListFormat('en-GB');
