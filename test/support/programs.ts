@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'vitest';
+import { findNode } from './node-versions.js';
 
 /** Folders of programs: a daemon such as sshd is not on the PATH of an ordinary user. */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
@@ -24,7 +25,7 @@ export interface Requirement {
  *
  * requires('sshd', 'ssh').describe('a real sshd', () => { … });
  *
- * @param needs names on the PATH; `root` means that the tests run as root, `reachable` that the user `nobody` can
+ * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that the tests run as root, `reachable` that the user `nobody` can
  * read the checkout
  */
 export function requires(...needs: string[]): Requirement {
@@ -44,7 +45,8 @@ function isMet(need: string): boolean {
   if (need === 'root') return process.getuid?.() === 0;
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
   if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
-  return findProgram(need) !== undefined;
+  const major = /^node@(\d+)$/.exec(need)?.[1];
+  return (major === undefined ? findProgram(need) : findNode(Number(major))) !== undefined;
 }
 
 /** Checks that the user `nobody` can read a file: every parent folder must permit it. */

@@ -1,0 +1,34 @@
+import { execFileSync } from 'node:child_process';
+import { globSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** The versions of Node that the `svc` command runs on. */
+export const NODE_VERSIONS = [20, 22, 24] as const;
+
+/** The folders that may hold a Node: those of `.ci/run` (SVC_TEST_NODES), those of the project, and the PATH. */
+const PATTERNS = [
+  `${process.env['SVC_TEST_NODES'] ?? '/nonexistent'}/*/node_modules/node-*/bin/node`,
+  join(import.meta.dirname, '../../node_modules/node-*/bin/node'),
+  ...(process.env['PATH'] ?? '').split(':').map((folder) => join(folder, 'node')),
+  join(process.env['HOME'] ?? '/', '.nvm/versions/node/*/bin/node'),
+];
+
+let found: ReadonlyMap<number, string> | undefined;
+
+/** Returns the program of Node in a major version, or undefined when this machine has none. */
+export function findNode(major: number): string | undefined {
+  found ??= new Map([[Number(process.versions.node.split('.')[0]), process.execPath], ...search()]);
+  return found.get(major);
+}
+
+function search(): [number, string][] {
+  const programs = new Set(globSync(PATTERNS).map((path) => realpathSync(path)));
+  return [...programs].flatMap((program): [number, string][] => {
+    try {
+      const version = execFileSync(program, ['--version'], { encoding: 'utf8' });
+      return [[Number(/^v(\d+)/.exec(version)?.[1]), program]];
+    } catch {
+      return []; // for another kind of machine
+    }
+  });
+}
