@@ -322,8 +322,37 @@ describe('SVC_SSH_REQUIRE_SK=true', () => {
     const { key } = await certify(mia);
     const answer = await orgApi(client, 'POST', `/members/${memberId}/revoke-credentials`);
     expect(answer.status).toBe(200);
+    const [event] = await rows(
+      app.dataSource,
+      `SELECT details FROM audit_events WHERE type = 'admin_revoke_credentials' AND subject_id = $1`,
+      [memberId],
+    );
+    expect(event?.['details']).toMatchObject({ ssh_keys: 1, certificates: 1 });
     const { client: again } = await app.enrolled('mia@sk.example');
     expect(refusedAs(await ask(again, { public_key: key.publicKey }))).toEqual(required);
+  });
+
+  it('leaves no proof and no certificate where attestations race with the revocation', async () => {
+    const memberId = await addMember(app, 'ada@sk.example', 'max@sk.example');
+    const { client: max } = await app.enrolled('max@sk.example');
+    const bodies = await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const { challenge, state } = await newChallenge(max);
+        return requestFor(vendor.newKey(challenge), state);
+      }),
+    );
+    const requests = bodies.map((body) => ask(max, body));
+    const revoked = orgApi(client, 'POST', `/members/${memberId}/revoke-credentials`);
+    const answers = await Promise.all(requests);
+    expect((await revoked).status).toBe(200);
+    expect(answers.filter(({ status }) => status !== 200 && status !== 401)).toEqual([]);
+    const left = await rows(
+      app.dataSource,
+      `SELECT public_key FROM ssh_attested_keys WHERE user_id = $1
+       UNION ALL SELECT public_key FROM ssh_certificates WHERE user_id = $1 AND revoked_at IS NULL`,
+      [memberId],
+    );
+    expect(left).toEqual([]);
   });
 
   it('forgets the keys of a deleted user', async () => {

@@ -1,21 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
-import { issueAttestationLeaf } from '../../src/demo/software-key/attestation-authority.js';
-import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
+import { HARDWARE_SSH_NEEDS, startHardwareSsh, type HardwareSsh } from '../support/hardware-ssh.js';
 import { requires } from '../support/programs.js';
-import {
-  PROVIDER_NEEDS,
-  SecurityKeyProvider,
-  SIGNATURE_FLAGS,
-} from '../support/security-key-provider.js';
-import { AAGUID, aaguidBytes } from '../support/soft-key.js';
-import { SecurityKeyVendor } from '../support/ssh-security-key.js';
-import { SSHD_PROGRAMS, startSshd, type LoginResult, type Sshd } from '../support/sshd.js';
+import { SIGNATURE_FLAGS } from '../support/security-key-provider.js';
+import { AAGUID } from '../support/soft-key.js';
+import type { LoginResult } from '../support/sshd.js';
 
 interface KeyOptions {
   readonly type?: string;
@@ -33,45 +25,25 @@ interface CertifiedKey {
  * The real programs of OpenSSH with a security key in software: ssh-keygen makes the key and its attestation, the service certifies
  * it, ssh logs in to sshd.
  */
-requires(...SSHD_PROGRAMS, ...PROVIDER_NEEDS).describe('an SSH key in a security key', () => {
-  const vendor = new SecurityKeyVendor(new Date());
-  let folder: string;
-  let app: TestApp;
+requires(...HARDWARE_SSH_NEEDS).describe('an SSH key in a security key', () => {
+  let world: HardwareSsh;
   let client: Client;
-  let provider: SecurityKeyProvider;
-  let sshd: Sshd;
-
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'svc-sk-'));
-    const leaf = issueAttestationLeaf(aaguidBytes(AAGUID), vendor.now, vendor.root);
-    provider = SecurityKeyProvider.build(folder, leaf);
-    app = await startTestApp({
-      trustAnchors: [trustAnchorFromPem(vendor.root.pem)],
-      environment: { SVC_SSH_REQUIRE_SK: 'true' },
-    });
-    ({ client } = await app.enrolled('ada@sk.example'));
-    const authority = await client.get('/v1/credentials/ssh/ca');
-    sshd = await startSshd({
-      authorities: [authority.text.trim()],
-      principals: ['ada@sk.example'],
-    });
+    world = await startHardwareSsh('ada@sk.example');
+    ({ client } = await world.app.enrolled('ada@sk.example'));
   });
-  afterAll(async () => {
-    await sshd.stop();
-    await app.close();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => world.close());
 
   let keys = 0;
   async function certify(options: KeyOptions = {}): Promise<CertifiedKey> {
     keys += 1;
-    const file = join(folder, `key-${keys}`);
+    const file = join(world.folder, `key-${keys}`);
     const { json } = await client.post(
       '/v1/credentials/ssh/challenge',
       {},
       { address: newAddress() },
     );
-    const attestation = provider.newKey(
+    const attestation = world.provider.newKey(
       file,
       Buffer.from(json.challenge as string, 'base64'),
       options,
@@ -83,7 +55,8 @@ requires(...SSHD_PROGRAMS, ...PROVIDER_NEEDS).describe('an SSH key in a security
     return {
       answer,
       file,
-      login: (flags) => sshd.login(file, `${file}-cert.pub`, provider.environment(flags)),
+      login: (flags) =>
+        world.sshd.login(file, `${file}-cert.pub`, world.provider.environment(flags)),
     };
   }
 
@@ -144,13 +117,13 @@ requires(...SSHD_PROGRAMS, ...PROVIDER_NEEDS).describe('an SSH key in a security
   });
 
   it('that ssh-keygen made over a challenge of its own is refused', async () => {
-    const file = join(folder, 'own-challenge');
+    const file = join(world.folder, 'own-challenge');
     const { json } = await client.post(
       '/v1/credentials/ssh/challenge',
       {},
       { address: newAddress() },
     );
-    const attestation = provider.newKey(file, Buffer.alloc(32, 1));
+    const attestation = world.provider.newKey(file, Buffer.alloc(32, 1));
     const answer = await request(file, {
       state: json.state,
       data: readFileSync(attestation).toString('base64'),
@@ -159,8 +132,8 @@ requires(...SSHD_PROGRAMS, ...PROVIDER_NEEDS).describe('an SSH key in a security
   });
 
   it('without an attestation is refused, as a key in a file is', async () => {
-    const file = join(folder, 'unproven');
-    provider.newKey(file, Buffer.alloc(32, 1));
+    const file = join(world.folder, 'unproven');
+    world.provider.newKey(file, Buffer.alloc(32, 1));
     const answer = await request(file);
     expect([answer.status, answer.json.code]).toEqual([403, 'hardware_ssh_key_required']);
   });

@@ -52,10 +52,10 @@ export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = 21;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
 
-  /** Deletes every proof of a user. */
+  /** Deletes every proof of a user. The audit event counts them where there were some. */
   async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const deleted = await sql<{ public_key: string }>(tx)`
       DELETE FROM ssh_attested_keys WHERE user_id = ${id} RETURNING public_key`;
-    return { ssh_keys: deleted.length };
+    return deleted.length === 0 ? {} : { ssh_keys: deleted.length };
   }
 }
