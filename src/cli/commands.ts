@@ -15,7 +15,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'setup',
     summary: 'Connects ssh and other tools with the server; shows each change first',
-    words: ['ssh'],
+    words: ['ssh', 'aws'],
     load: () => import('./setup/setup.js'),
   },
   {
@@ -23,6 +23,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Renews and shows the SSH certificate of this machine',
     words: ['check', 'cert', 'status'],
     load: () => import('./ssh/ssh.js'),
+  },
+  {
+    name: 'aws',
+    summary: 'Gives the AWS CLI and SDKs the credentials of a role',
+    words: ['credential-process'],
+    load: () => import('./aws/aws.js'),
   },
   {
     name: 'keys',

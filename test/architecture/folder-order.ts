@@ -71,6 +71,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'command',
     'changes',
     'ssh',
+    'aws',
     'setup',
     'account',
     'machine',

@@ -1,0 +1,119 @@
+import { CliFailure, STATUS } from '../program/failure.js';
+import { send, type PlainAnswer } from '../server/transport.js';
+import { printable } from '../terminal/table.js';
+import type { Terminal } from '../terminal/terminal.js';
+import type { RoleChoices } from './role-choices.js';
+import { stsEndpoint } from './sts-endpoint.js';
+
+/** The credentials of a role, by the names that `credential_process` demands. */
+export interface RoleCredentials {
+  readonly AccessKeyId: string;
+  readonly SecretAccessKey: string;
+  readonly SessionToken: string;
+  /** RFC 3339. */
+  readonly Expiration: string;
+}
+
+/**
+ * Exchanges a token at STS (`AssumeRoleWithWebIdentity`). The request needs no signature.
+ *
+ * @throws CliFailure with the error of STS in one line, and the next step
+ */
+export async function assumeRole(
+  token: string,
+  choices: RoleChoices,
+  terminal: Terminal,
+): Promise<RoleCredentials> {
+  const url = stsEndpoint(choices);
+  const body = new URLSearchParams({
+    Action: 'AssumeRoleWithWebIdentity',
+    Version: '2011-06-15',
+    RoleArn: choices.role,
+    RoleSessionName: choices.sessionName ?? sourceIdentityOf(token),
+    DurationSeconds: String(choices.duration),
+    WebIdentityToken: token,
+  }).toString();
+  const headers = {
+    accept: 'application/xml',
+    'content-type': 'application/x-www-form-urlencoded; charset=utf-8',
+  };
+  const answer = await send(async () => ({ method: 'POST', url, headers, body }), terminal);
+  if (answer.status !== 200) throw refusalOf(answer, token, new URL(url).host);
+  return credentialsOf(answer.text, new URL(url).host);
+}
+
+/** Reads the source identity of a token, which is also a valid name of a role session. */
+function sourceIdentityOf(token: string): string {
+  try {
+    const [, claims = ''] = token.split('.');
+    const parsed = Object(JSON.parse(Buffer.from(claims, 'base64url').toString())) as Claims;
+    const identity = parsed['https://aws.amazon.com/source_identity'];
+    return typeof identity === 'string' ? identity : 'svc';
+  } catch {
+    return 'svc';
+  }
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+
+function credentialsOf(xml: string, host: string): RoleCredentials {
+  const part = (name: keyof RoleCredentials) => elementOf(xml, name);
+  const credentials = {
+    AccessKeyId: part('AccessKeyId'),
+    SecretAccessKey: part('SecretAccessKey'),
+    SessionToken: part('SessionToken'),
+    Expiration: part('Expiration'),
+  };
+  const isWhole =
+    Object.values(credentials).every((value) => value !== '') &&
+    !Number.isNaN(Date.parse(credentials.Expiration));
+  if (isWhole) return credentials;
+  throw new CliFailure(`The answer of ${host} is not one of STS.`, 'Check AWS_ENDPOINT_URL_STS.');
+}
+
+/** The next step for an error of STS. */
+const NEXT_STEPS: Readonly<Record<string, string>> = {
+  InvalidIdentityToken: 'Check the identity provider in IAM: its address and its audience.',
+  ExpiredTokenException: 'Check the clock of the server.',
+  IDPCommunicationError: 'Try again. If it stays, AWS cannot reach the server.',
+  AccessDenied:
+    'Check the trust policy of the role: its conditions, sts:TagSession, sts:SetSourceIdentity.',
+  ValidationError: 'Check --role, --duration and --session-name.',
+};
+/** The longest error text that is shown. */
+const LONGEST_MESSAGE = 300;
+
+/** Returns the failure for an error of STS. A stand-in may repeat the token in its message: it is never shown. */
+function refusalOf({ status, text }: PlainAnswer, token: string, host: string): CliFailure {
+  const code = printable(elementOf(text, 'Code')).slice(0, 64);
+  const said = elementOf(text, 'Message')
+    .replaceAll(token, '[token]')
+    .replaceAll(/eyJ[\w.-]{20,}/g, '[token]');
+  const message = printable(said).slice(0, LONGEST_MESSAGE);
+  if (code === '') {
+    return new CliFailure(`${host} answered ${status}, and not as STS does.`, 'Try again later.');
+  }
+  return new CliFailure(
+    `AWS STS refused the role: ${code}${message === '' ? '' : `: ${message}`}`,
+    NEXT_STEPS[code] ?? 'Try again later.',
+    status >= 500 || code === 'IDPCommunicationError' ? STATUS.failed : STATUS.refused,
+  );
+}
+
+/** Returns the text of an element; empty where there is none. */
+function elementOf(xml: string, name: string): string {
+  const [, text = ''] = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml) ?? [];
+  return text.replaceAll(/&(?:#(\d+)|#x([0-9a-f]+)|(\w+));/gi, (whole, decimal, hex, named) => {
+    if (named !== undefined) return ENTITIES[String(named)] ?? whole;
+    const code = decimal === undefined ? parseInt(String(hex), 16) : Number(decimal);
+    return code <= 0x10_ff_ff ? String.fromCodePoint(code) : whole;
+  });
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+};

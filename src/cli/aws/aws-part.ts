@@ -1,0 +1,113 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { blockChange, blockRemoval, stepChange, type Change } from '../changes/change.js';
+import { withoutBlock } from '../changes/marked-block.js';
+import { noteChange, setupNote } from '../changes/setup-note.js';
+import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
+import { readTextFile } from '../changes/text-file.js';
+import type { CommandContext } from '../command/command-context.js';
+import { folderOf } from '../files/places.js';
+import { variable } from '../program/environment.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { AWS_BLOCK, hasProfile, profileName, profilesBlock, type AwsNote } from './profiles.js';
+import { CACHE_FOLDER } from './role-cache.js';
+import { roleChoices } from './role-choices.js';
+
+const USAGE = 'svc setup aws --role ARN [--profile NAME] [--region REGION] [--duration SECONDS]';
+
+/** `svc setup aws`: profiles in `~/.aws/config` that run `svc aws credential-process`. */
+export const awsPart: SetupPart = {
+  name: AWS_BLOCK,
+  summary: 'gives the AWS CLI and SDKs the credentials of a role',
+  values: ['role', 'profile', 'region', 'duration'],
+  help: [
+    '--role ARN          the role; --remove takes all profiles of svc out again',
+    '--profile NAME      the name of the profile; the name of the role by default',
+    '--region REGION     the region of the profile and of STS',
+    '--duration SECONDS  the life of the credentials, 3600 by default',
+  ],
+  install,
+  remove,
+};
+
+async function install({
+  context,
+  options,
+  isNamed,
+  home,
+  program,
+}: SetupRequest): Promise<SetupPlan> {
+  const before = awsNote(context);
+  const isAsked = options.value('role') !== undefined;
+  if (!isAsked && Object.keys(before).length === 0) {
+    if (!isNamed)
+      return { changes: [], notes: [`aws was left out: no role is known. Run: ${USAGE}`] };
+    throw new CliFailure('svc setup aws needs a role.', `Run: ${USAGE}`, STATUS.usage);
+  }
+  const after = isAsked ? withProfile(context, options, before) : before;
+  const path = configFile(home);
+  const ofFile = blockChange(path, profilesBlock(program, after));
+  for (const name of Object.keys(after)) assertFree(path, name);
+  return {
+    changes: [...ofFile, ...noteChange(context, AWS_BLOCK, after)],
+    notes: Object.keys(after).flatMap((name) => shadowNote(home, name)),
+  };
+}
+
+async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
+  const servers = new Set(Object.values(awsNote(context)).map(({ server }) => server));
+  return {
+    changes: [
+      ...blockRemoval(configFile(home), AWS_BLOCK),
+      ...[...servers].flatMap((server) => cacheRemoval(context, server)),
+      ...noteChange(context, AWS_BLOCK, undefined),
+    ],
+  };
+}
+
+/** Adds the profile of the options, or replaces the one of its name. */
+function withProfile(
+  context: CommandContext,
+  options: SetupRequest['options'],
+  before: AwsNote,
+): AwsNote {
+  const { role, region, duration } = roleChoices(options, USAGE);
+  const profile = {
+    server: context.server(),
+    role,
+    ...(region !== undefined && { region }),
+    ...(options.value('duration') !== undefined && { duration }),
+  };
+  return { ...before, [profileName(options.value('profile'), role)]: profile };
+}
+
+function awsNote(context: CommandContext): AwsNote {
+  return (setupNote(context, AWS_BLOCK) ?? {}) as AwsNote;
+}
+
+function configFile(home: string): string {
+  return variable('AWS_CONFIG_FILE') ?? join(home, '.aws', 'config');
+}
+
+/** @throws CliFailure for a profile that the user wrote by hand */
+function assertFree(path: string, name: string): void {
+  const { bytes } = readTextFile(path);
+  if (bytes === undefined || !hasProfile(withoutBlock(bytes, AWS_BLOCK).text ?? '', name)) return;
+  const whatToDo = 'Choose another name with --profile, or remove that profile by hand.';
+  throw new CliFailure(`${path} has a profile ${name} already.`, whatToDo);
+}
+
+/** Warns of keys in `~/.aws/credentials`: the AWS tools take them before `credential_process`. */
+function shadowNote(home: string, name: string): string[] {
+  const path = variable('AWS_SHARED_CREDENTIALS_FILE') ?? join(home, '.aws', 'credentials');
+  const { bytes } = readTextFile(path);
+  const isShadowed = bytes?.split('\n').some((line) => line.trim() === `[${name}]`) === true;
+  return isShadowed ? [`${path} has keys for ${name}, which the AWS tools take first.`] : [];
+}
+
+function cacheRemoval(context: CommandContext, server: string): Change[] {
+  const folder = folderOf(context.places.state, server);
+  const path = folder.file(CACHE_FOLDER);
+  if (!existsSync(path)) return [];
+  return [stepChange(`remove ${path} (credentials of roles)`, () => folder.remove(CACHE_FOLDER))];
+}

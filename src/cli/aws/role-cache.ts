@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import type { CommandContext } from '../command/command-context.js';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { now } from '../program/clock.js';
+import { CliFailure, notLoggedIn, STATUS } from '../program/failure.js';
+import { readAnyToken, readToken } from '../server/stored-token.js';
+import { assumeRole, type RoleCredentials } from './assume-role.js';
+import type { RoleChoices } from './role-choices.js';
+import { stsEndpoint } from './sts-endpoint.js';
+
+/** The folder of cached credentials, below that of the server. */
+export const CACHE_FOLDER = 'aws';
+
+/** Credentials are renewed when less is left: the SDKs of AWS renew at the same moment. */
+const RENEWAL = 10 * 60_000;
+/** Credentials with less left are not given out where the server cannot be reached. */
+const LEAST = 60_000;
+
+/** Credentials in the cache, with the login that they came from. */
+interface CachedRole {
+  readonly login: string;
+  readonly credentials: RoleCredentials;
+}
+
+/**
+ * Returns the credentials of a role: cached ones that last 10 minutes more, otherwise new ones. Of two processes one renews.
+ * Where the network fails, cached ones are good for as long as they last.
+ *
+ * @throws CliFailure when the login has ended, or the server or STS refuses
+ */
+export async function roleCredentials(
+  context: CommandContext,
+  choices: RoleChoices,
+): Promise<RoleCredentials> {
+  const folder = context.folder();
+  const name = nameOf(choices);
+  const cached = cachedRole(folder, name);
+  if (cached && leftOf(cached) > RENEWAL) return cached;
+  try {
+    return await folder.withLock(name.replace('/', '-'), async () => {
+      const renewed = cachedRole(folder, name);
+      if (renewed && leftOf(renewed) > RENEWAL) return renewed;
+      return renew(context, choices, folder, name);
+    });
+  } catch (error) {
+    const isOffline = error instanceof CliFailure && error.status === STATUS.failed;
+    if (isOffline && cached && leftOf(cached) > LEAST) return cached;
+    throw error;
+  }
+}
+
+async function renew(
+  context: CommandContext,
+  choices: RoleChoices,
+  folder: PrivateFolder,
+  name: string,
+): Promise<RoleCredentials> {
+  const token = readToken(folder, 'token');
+  if (!token) throw notLoggedIn(readAnyToken(folder, 'token') && 'Your login has ended.');
+  const client = await context.client();
+  const { id_token: webIdentity } = await client.post<{ id_token: string }>(
+    '/v1/credentials/aws/token',
+    { role_arn: choices.role },
+  );
+  const credentials = await assumeRole(webIdentity, choices, context.terminal);
+  folder.writeJson(name, { login: loginOf(token.access_token), credentials } satisfies CachedRole);
+  return credentials;
+}
+
+/** Reads the cached credentials of the present login; another user may have logged in since. */
+function cachedRole(folder: PrivateFolder, name: string): RoleCredentials | undefined {
+  const token = readAnyToken(folder, 'token');
+  if (token === undefined) return undefined;
+  const cached: Partial<CachedRole> | undefined = folder.readJson(name);
+  return cached?.login === loginOf(token.access_token) ? cached.credentials : undefined;
+}
+
+function leftOf({ Expiration }: RoleCredentials): number {
+  return Date.parse(Expiration) - now();
+}
+
+/** Names the file of a role: other wishes, or another address of STS, are other credentials. */
+function nameOf(choices: RoleChoices): string {
+  const { role, duration, sessionName = '' } = choices;
+  const wish = JSON.stringify([role, duration, sessionName, stsEndpoint(choices)]);
+  return `${CACHE_FOLDER}/${sha256(wish).slice(0, 32)}.json`;
+}
+
+function loginOf(accessToken: string): string {
+  return sha256(`svc aws ${accessToken}`);
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}

@@ -1,0 +1,47 @@
+import type { ParsedArguments } from '../program/arguments.js';
+import { usageFailure } from '../program/failure.js';
+
+/** A role and the wishes for its session, as the user gave them. */
+export interface RoleChoices {
+  readonly role: string;
+  /** Seconds. */
+  readonly duration: number;
+  /** The source identity of the token when it is absent. */
+  readonly sessionName?: string;
+  readonly region?: string;
+}
+
+const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\x21-\x7e]+$/;
+const NAME = /^[\w+=,.@-]{2,64}$/;
+/** The shape of a region. It becomes a part of the address of STS. */
+const REGION = /^[a-z]{2,8}(?:-[a-z0-9]+){1,4}$/;
+const AN_HOUR = 3600;
+
+/**
+ * Reads the options of a role.
+ *
+ * @throws CliFailure with status 2
+ */
+export function roleChoices(options: ParsedArguments, usage: string): RoleChoices {
+  const role = options.value('role');
+  if (role === undefined) throw usageFailure('--role is missing.', usage);
+  if (!ROLE.test(role)) {
+    throw usageFailure('--role must be like arn:aws:iam::123456789012:role/engineer.', usage);
+  }
+  const duration = Number(options.value('duration') ?? AN_HOUR);
+  if (!Number.isInteger(duration) || duration < 900 || duration > 43_200) {
+    throw usageFailure('--duration must be 900 to 43200 seconds.', usage);
+  }
+  const sessionName = options.value('session-name');
+  if (sessionName !== undefined && !NAME.test(sessionName)) {
+    throw usageFailure('--session-name must be 2 to 64 of A-Z a-z 0-9 _ + = , . @ -', usage);
+  }
+  const region = options.value('region');
+  if (region !== undefined) assertRegion(region, '--region', usage);
+  return { role, duration, ...(sessionName && { sessionName }), ...(region && { region }) };
+}
+
+/** @throws CliFailure with status 2 for a text that is no region */
+export function assertRegion(region: string, origin: string, usage: string): void {
+  if (!REGION.test(region)) throw usageFailure(`${origin} must be like eu-central-1.`, usage);
+}

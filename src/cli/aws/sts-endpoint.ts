@@ -1,0 +1,50 @@
+import { variable } from '../program/environment.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { assertRegion, type RoleChoices } from './role-choices.js';
+
+/** The domain of the regions whose names begin so. */
+const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
+  ['cn-', 'amazonaws.com.cn'],
+  ['us-iso-', 'c2s.ic.gov'],
+  ['us-isob-', 'sc2s.sgov.gov'],
+  ['eusc-', 'amazonaws.eu'],
+  ['', 'amazonaws.com'],
+];
+/** The region of STS in partitions that have no global address. */
+const FIRST_REGIONS: Readonly<Record<string, string>> = {
+  'aws-cn': 'cn-north-1',
+  'aws-us-gov': 'us-gov-west-1',
+  'aws-iso': 'us-iso-east-1',
+  'aws-iso-b': 'us-isob-east-1',
+  'aws-eusc': 'eusc-de-east-1',
+};
+
+/**
+ * Returns the address of STS: AWS_ENDPOINT_URL_STS, then AWS_ENDPOINT_URL, then that of the region, then the global one.
+ *
+ * @throws CliFailure with status 2 for an address or a region that cannot be used
+ */
+export function stsEndpoint({ role, region: given }: RoleChoices): string {
+  for (const name of ['AWS_ENDPOINT_URL_STS', 'AWS_ENDPOINT_URL']) {
+    const address = variable(name);
+    if (address !== undefined) return checkedEndpoint(name, address);
+  }
+  const [, partition = ''] = role.split(':');
+  const ofEnvironment = ['AWS_REGION', 'AWS_DEFAULT_REGION'].find((name) => variable(name));
+  const region = given ?? (ofEnvironment && variable(ofEnvironment)) ?? FIRST_REGIONS[partition];
+  if (region === undefined) return 'https://sts.amazonaws.com/';
+  assertRegion(region, ofEnvironment ?? '--region', 'a region such as eu-central-1');
+  const [, domain = ''] = DOMAINS.find(([prefix]) => region.startsWith(prefix)) ?? [];
+  return `https://sts.${region}.${domain}/`;
+}
+
+/** The token is a secret until it is exchanged: it goes over https, or stays on this machine. */
+function checkedEndpoint(name: string, address: string): string {
+  const url = URL.canParse(address) ? new URL(address) : undefined;
+  const isLoopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url?.hostname ?? '');
+  if (url && (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback))) {
+    return url.href;
+  }
+  const whatToDo = 'Set an address that begins with https://, or unset the variable.';
+  throw new CliFailure(`${name} is not an https address.`, whatToDo, STATUS.usage);
+}
