@@ -3,13 +3,13 @@ import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.js';
-import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
+import { ending, HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
 
 const SERIALS = [1_763_683_200_000, 1_763_683_200_007];
 
-requires(...HOST_PROGRAMS, 'wget').describe(
+requires(...HOST_PROGRAMS, 'wget', 'setpriv').describe(
   'the refresh program, run by the ExecStart of its unit',
   () => {
     let server: RevocationServer;
@@ -52,6 +52,20 @@ requires(...HOST_PROGRAMS, 'wget').describe(
       expect(after).toMatchObject({ bytes: list.toString('latin1'), names: before.names });
       expect(after.inode).not.toBe(before.inode);
       expect(statSync(host.list).mode & 0o777).toBe(0o644);
+    });
+
+    it('needs no capability, since its unit has none', async () => {
+      const list = server.publish(101, [...SERIALS, 1_763_683_300_000]);
+      const none = ['--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
+      const program = join(host.sbin, 'svc-refresh-krl');
+      const words = [
+        program,
+        `${server.baseUrl}/v1/credentials/ssh/krl`,
+        host.list,
+        host.authorities,
+      ];
+      expect(await ending('setpriv', [...none, ...words], '')).toEqual({ status: 0, said: '' });
+      expect(readFileSync(host.list).equals(list)).toBe(true);
     });
 
     it('leaves a current list alone, and asks for no second copy of it', async () => {

@@ -166,7 +166,9 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh on a host of its own', () 
   ])('refuses a setting of the administrator: %s', async (_, setting) => {
     for (const place of ['sshd_config', 'sshd_config.d/50-own.conf', 'elsewhere']) {
       const included = place === 'elsewhere';
-      const host = await newHost({ config: included ? ['Include /run/svc-*/etc/own/*'] : [] });
+      const host = await newHost({
+        config: included ? ['Include /var/lib/svc-host-*/etc/own/*'] : [],
+      });
       if (included) {
         mkdirSync(join(host.etc, 'own'));
         writeFileSync(join(host.etc, 'own/x'), `${setting}\n`);

@@ -27,88 +27,76 @@ case "$*" in
 esac
 `;
 
-requires(...HOST_PROGRAMS, 'unshare', 'mount').describe(
-  '/install-host.sh at the usual paths',
-  () => {
-    let server: RevocationServer;
-    let host: JoiningHost;
-    beforeAll(async () => {
-      server = await RevocationServer.start();
-      mkdirSync('/run/systemd', { recursive: true });
-    });
-    afterAll(() => server.stop());
-    afterEach(() => host.remove());
+requires(...HOST_PROGRAMS, 'mounts').describe('/install-host.sh at the usual paths', () => {
+  let server: RevocationServer;
+  let host: JoiningHost;
+  beforeAll(async () => {
+    server = await RevocationServer.start();
+    mkdirSync('/run/systemd', { recursive: true });
+  });
+  afterAll(() => server.stop());
+  afterEach(() => host.remove());
 
-    const newHost = async () => {
-      host = new JoiningHost(await freePort(), { dropIns: false });
-      mkdirSync(join(host.etc, 'sshd_config.d'));
-      const config = readFileSync(host.config, 'utf8');
-      writeFileSync(host.config, `Include /etc/ssh/sshd_config.d/*.conf\n${config}`);
-      mkdirSync(join(host.folder, 'bin'));
-      writeFileSync(join(host.folder, 'bin/systemctl'), SYSTEMCTL, { mode: 0o755 });
-    };
-    const run = (systemd: string, ...options: string[]) => {
-      const PATH = `${join(host.folder, 'bin')}:/usr/sbin:/usr/bin:/sbin:/bin`;
-      const environment = { PATH, FOLDER: host.folder, SYSTEMD: systemd };
-      const words = [
-        '--mount',
-        '--propagation',
-        'private',
-        'sh',
-        '-c',
-        ENTER_HOST,
-        'sh',
-        ...options,
-      ];
-      return ending('unshare', words, server.script, environment);
-    };
-    const calls = () => {
-      const log = join(host.folder, 'systemctl.log');
-      const lines = readFileSync(log, 'utf8').trim().split('\n');
-      writeFileSync(log, '');
-      return lines;
-    };
+  const newHost = async () => {
+    host = new JoiningHost(await freePort(), { dropIns: false });
+    mkdirSync(join(host.etc, 'sshd_config.d'));
+    const config = readFileSync(host.config, 'utf8');
+    writeFileSync(host.config, `Include /etc/ssh/sshd_config.d/*.conf\n${config}`);
+    mkdirSync(join(host.folder, 'bin'));
+    writeFileSync(join(host.folder, 'bin/systemctl'), SYSTEMCTL, { mode: 0o755 });
+  };
+  const run = (systemd: string, ...options: string[]) => {
+    const PATH = `${join(host.folder, 'bin')}:/usr/sbin:/usr/bin:/sbin:/bin`;
+    const environment = { PATH, FOLDER: host.folder, SYSTEMD: systemd };
+    const words = ['--mount', '--propagation', 'private', 'sh', '-c', ENTER_HOST, 'sh', ...options];
+    return ending('unshare', words, server.script, environment);
+  };
+  const calls = () => {
+    const log = join(host.folder, 'systemctl.log');
+    const lines = readFileSync(log, 'utf8').trim().split('\n');
+    writeFileSync(log, '');
+    return lines;
+  };
 
-    it('starts the timer and then reloads the unit of sshd, where systemd runs', async () => {
-      await newHost();
-      expect(await run('yes', ...ROOT_FOR_ALICE)).toMatchObject({ status: 0 });
-      expect(readFileSync(host.dropIn, 'utf8')).toContain('RevokedKeys /etc/ssh/svc/revoked.krl\n');
-      expect(readdirSync(host.units).toSorted()).toContain('svc-refresh-krl.timer');
-      expect(readdirSync(host.cron)).toEqual([]);
-      expect(readFileSync(join(host.units, 'svc-refresh-krl.service'), 'utf8')).toContain(
-        `ExecStart=/usr/local/sbin/svc-refresh-krl ${server.baseUrl}/v1/credentials/ssh/krl /etc/ssh/svc/revoked.krl /etc/ssh/svc/ca.pub\n`,
-      );
-      expect(calls()).toEqual([
-        'daemon-reload',
-        'restart svc-refresh-krl.timer',
-        'is-active --quiet ssh.service',
-        'reload ssh.service',
-      ]);
-      await run('yes', ...ROOT_FOR_ALICE);
-      expect(calls()).toEqual(['is-active --quiet svc-refresh-krl.timer']);
-      expect(await run('yes', '--remove')).toMatchObject({ status: 0 });
-      expect(calls()).toEqual([
-        'is-active --quiet ssh.service',
-        'reload ssh.service',
-        'stop svc-refresh-krl.timer svc-refresh-krl.service',
-        'daemon-reload',
-      ]);
-      expect(readdirSync(host.etc)).not.toContain('svc');
-    });
+  it('starts the timer and then reloads the unit of sshd, where systemd runs', async () => {
+    await newHost();
+    expect(await run('yes', ...ROOT_FOR_ALICE)).toMatchObject({ status: 0 });
+    expect(readFileSync(host.dropIn, 'utf8')).toContain('RevokedKeys /etc/ssh/svc/revoked.krl\n');
+    expect(readdirSync(host.units).toSorted()).toContain('svc-refresh-krl.timer');
+    expect(readdirSync(host.cron)).toEqual([]);
+    expect(readFileSync(join(host.units, 'svc-refresh-krl.service'), 'utf8')).toContain(
+      `ExecStart=/usr/local/sbin/svc-refresh-krl ${server.baseUrl}/v1/credentials/ssh/krl /etc/ssh/svc/revoked.krl /etc/ssh/svc/ca.pub\n`,
+    );
+    expect(calls()).toEqual([
+      'daemon-reload',
+      'restart svc-refresh-krl.timer',
+      'is-active --quiet ssh.service',
+      'reload ssh.service',
+    ]);
+    await run('yes', ...ROOT_FOR_ALICE);
+    expect(calls()).toEqual(['is-active --quiet svc-refresh-krl.timer']);
+    expect(await run('yes', '--remove')).toMatchObject({ status: 0 });
+    expect(calls()).toEqual([
+      'is-active --quiet ssh.service',
+      'reload ssh.service',
+      'stop svc-refresh-krl.timer svc-refresh-krl.service',
+      'daemon-reload',
+    ]);
+    expect(readdirSync(host.etc)).not.toContain('svc');
+  });
 
-    it('writes a line for cron where systemd does not run', async () => {
-      await newHost();
-      expect(await run('', ...ROOT_FOR_ALICE)).toMatchObject({ status: 0 });
-      expect(readdirSync(host.units)).toEqual([]);
-      const file = readFileSync(join(host.cron, 'svc-refresh-krl'), 'utf8');
-      expect(file).toMatch(
-        /^\* \* \* \* \* root sleep \d+; exec \/usr\/local\/sbin\/svc-refresh-krl /m,
-      );
-      expect(await run('', '--remove')).toMatchObject({ status: 0 });
-      expect(readdirSync(host.cron)).toEqual([]);
-    });
-  },
-);
+  it('writes a line for cron where systemd does not run', async () => {
+    await newHost();
+    expect(await run('', ...ROOT_FOR_ALICE)).toMatchObject({ status: 0 });
+    expect(readdirSync(host.units)).toEqual([]);
+    const file = readFileSync(join(host.cron, 'svc-refresh-krl'), 'utf8');
+    expect(file).toMatch(
+      /^\* \* \* \* \* root sleep \d+; exec \/usr\/local\/sbin\/svc-refresh-krl /m,
+    );
+    expect(await run('', '--remove')).toMatchObject({ status: 0 });
+    expect(readdirSync(host.cron)).toEqual([]);
+  });
+});
 
 requires(...HOST_PROGRAMS, 'ssh').describe('an sshd without a PidFile', () => {
   let sshd: Sshd | undefined;

@@ -39,10 +39,10 @@ export interface HostOptions {
 
 /**
  * A host in a folder of its own: the configuration of a real sshd, and the folders of programs, units and cron. The folder is in
- * `/run`, since sshd reads no principals below a folder that other users may write.
+ * `/var/lib`, since sshd reads no principals below a folder that other users may write.
  */
 export class JoiningHost {
-  readonly folder = mkdtempSync('/run/svc-host-');
+  readonly folder = mkdtempSync('/var/lib/svc-host-');
   readonly etc = this.#makeFolder('etc');
   readonly sbin = this.#makeFolder('sbin');
   readonly units = this.#makeFolder('units');

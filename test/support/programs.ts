@@ -25,8 +25,8 @@ export interface Requirement {
  *
  * requires('sshd', 'ssh').describe('a real sshd', () => { … });
  *
- * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that the tests run as root, `reachable` that the user `nobody` can
- * read the checkout
+ * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that the tests run as
+ * root, `reachable` that the user `nobody` can read the checkout, `mounts` that a process may have mounts of its own
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -43,6 +43,7 @@ export function requires(...needs: string[]): Requirement {
 
 function isMet(need: string): boolean {
   if (need === 'root') return process.getuid?.() === 0;
+  if (need === 'mounts') return spawnSync('unshare', ['--mount', 'true']).status === 0;
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
   if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
   const major = /^node@(\d+)$/.exec(need)?.[1];

@@ -129,7 +129,7 @@ put_back() {
 
 # Says what now holds, and warns of what would keep users out.
 show_result() {
-  while read -r _ fingerprint rest; do say "authority $fingerprint ($rest)"; done <"$work/fingerprints"
+  while read -r _ fingerprint rest; do say "authority $fingerprint $rest"; done <"$work/fingerprints"
   for file in "$work/accounts/"*; do
     name=${file##*/}
     say "account $name: $(tr '\n' ' ' <"$file")"

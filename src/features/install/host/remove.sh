@@ -49,6 +49,10 @@ remove_config() {
 # Deletes our files, and the folders unless they have others.
 remove_data() {
   [ -d "$data" ] || return 0
+  if [ -z "$dry_run" ]; then
+    exec 8<"$data"
+    flock 8 # a refresh that cron has started ends first
+  fi
   for file in "$data/principals/"*; do
     if [ -f "$file" ] && grep -q '^# Written by install-host.sh ' "$file"; then delete "$file"; fi
   done

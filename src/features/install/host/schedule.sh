@@ -27,13 +27,16 @@ timer_unit() {
 END
 }
 
-# Prints the file for cron. Each host waits for a part of the minute that its name decides, so that not all ask at once.
+# Prints the seconds that this host waits, below 50. Its name decides them, so that not all hosts ask at once.
+delay_of_host() { uname -n | od -A n -v -t u1 | awk '{ for (i = 1; i <= NF; i++) sum += i * NR * $i } END { print sum % 50 }'; }
+
+# Prints the file for cron.
 cron_file() {
   cat <<END
 # Written by install-host.sh of $server.
 SHELL=/bin/sh
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-* * * * * root sleep $(($(uname -n | cksum | cut -d ' ' -f 1) % 50)); exec $refresh
+* * * * * root sleep $(delay_of_host); exec $refresh
 END
 }
 
@@ -104,5 +107,8 @@ remove_units() {
   if [ -z "$dry_run" ]; then rmdir "$units/timers.target.wants" 2>/dev/null || true; fi # where it is empty, as systemctl does
   delete "$units/$unit.timer"
   delete "$units/$unit.service"
-  if [ -z "$dry_run" ] && is_systemd_here; then systemctl daemon-reload || true; fi
+  if [ -z "$dry_run" ] && is_systemd_here; then
+    systemctl daemon-reload || true
+    rm -f "/var/lib/systemd/timers/stamp-$unit.timer" # of Persistent=true
+  fi
 }

@@ -27,6 +27,7 @@ is_effective() {
 
 # Checks that this host has what the script needs, and that nobody else changes it meanwhile. Finds sshd.
 check_host() {
+  [ "$(uname -s)" = Linux ] || fail 'this script is for Linux.'
   for candidate in "$sshd" "$(command -v sshd || true)" /usr/sbin/sshd /usr/local/sbin/sshd /sbin/sshd; do
     if [ -n "$candidate" ] && [ -x "$candidate" ]; then break; fi
   done

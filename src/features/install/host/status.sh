@@ -11,7 +11,7 @@ show_status() {
     say 'sshd does not use the settings of this script: this host has not joined'
   fi
   if [ -f "$authorities" ]; then ssh-keygen -l -f "$authorities" </dev/null | while read -r _ fingerprint rest; do
-    say "authority $fingerprint ($rest)"
+    say "authority $fingerprint $rest"
   done; fi
   show_list
   for file in "$data/principals/"*; do
