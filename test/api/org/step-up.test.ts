@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { DpopKey } from '../../support/dpop-key.js';
+import { touchedAgo as backdateTouch } from '../../support/keys.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import { addMember, idOf, orgApi } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
@@ -23,15 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Backdates the last touch of every session of a user. */
-const touchedAgo = async (email: string, seconds: number) => {
-  await rows(
-    app.dataSource,
-    `UPDATE sessions SET auth_time = now() - make_interval(secs => $2)
-     WHERE user_id = (SELECT id FROM users WHERE email = $1)`,
-    [email, seconds],
-  );
-};
+const touchedAgo = (email: string, seconds: number) => backdateTouch(app, email, seconds);
 
 const send = (browser: Client, method: string, path: string, body?: unknown): Promise<Answer> =>
   browser.send(method, path, { address: newAddress(), ...(body === undefined ? {} : { body }) });

@@ -42,6 +42,14 @@ const ORPHANS = new Set([
   'account_inactive',
 ]);
 
+/** Returns true where the browser has security keys; otherwise the live region says that it has none. */
+export function hasKeys(status) {
+  if (navigator.credentials) return true;
+  const message = 'This browser offers no security keys here. Use a current one, over HTTPS.';
+  say(status, 'error', message);
+  return false;
+}
+
 /** Returns the text of an error of the browser. */
 export function explain(error) {
   return EXPLANATIONS[error.name] ?? 'The security key could not be used.';

@@ -1,7 +1,7 @@
 // The page of the security keys: adds, renames and removes keys.
 
 import { onSubmit, say, sendJson } from './api.js';
-import { explain, registerKey, withTouch } from './ceremony.js';
+import { explain, hasKeys, registerKey, withTouch } from './ceremony.js';
 
 /** Where a notice waits while the page loads again. */
 const NOTICE = 'keys-notice';
@@ -13,36 +13,28 @@ const ENDED = ['No session depended on it.', 'One session ended.'];
 const notice = document.querySelector('[data-notice]');
 showNotice();
 
-const add = document.querySelector('form[data-add]');
-if (add) {
+for (const add of document.querySelectorAll('form[data-add]')) {
   const status = add.querySelector('[data-status]');
-  if (navigator.credentials) {
-    onSubmit(add, {
-      status,
-      waiting: 'One moment…',
-      run: async (fields) => {
-        const name = fields.get('name').trim() || undefined;
-        const { key } = await registerKey(status, { name, confirm: CONFIRM });
-        return showAgain(
-          `Added “${key.name}”. It can log in to your account from now on.`,
-          '/keys',
-        );
-      },
-      explain,
-    });
-  } else {
-    say(
-      status,
-      'error',
-      'This browser offers no security keys here. Use a current one, over HTTPS.',
-    );
-  }
+  if (hasKeys(status)) addKey(add, status);
 }
 
 for (const key of document.querySelectorAll('[data-key]')) {
   const status = key.querySelector('[data-status]');
   renameKey(key, status);
   removeKey(key, status);
+}
+
+function addKey(form, status) {
+  onSubmit(form, {
+    status,
+    waiting: 'One moment…',
+    run: async (fields) => {
+      const name = fields.get('name').trim() || undefined;
+      const { key } = await registerKey(status, { name, confirm: CONFIRM });
+      return showAgain(`Added “${key.name}”. It can log in to your account from now on.`, '/keys');
+    },
+    explain,
+  });
 }
 
 function renameKey(key, status) {

@@ -1,23 +1,17 @@
 // Enrolls a security key or logs in with one: every `<form data-ceremony>` of the page.
 
-import { onSubmit, say } from './api.js';
-import { ceremony, explain } from './ceremony.js';
+import { onSubmit } from './api.js';
+import { ceremony, explain, hasKeys } from './ceremony.js';
 
 for (const form of document.querySelectorAll('form[data-ceremony]')) {
   const status = form.querySelector('[data-status]');
-  if (navigator.credentials) {
+  if (hasKeys(status)) {
     onSubmit(form, {
       status,
       waiting: 'Waiting for your security key. Touch it when it blinks.',
       run: (fields) => leave(form.dataset, fields.get('name')?.trim() || undefined),
       explain,
     });
-  } else {
-    say(
-      status,
-      'error',
-      'This browser offers no security keys here. Use a current one, over HTTPS.',
-    );
   }
 }
 
