@@ -26,7 +26,7 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
   const { state, publicKey } = JSON.parse(accepted(asked).text) as Fido2Challenge;
   const { challenge, rpId } = publicKey;
   assertOwnName(rpId, server);
-  const credentialId = await credentialOf(folder, rpId, device);
+  const own = await credentialOf(folder, rpId, device);
   terminal.warn('Type the PIN of your security key, then touch it.');
   const clientData = Buffer.from(
     JSON.stringify({
@@ -36,15 +36,16 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
       crossOrigin: false,
     }),
   );
-  const { authenticatorData, signature } = await assertion(device, rpId, credentialId, clientData);
+  const { authenticatorData, signature } = await assertion(device, rpId, own.id, clientData);
   const credential = {
-    id: credentialId.toString('base64url'),
-    rawId: credentialId.toString('base64url'),
+    id: own.id.toString('base64url'),
+    rawId: own.id.toString('base64url'),
     type: 'public-key',
     response: {
       clientDataJSON: clientData.toString('base64url'),
       authenticatorData: authenticatorData.toString('base64url'),
       signature: signature.toString('base64url'),
+      userHandle: own.userHandle.toString('base64url'),
     },
   };
   const answer = await client.form('/oauth/token', {
@@ -57,7 +58,8 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
   // A key that was removed, or replaced, must not be asked for again.
   if (answer.status >= 400) folder.remove(CREDENTIAL);
   const stored = await storeToken(parts, answer);
-  folder.writeJson(CREDENTIAL, { rp_id: rpId, id: credential.id });
+  const { userHandle } = credential.response;
+  folder.writeJson(CREDENTIAL, { rp_id: rpId, id: credential.id, user_handle: userHandle });
   return stored;
 }
 
@@ -89,15 +91,43 @@ async function findDevice(): Promise<string> {
   return device;
 }
 
-/** Returns the id of the credential: the remembered one, otherwise the one that the key lists for the server. */
-async function credentialOf(folder: PrivateFolder, rpId: string, device: string): Promise<Buffer> {
-  const known: { rp_id?: unknown; id?: unknown } | undefined = folder.readJson(CREDENTIAL);
-  if (known?.rp_id === rpId && typeof known.id === 'string')
-    return Buffer.from(known.id, 'base64url');
+/** A credential of the key: its id, and the handle of its user, which the server needs to find the user. */
+interface Credential {
+  readonly id: Buffer;
+  readonly userHandle: Buffer;
+}
+
+/** The file of a credential, its bytes in base64url. */
+interface StoredCredential {
+  readonly rp_id?: unknown;
+  readonly id?: unknown;
+  readonly user_handle?: unknown;
+}
+
+const bytes = (text: string) => Buffer.from(text, 'base64url');
+
+/** Returns the credential for the server: the remembered one, otherwise the only one that the key lists. */
+async function credentialOf(
+  folder: PrivateFolder,
+  rpId: string,
+  device: string,
+): Promise<Credential> {
+  const known: StoredCredential | undefined = folder.readJson(CREDENTIAL);
+  const { id, user_handle: userHandle } = known ?? {};
+  if (known?.rp_id === rpId && typeof id === 'string' && typeof userHandle === 'string') {
+    return { id: bytes(id), userHandle: bytes(userHandle) };
+  }
   const listed = await run('fido2-token', ['-L', '-k', rpId, device]);
-  const [, id] = /^\d+: (\S+)/m.exec(listed) ?? [];
-  if (id !== undefined) return Buffer.from(id, 'base64');
-  const message = 'This security key holds no credential that it can list for the server.';
+  // Each line: number, id, display name (which may have spaces), handle of the user, type, protection.
+  const rows = [...listed.matchAll(/^\d+: (\S+) .*?(\S+) \S+ \S+$/gm)];
+  const [row] = rows;
+  if (row && rows.length === 1) {
+    const [, listedId = '', handle = ''] = row;
+    return { id: Buffer.from(listedId, 'base64'), userHandle: Buffer.from(handle, 'base64') };
+  }
+  const message = row
+    ? 'This security key holds several credentials for the server.'
+    : 'This security key holds no credential that it can list for the server.';
   throw new CliFailure(message, 'Log in with the browser: svc login', STATUS.failed);
 }
 

@@ -1,0 +1,91 @@
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
+import { requires } from '../support/programs.js';
+import { SvcHome } from '../support/svc-command.js';
+
+requires('chromium', 'script').describe('svc login in Chromium', () => {
+  let app: TestApp;
+  let browser: Browser;
+  let visitor: BrowserProfile;
+  let home: SvcHome;
+  beforeAll(async () => {
+    app = await startTestApp();
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+  beforeEach(async () => {
+    visitor = await openProfile(browser, app.baseUrl);
+    home = await SvcHome.create();
+    const opener = join(home.path, '.local/bin/xdg-open');
+    writeFileSync(
+      opener,
+      '#!/bin/sh\nprintf "%s\\n" "$1" > "$HOME/opened.tmp" && mv "$HOME/opened.tmp" "$HOME/opened"\n',
+    );
+    chmodSync(opener, 0o755);
+  });
+  afterEach(async () => {
+    await visitor.leave();
+    await home.remove();
+  });
+
+  /** Opens the address that the command gave to the browser. */
+  async function openPage(): Promise<void> {
+    const file = join(home.path, 'opened');
+    await vi.waitFor(() => expect(existsSync(file)).toBe(true), { timeout: 30_000, interval: 25 });
+    const address = readFileSync(file, 'utf8').trim();
+    rmSync(file);
+    await visitor.page.goto(address);
+  }
+
+  const touch = (name = 'Use your security key') =>
+    visitor.page.getByRole('button', { name }).click();
+  const end = () => visitor.page.getByText('You can close this window.').waitFor();
+
+  it('one touch on the login page logs the command in', async () => {
+    const { key } = await app.enrolled('ada@svc-browser.example');
+    await visitor.plugIn(key);
+    const running = home.runInTerminal(['login', '--server', app.baseUrl]);
+    await openPage();
+    await touch();
+    await end();
+    expect(await running).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('Logged in as ada@svc-browser.example until'),
+    });
+    expect(visitor.pageErrors).toEqual([]);
+    expect(await home.run(['keys'])).toMatchObject({ status: 0 });
+  });
+
+  it('a touch that is too old leads through the page again, and then the act is done', async () => {
+    const { key } = await app.enrolled('eve@svc-browser.example');
+    await visitor.plugIn(key);
+    const login = home.run(['login', '--server', app.baseUrl]);
+    await openPage();
+    await touch();
+    await end();
+    await login;
+    await app.dataSource.query(
+      `UPDATE sessions SET auth_time = auth_time - interval '2 minutes'
+        WHERE user_id = (SELECT id FROM users WHERE email = 'eve@svc-browser.example')`,
+    );
+    const { keys } = JSON.parse((await home.run(['keys', '--json'])).stdout);
+    const running = home.runInTerminal(['keys', 'remove', keys[0].id, '--yes'], {
+      started: () => {}, // the input stays open: a person sits there
+    });
+    await openPage();
+    await touch('Touch your key again');
+    await end();
+    const ended = await running;
+    // The only key is never removed: that the server says so shows that the touch was accepted.
+    expect(ended.status).toBe(4);
+    expect(ended.stdout).toContain('fresh touch');
+    expect(ended.stdout).not.toContain('Run: svc login');
+  });
+});
