@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { issueAttestationLeaf } from '../../src/demo/software-key/attestation-authority.js';
+import type { EnrolledUser } from '../support/app.js';
 import { HARDWARE_SSH_NEEDS, startHardwareSsh, type HardwareSsh } from '../support/hardware-ssh.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
-import { SIGNATURE_FLAGS } from '../support/security-key-provider.js';
-import { AAGUID } from '../support/soft-key.js';
+import { SecurityKeyProvider, SIGNATURE_FLAGS } from '../support/security-key-provider.js';
+import { AAGUID, aaguidBytes } from '../support/soft-key.js';
+import { SecurityKeyVendor } from '../support/ssh-security-key.js';
 import { runProgram, SvcHome } from '../support/svc-command.js';
 
 const PRINCIPAL = 'ada@sk.example';
@@ -15,14 +18,16 @@ const PRINCIPAL = 'ada@sk.example';
 /** The command makes the key in a library that OpenSSH takes for a security key. */
 requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
   let world: HardwareSsh;
+  let ada: EnrolledUser;
   let home: SvcHome;
   beforeAll(async () => {
     world = await startHardwareSsh(PRINCIPAL);
+    ada = await world.app.enrolled(PRINCIPAL);
   });
   afterAll(() => world.close());
   beforeEach(async () => {
     home = await SvcHome.create();
-    await home.logIn(world.app, await world.app.enrolled(PRINCIPAL));
+    await home.logIn(world.app, ada);
     mkdirSync(join(home.path, '.ssh'), { mode: 0o700 });
     const lines = [
       'Host target',
@@ -40,10 +45,11 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
   afterEach(() => home.remove());
 
   const configFile = () => join(home.path, '.ssh/config');
-  const setUp = () =>
+  const setUp = (provider = world.provider) =>
     home.run(['setup', 'ssh', '--sk', '--host', 'target', '--yes'], {
-      env: world.provider.environment(),
+      env: provider.environment(),
     });
+  const publicKey = () => readFileSync(home.state(world.app, 'ssh/id.pub'), 'utf8');
   const ssh = (flags?: string) =>
     runProgram('ssh', ['-F', configFile(), 'target', 'echo', 'in'], {
       env: { ...home.env, ...world.provider.environment(flags) },
@@ -66,5 +72,48 @@ requires(...HARDWARE_SSH_NEEDS).describe('svc setup ssh --sk', () => {
     // The next certificate needs no new proof.
     rmSync(home.state(world.app, 'ssh/certificate.pub'));
     expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
+  });
+
+  it('keeps the key in a second setup and at a renewal', async () => {
+    await setUp();
+    const key = publicKey();
+    expect((await home.run(['setup', 'ssh', '--yes'])).stdout).toContain('Nothing to change.');
+    expect((await home.run(['ssh', 'cert', '--renew'])).status).toBe(0);
+    expect(publicKey()).toBe(key);
+  });
+
+  it('never puts a key of software in the place of a lost one', async () => {
+    await setUp();
+    rmSync(home.state(world.app, 'ssh/id'));
+    expect(await home.run(['ssh', 'check', 'target'])).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'svc: The SSH key is missing; run: svc setup ssh --sk\n',
+    });
+    await setUp();
+    expect(await ssh()).toMatchObject({ status: 0, stdout: 'in\n' });
+  });
+
+  it('changes nothing when the service refuses the attestation', async () => {
+    const [before, config] = [home.config, configFile()].map((path) => readFileSync(path, 'utf8'));
+    const foreign = new SecurityKeyVendor(new Date(), 'Foreign Root');
+    const leaf = issueAttestationLeaf(aaguidBytes(AAGUID), foreign.now, foreign.root);
+    const folder = join(home.path, 'foreign');
+    mkdirSync(folder);
+    const end = await setUp(SecurityKeyProvider.build(folder, leaf));
+    expect(end.status).toBe(4);
+    expect(end.stderr).toMatch(/^svc: .*Foreign Root/m);
+    expect(existsSync(home.state(world.app, 'ssh/id'))).toBe(false);
+    expect([home.config, configFile()].map((path) => readFileSync(path, 'utf8'))).toEqual([
+      before,
+      config,
+    ]);
+  });
+
+  it('states in one line that the service demands a security key', async () => {
+    await home.run(['setup', 'ssh', '--host', 'target', '--yes']);
+    const end = await home.run(['ssh', 'check', 'target']);
+    expect(end).toMatchObject({ status: 4, stdout: '' });
+    expect(end.stderr).toMatch(/^svc: .*svc setup ssh --sk.*\n$/);
   });
 });

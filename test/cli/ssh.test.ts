@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -150,6 +152,23 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     const end = await away('/');
     expect([end.status, end.stdout]).toEqual([1, '']);
     expect(end.stderr).toMatch(/^svc: localhost:\d+ cannot be reached: .*\n$/);
+  });
+
+  it('does not wait for a server that never answers while the certificate is valid', async () => {
+    const accepted: Socket[] = [];
+    const silent = createServer((socket) => accepted.push(socket)).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const hanging = { baseUrl: `http://127.0.0.1:${port}` };
+    await check();
+    storeCertificate('-1m:+5m');
+    mkdirSync(home.state(hanging), { recursive: true, mode: 0o700 });
+    execFileSync('cp', ['-a', `${home.state(app)}/.`, home.state(hanging)]);
+    const end = await home.run(['ssh', 'check', 'target', '--server', hanging.baseUrl]);
+    expect(end).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(accepted).toHaveLength(1);
+    accepted.forEach((socket) => socket.destroy());
+    silent.close();
   });
 
   it('says in one line that the login has ended, and lets ssh go on without a certificate', async () => {

@@ -28,7 +28,8 @@ async function check(context: CommandContext): Promise<number> {
     return process.exit(0);
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
-    context.terminal.warn(`svc: ${error.message.replace(/\.$/, '')}; ${error.whatToDo}`);
+    const next = error.whatToDo.charAt(0).toLowerCase() + error.whatToDo.slice(1);
+    context.terminal.warn(`svc: ${error.message.replace(/\.$/, '')}; ${next}`);
     return error.status;
   }
 }
@@ -56,10 +57,11 @@ function print({ terminal }: CommandContext, certificate: SshCertificate | undef
     key_id: keyId,
     principals,
     valid_after: new Date(validAfter).toISOString(),
-    valid_before: new Date(validBefore).toISOString(),
+    valid_before: Number.isFinite(validBefore) ? new Date(validBefore).toISOString() : null,
     is_valid: isValid,
   };
-  const until = `${localTime(new Date(validBefore))}${isValid ? '' : ' (expired)'}`;
+  const end = Number.isFinite(validBefore) ? localTime(new Date(validBefore)) : 'without end';
+  const until = `${end}${isValid ? '' : ' (not valid now)'}`;
   const rows = [
     ['Certificate', keyId],
     ['Serial', serial],

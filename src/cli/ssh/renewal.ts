@@ -27,7 +27,7 @@ export function sshNote(context: CommandContext): SshNote {
 }
 
 /** A login waits this many milliseconds for a renewal while the old certificate is still valid. */
-const PATIENCE = 5_000;
+const PATIENCE = 3_000;
 
 /** Reads the stored certificate. */
 export function storedCertificate(folder: PrivateFolder): SshCertificate | undefined {
