@@ -15,7 +15,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'setup',
     summary: 'Connects ssh and other tools with the server; shows each change first',
-    words: ['ssh', 'aws'],
+    words: ['ssh', 'aws', 'kubectl'],
     load: () => import('./setup/setup.js'),
   },
   {
@@ -29,6 +29,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Gives the AWS CLI and SDKs the credentials of a role',
     words: ['credential-process'],
     load: () => import('./aws/aws.js'),
+  },
+  {
+    name: 'kubectl',
+    summary: 'Gives kubectl a token for a cluster',
+    words: ['token'],
+    load: () => import('./kubectl/kubectl.js'),
   },
   {
     name: 'keys',

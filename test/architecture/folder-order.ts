@@ -72,6 +72,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'changes',
     'ssh',
     'aws',
+    'kubectl',
     'setup',
     'account',
     'machine',

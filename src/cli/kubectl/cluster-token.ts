@@ -1,0 +1,116 @@
+import type { CommandContext } from '../command/command-context.js';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { now } from '../program/clock.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { sha256 } from '../server/dpop-key.js';
+import { accepted, codeOf, detailOf } from '../server/server-client.js';
+import { readAnyToken, readToken } from '../server/stored-token.js';
+
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
+
+/** A token for a cluster is renewed on use in the last minute of its five. */
+const RENEWAL_MARGIN = 60_000;
+
+/** A token for a cluster, as its file holds it. */
+export interface ClusterToken {
+  readonly token: string;
+  /** RFC 3339. */
+  readonly expires_at: string;
+  /** The SHA-256 of the login's access token: a token of an earlier login is not used. */
+  readonly login: string;
+}
+
+/**
+ * Returns a token for the cluster of a resource: the stored one, or a new one. Of two processes one asks the server.
+ *
+ * @throws CliFailure without a login, and when the server refuses
+ */
+export async function clusterToken(
+  context: CommandContext,
+  resource: string,
+): Promise<ClusterToken> {
+  const server = context.server();
+  const folder = context.folder(server);
+  const accessToken = loginOf(folder);
+  const file = { name: `kubectl/${await sha256(resource)}.json`, login: await sha256(accessToken) };
+  const stored = freshToken(folder, file);
+  if (stored) return stored;
+  return folder.withLock('kubectl', async () => {
+    const made = freshToken(folder, file);
+    if (made) return made;
+    const issued = await exchange(context, { server, accessToken, resource });
+    const token: ClusterToken = { ...issued, login: file.login };
+    folder.writeJson(file.name, token);
+    return token;
+  });
+}
+
+function loginOf(folder: PrivateFolder): string {
+  const login = readToken(folder, 'token');
+  if (login) return login.access_token;
+  const had = readAnyToken(folder, 'token') !== undefined;
+  throw loginNeeded(had ? 'your login has ended' : 'you are not logged in');
+}
+
+/** Reads the stored token; a damaged file is replaced. */
+function freshToken(
+  folder: PrivateFolder,
+  { name, login }: { readonly name: string; readonly login: string },
+): ClusterToken | undefined {
+  const text = folder.read(name);
+  if (text === undefined) return undefined;
+  try {
+    const stored = JSON.parse(text) as ClusterToken;
+    const isFresh = Date.parse(stored.expires_at) - now() > RENEWAL_MARGIN;
+    return isFresh && stored.login === login && typeof stored.token === 'string'
+      ? stored
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Exchanges the login for a token of the cluster (RFC 8693), with a proof of the key of this machine. */
+async function exchange(
+  context: CommandContext,
+  request: { readonly server: string; readonly accessToken: string; readonly resource: string },
+): Promise<Omit<ClusterToken, 'login'>> {
+  const { server, accessToken, resource } = request;
+  const asked = now();
+  const client = await context.client();
+  const answer = await client.form('/oauth/token', {
+    grant_type: EXCHANGE,
+    client_id: 'svc-cli',
+    subject_token: accessToken,
+    subject_token_type: ACCESS_TOKEN,
+    resource,
+  });
+  const { host } = new URL(server);
+  if (codeOf(answer) === 'invalid_target') {
+    throw new CliFailure(
+      `${host} knows no cluster ${resource} of your organization`,
+      'an admin registers it: POST /api/v1/applications, type kubernetes',
+      STATUS.refused,
+    );
+  }
+  // The request is well-formed, so the server refuses the login itself.
+  if (['invalid_request', 'invalid_grant'].includes(codeOf(answer) ?? '')) {
+    if (/scope/.test(detailOf(answer) ?? '')) throw loginNeeded('this login has no credentials');
+    throw loginNeeded(`${host} has ended your login or removed your access`);
+  }
+  const { access_token: token, expires_in: seconds } = JSON.parse(accepted(answer).text) as {
+    access_token: string;
+    expires_in: number;
+  };
+  return { token, expires_at: wholeSeconds(asked + seconds * 1000) };
+}
+
+/** Returns a time as `kubectl` reads it (RFC 3339), without fractions of a second. */
+function wholeSeconds(milliseconds: number): string {
+  return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
+}
+
+function loginNeeded(message: string): CliFailure {
+  return new CliFailure(message, 'run: svc login', STATUS.notLoggedIn);
+}

@@ -1,0 +1,45 @@
+import { CliFailure } from '../program/failure.js';
+
+/** The versions of the interface between `kubectl` and its plugins that the command speaks. */
+export const API_VERSIONS = {
+  v1: 'client.authentication.k8s.io/v1',
+  v1beta1: 'client.authentication.k8s.io/v1beta1',
+} as const;
+
+const KNOWN: readonly string[] = Object.values(API_VERSIONS);
+
+/**
+ * Reads the version in which `kubectl` expects the answer from its variable KUBERNETES_EXEC_INFO. Without the variable it
+ * is v1: a user runs the command by hand.
+ *
+ * @throws CliFailure for a version that the command does not speak
+ */
+export function apiVersionOf(execInfo: string | undefined): string {
+  if (execInfo === undefined) return API_VERSIONS.v1;
+  const { apiVersion, kind } = parsed(execInfo);
+  if (kind === 'ExecCredential' && typeof apiVersion === 'string' && KNOWN.includes(apiVersion)) {
+    return apiVersion;
+  }
+  throw new CliFailure(
+    `kubectl asks for ${JSON.stringify(apiVersion ?? kind ?? null)}, and svc answers v1 and v1beta1`,
+    `in the kubeconfig, set apiVersion of the user to ${API_VERSIONS.v1beta1}`,
+  );
+}
+
+function parsed(execInfo: string): { readonly apiVersion?: unknown; readonly kind?: unknown } {
+  try {
+    return Object(JSON.parse(execInfo)) as object;
+  } catch (cause) {
+    const message = 'KUBERNETES_EXEC_INFO is not JSON';
+    throw new CliFailure(message, 'unset the variable: kubectl sets it', 1, { cause });
+  }
+}
+
+/** Returns the answer that `kubectl` reads: one line of JSON. */
+export function execCredential(
+  apiVersion: string,
+  { token, expires_at: expires }: { readonly token: string; readonly expires_at: string },
+): string {
+  const status = { expirationTimestamp: expires, token };
+  return `${JSON.stringify({ apiVersion, kind: 'ExecCredential', status })}\n`;
+}

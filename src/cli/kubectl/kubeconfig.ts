@@ -1,0 +1,148 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { readTextFile, toBytes, writeTextFile } from '../changes/text-file.js';
+import { replaceFile } from '../files/private-folder.js';
+import { randomId } from '../program/clock.js';
+import { variable, variables } from '../program/environment.js';
+import { CliFailure, STATUS, errorCode } from '../program/failure.js';
+import { API_VERSIONS } from './exec-credential.js';
+
+/** The entry of a user that runs the exec plugin, as `kubectl config view -o json` shows it. */
+export interface ExecEntry {
+  readonly apiVersion: string;
+  readonly command: string;
+  readonly args?: readonly string[] | null;
+}
+
+/** The parts of a kubeconfig that the setup reads. */
+export interface Kubeconfig {
+  readonly clusters: readonly string[];
+  readonly users: ReadonlyMap<string, ExecEntry | undefined>;
+  readonly contexts: ReadonlyMap<string, { readonly cluster?: string; readonly user?: string }>;
+  readonly currentContext: string;
+}
+
+/** Returns the file that `kubectl config` changes: the first existing one of KUBECONFIG, or that of the home folder. */
+export function kubeconfigFile(home: string): string {
+  const files = (variable('KUBECONFIG') ?? '').split(delimiter).filter((path) => path !== '');
+  return files.find((path) => existsSync(path)) ?? files.at(-1) ?? join(home, '.kube', 'config');
+}
+
+/** Tells if `kubectl` is installed. */
+export function hasKubectl(): boolean {
+  return (
+    errorCode(spawnSync('kubectl', ['version', '--client'], { stdio: 'ignore' }).error) ===
+    undefined
+  );
+}
+
+/** Returns the version of the plugin interface to configure: v1 from kubectl 1.22 on, which the oldest do not know. */
+export function supportedApiVersion(): string {
+  const version = JSON.parse(kubectl(['version', '--client', '-o', 'json'])) as {
+    readonly clientVersion?: { readonly major?: string; readonly minor?: string };
+  };
+  const { major = '', minor = '' } = version.clientVersion ?? {};
+  const isNew = parseInt(major, 10) > 1 || parseInt(minor, 10) >= 22;
+  return isNew ? API_VERSIONS.v1 : API_VERSIONS.v1beta1;
+}
+
+/** Reads a kubeconfig with `kubectl`; by default all files that it merges. No secret is read. */
+export function readKubeconfig(file?: string): Kubeconfig {
+  const view = JSON.parse(kubectl(['config', 'view', '-o', 'json'], file)) as {
+    readonly clusters?: readonly { readonly name: string }[] | null;
+    readonly users?:
+      readonly { readonly name: string; readonly user?: { exec?: ExecEntry } }[] | null;
+    readonly contexts?: readonly { readonly name: string; readonly context?: object }[] | null;
+    readonly 'current-context'?: string;
+  };
+  return {
+    clusters: (view.clusters ?? []).map(({ name }) => name),
+    users: new Map((view.users ?? []).map(({ name, user }) => [name, user?.exec])),
+    contexts: new Map((view.contexts ?? []).map(({ name, context = {} }) => [name, context])),
+    currentContext: view['current-context'] ?? '',
+  };
+}
+
+/** A user entry to write, with a context of the same name where the cluster is known. */
+export interface NewEntry {
+  readonly name: string;
+  readonly exec: ExecEntry;
+  readonly cluster?: string | undefined;
+}
+
+/** A kubeconfig as `kubectl config view --raw -o json` prints it. */
+interface RawKubeconfig {
+  readonly users?: readonly { readonly name: string }[] | null;
+  readonly contexts?: readonly { readonly name: string; readonly context?: object }[] | null;
+  readonly 'current-context'?: string;
+}
+
+/** Writes an entry into a kubeconfig, in the place of one of the same name. */
+export function addEntry(path: string, { name, exec, cluster }: NewEntry): void {
+  rewrite(path, (config) => {
+    const plugin = { ...exec, interactiveMode: 'Never', provideClusterInfo: false };
+    const context = cluster === undefined ? [] : [{ name, context: { cluster, user: name } }];
+    return {
+      ...config,
+      users: [...others(config.users, name), { name, user: { exec: plugin } }],
+      contexts: [...others(config.contexts, cluster && name), ...context],
+    };
+  });
+}
+
+/** Removes a user from a kubeconfig, and the context of the same name, if it is of that user. */
+export function removeEntry(path: string, name: string): void {
+  rewrite(path, (config) => {
+    const isOwn = config.contexts?.some(
+      (one) => one.name === name && (one.context as { user?: string }).user === name,
+    );
+    return {
+      ...config,
+      users: others(config.users, name),
+      ...(isOwn ? { contexts: others(config.contexts, name) } : {}),
+      ...(isOwn && config['current-context'] === name ? { 'current-context': '' } : {}),
+    };
+  });
+}
+
+function others<Named extends { readonly name: string }>(
+  list: readonly Named[] | null | undefined,
+  name: string | undefined,
+): Named[] {
+  return (list ?? []).filter((one) => one.name !== name);
+}
+
+/**
+ * Replaces a kubeconfig: `kubectl` reads it and writes the new one in its own form, so that the removal of an entry restores a file
+ * that `kubectl` wrote, byte for byte. `kubectl config set-credentials` does not serve: it splits arguments at commas, and ends
+ * with a panic in Debian's kubectl 1.20.
+ */
+function rewrite(path: string, edit: (config: RawKubeconfig) => object): void {
+  const file = readTextFile(path);
+  const view = file.bytes === undefined ? '{}' : kubectl([...VIEW, '-o', 'json'], file.target);
+  const next = { apiVersion: 'v1', kind: 'Config', ...edit(JSON.parse(view) as RawKubeconfig) };
+  mkdirSync(dirname(file.target), { recursive: true, mode: 0o700 });
+  const draft = `${file.target}.svc-${randomId()}`;
+  try {
+    replaceFile(draft, JSON.stringify(next), 0o600);
+    writeTextFile(file, { bytes: toBytes(kubectl(VIEW, draft)) });
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+const VIEW = ['config', 'view', '--raw'];
+
+/** Runs `kubectl` and returns its standard output. */
+function kubectl(args: readonly string[], kubeconfig?: string): string {
+  const env = { ...variables(), ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) };
+  const { status, stdout, stderr, error } = spawnSync('kubectl', args, { env, encoding: 'utf8' });
+  if (errorCode(error) === 'ENOENT') {
+    throw new CliFailure('kubectl is not installed.', 'Install it, and run this again.');
+  }
+  if (status === 0) return stdout;
+  const reason = (stderr ?? '').trim().split('\n', 1)[0] ?? '';
+  const message = `kubectl ${args.slice(0, 2).join(' ')} failed: ${reason || `status ${status}`}`;
+  throw new CliFailure(message, 'Check the kubeconfig: kubectl config view', STATUS.failed);
+}

@@ -1,0 +1,193 @@
+import { existsSync, rmSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+import { stepChange, type Change } from '../changes/change.js';
+import { noteChange, setupNote } from '../changes/setup-note.js';
+import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
+import { folderOf } from '../files/places.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import {
+  addEntry,
+  hasKubectl,
+  kubeconfigFile,
+  readKubeconfig,
+  removeEntry,
+  supportedApiVersion,
+  type ExecEntry,
+  type Kubeconfig,
+} from './kubeconfig.js';
+
+const NAME = 'kubectl';
+const EXAMPLE = 'svc setup kubectl --cluster NAME --resource URI';
+
+/** A user of the kubeconfig that the setup made. */
+interface ClusterUser {
+  readonly server: string;
+  readonly resource: string;
+  readonly cluster?: string;
+  /** The file with the entry. */
+  readonly kubeconfig: string;
+  /** True when the setup made the file. */
+  readonly isNewFile?: boolean;
+}
+
+/** The note of the part in `config.json`, by the names of the users. */
+type KubectlNote = Readonly<Record<string, ClusterUser>>;
+
+/** `svc setup kubectl`: a user in the kubeconfig that runs `svc kubectl token` before a request. */
+export const kubectlPart: SetupPart = {
+  name: NAME,
+  summary: 'gives kubectl a token for a cluster before each request',
+  values: ['cluster', 'user', 'resource'],
+  help: [
+    '--cluster NAME  a cluster of the kubeconfig: makes the context svc-NAME beside the user',
+    '--resource URI  the resource under which an admin registered the cluster',
+    '--user NAME     another name for the user and the context; svc-NAME by default',
+  ],
+  async install(request) {
+    const { context, isNamed, home } = request;
+    const before = noteOf(request);
+    const wanted = wantedUser(request, before);
+    const users = { ...before, ...(wanted && { [wanted.name]: wanted.user }) };
+    if (Object.keys(users).length === 0) {
+      if (!isNamed) return leftOut(`no cluster is named. Run: ${EXAMPLE}`);
+      const message = 'svc setup kubectl needs the cluster and its resource.';
+      throw new CliFailure(message, `Run: ${EXAMPLE}`, STATUS.usage);
+    }
+    if (!hasKubectl()) {
+      if (!isNamed) return leftOut('kubectl is not installed');
+      throw new CliFailure('kubectl is not installed.', 'Install it, and run this again.');
+    }
+    if (wanted) assertFree(wanted.name, wanted.user, before);
+    const changes = Object.entries(users).flatMap((entry) => entryChange(request, ...entry));
+    const own = wanted?.user.cluster === undefined ? undefined : wanted.name;
+    const file = kubeconfigFile(home);
+    return {
+      changes: [...changes, ...noteChange(context, NAME, users)],
+      ...(own !== undefined && changes.length > 0
+        ? { notes: [`Then: kubectl --context ${own} get pods (the context is in ${file})`] }
+        : {}),
+    };
+  },
+  async remove(request) {
+    const { context } = request;
+    const users = Object.entries(noteOf(request));
+    const servers = new Set(users.map(([, { server }]) => server));
+    return {
+      changes: [
+        ...users.flatMap(([name, user]) => entryRemoval(name, user)),
+        ...[...servers].flatMap((server) => tokenRemoval(request, server)),
+        ...noteChange(context, NAME, undefined),
+      ],
+    };
+  },
+};
+
+function noteOf({ context }: SetupRequest): KubectlNote {
+  return (setupNote(context, NAME) ?? {}) as KubectlNote;
+}
+
+function leftOut(reason: string): SetupPlan {
+  return { changes: [], notes: [`kubectl was left out: ${reason}`] };
+}
+
+/** Returns the user that the options name; undefined without options. */
+function wantedUser(
+  { context, options, home }: SetupRequest,
+  before: KubectlNote,
+): { readonly name: string; readonly user: ClusterUser } | undefined {
+  const cluster = options.value('cluster');
+  const given = options.value('user');
+  const resource = options.value('resource');
+  if (cluster === undefined && given === undefined && resource === undefined) return undefined;
+  const name = given ?? `svc-${(cluster ?? 'cluster').replaceAll(/[^\w-]+/g, '-')}`;
+  if (!/^[\w-]{1,64}$/.test(name)) {
+    const whatToDo = 'Choose one of letters, digits, "_" and "-".';
+    throw new CliFailure(`${name} is no name for a user.`, whatToDo, STATUS.usage);
+  }
+  const old = before[name];
+  const uri = resource ?? old?.resource;
+  if (uri === undefined || !/^[a-z][a-z0-9+.-]*:[!-~]+$/i.test(uri)) {
+    const message = uri === undefined ? '--resource is missing.' : `${uri} is not an absolute URI.`;
+    const whatToDo = 'Ask an admin for the resource of the cluster, such as https://prod.example.';
+    throw new CliFailure(message, whatToDo, STATUS.usage);
+  }
+  const kubeconfig = old?.kubeconfig ?? kubeconfigFile(home);
+  const isNewFile = old?.isNewFile ?? !existsSync(kubeconfig);
+  const inCluster = cluster ?? old?.cluster;
+  const user = {
+    server: context.server(),
+    resource: uri,
+    ...(inCluster === undefined ? {} : { cluster: inCluster }),
+    kubeconfig,
+    ...(isNewFile ? { isNewFile } : {}),
+  };
+  return { name, user };
+}
+
+/** @throws CliFailure for a cluster that `kubectl` does not know, and for a user or context of another maker */
+function assertFree(name: string, { cluster }: ClusterUser, before: KubectlNote): void {
+  const { clusters, users, contexts } = readKubeconfig();
+  if (cluster !== undefined && !clusters.includes(cluster)) {
+    const known = clusters.length === 0 ? 'none' : clusters.join(', ');
+    const whatToDo = `It knows ${known}. Add one: kubectl config set-cluster ${cluster} --server URL`;
+    throw new CliFailure(`kubectl knows no cluster ${cluster}.`, whatToDo);
+  }
+  if (before[name] === undefined && (users.has(name) || contexts.has(name))) {
+    const message = `The kubeconfig has a user or context ${name} already.`;
+    throw new CliFailure(message, 'Choose another name: --user NAME');
+  }
+}
+
+/** Returns the change that writes an entry; none when it is there. */
+function entryChange(request: SetupRequest, name: string, user: ClusterUser): Change[] {
+  const { kubeconfig, cluster, server, resource } = user;
+  const exec: ExecEntry = {
+    apiVersion: supportedApiVersion(),
+    command: request.program,
+    args: ['kubectl', 'token', '--server', server, '--resource', resource],
+  };
+  if (existsSync(kubeconfig) && isInPlace(readKubeconfig(kubeconfig), name, exec, cluster)) {
+    return [];
+  }
+  const line = [exec.command, ...(exec.args ?? [])].join(' ');
+  const lines = [
+    `${kubeconfig}:`,
+    `+user ${name}: exec ${line} (${exec.apiVersion})`,
+    ...(cluster === undefined ? [] : [`+context ${name}: cluster ${cluster}, user ${name}`]),
+  ];
+  return [{ description: lines, apply: () => addEntry(kubeconfig, { name, exec, cluster }) }];
+}
+
+function isInPlace(
+  { users, contexts }: Kubeconfig,
+  name: string,
+  exec: ExecEntry,
+  cluster: string | undefined,
+): boolean {
+  const { apiVersion, command, args } = users.get(name) ?? {};
+  const context = contexts.get(name);
+  return (
+    isDeepStrictEqual({ apiVersion, command, args }, exec) &&
+    (cluster === undefined || (context?.cluster === cluster && context.user === name))
+  );
+}
+
+/** Returns the change that removes an entry, and the file if nothing else is in it and the setup made it. */
+function entryRemoval(name: string, { kubeconfig, isNewFile }: ClusterUser): Change[] {
+  if (!existsSync(kubeconfig)) return [];
+  return [
+    stepChange(`remove the user and the context ${name} from ${kubeconfig}`, () => {
+      removeEntry(kubeconfig, name);
+      const { clusters, users, contexts } = readKubeconfig(kubeconfig);
+      const isEmpty = clusters.length + users.size + contexts.size === 0;
+      if (isNewFile === true && isEmpty) rmSync(kubeconfig);
+    }),
+  ];
+}
+
+function tokenRemoval({ context }: SetupRequest, server: string): Change[] {
+  const folder = folderOf(context.places.state, server);
+  const path = folder.file('kubectl');
+  if (!existsSync(path)) return [];
+  return [stepChange(`remove ${path} (tokens for clusters)`, () => folder.remove('kubectl'))];
+}

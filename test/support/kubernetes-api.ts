@@ -1,0 +1,97 @@
+import { createServer } from 'node:https';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose';
+import { makeTlsAuthority } from './tls-authority.js';
+
+/** The settings of the API server: its `--oidc-*` flags. */
+export interface OidcFlags {
+  /** `--oidc-issuer-url`. A real API server requires https. */
+  readonly issuer: string;
+  /** `--oidc-client-id`: the audience. */
+  readonly audience: string;
+}
+
+/** A stand-in of the API server of a cluster. */
+export interface KubernetesApi {
+  /** The address for `kubectl`. */
+  readonly url: string;
+  /** The PEM of the authority that signed its certificate. */
+  readonly ca: string;
+  /** The claims of the accepted requests, and the reasons of the refused ones, in order. */
+  readonly seen: (JWTPayload | string)[];
+  close(): Promise<void>;
+}
+
+/**
+ * Starts an API server with TLS that verifies a Bearer token as the OIDC authenticator of kube-apiserver does: by discovery and
+ * the JWKS of the issuer, with `--oidc-signing-algs=ES256`, `--oidc-username-claim=email` and
+ * `--oidc-required-claim=client_id=svc-cli`. It answers `GET /version`, and 401 without a valid token.
+ */
+export async function startKubernetesApi(flags: OidcFlags): Promise<KubernetesApi> {
+  const { ca, key, cert } = makeTlsAuthority();
+  const seen: KubernetesApi['seen'] = [];
+  const server = createServer({ key, cert }, (request, response) => {
+    void answer(request, response);
+  });
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    try {
+      seen.push(await authenticate(request.headers.authorization, flags));
+    } catch (error) {
+      seen.push(String(error));
+      send(response, 401, UNAUTHORIZED);
+      return;
+    }
+    const isVersion = request.method === 'GET' && request.url === '/version';
+    if (isVersion) send(response, 200, VERSION);
+    else
+      send(response, 404, { ...UNAUTHORIZED, message: 'not found', reason: 'NotFound', code: 404 });
+  };
+  await new Promise<void>((done) => server.listen(0, 'localhost', done));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `https://localhost:${port}`,
+    ca,
+    seen,
+    close: () =>
+      new Promise((done) => {
+        server.closeAllConnections();
+        server.close(() => done());
+      }),
+  };
+}
+
+/** Verifies a token. @throws Error with the reason */
+async function authenticate(header: string | undefined, { issuer, audience }: OidcFlags) {
+  const [, token] = /^Bearer (\S+)$/.exec(header ?? '') ?? [];
+  if (token === undefined) throw new Error('no Bearer token');
+  const discovery = (await (await fetch(`${issuer}/.well-known/openid-configuration`)).json()) as {
+    readonly issuer: string;
+    readonly jwks_uri: string;
+  };
+  if (discovery.issuer !== issuer) throw new Error('another issuer');
+  const keys = createRemoteJWKSet(new URL(discovery.jwks_uri));
+  const { payload } = await jwtVerify(token, keys, { issuer, audience, algorithms: ['ES256'] });
+  if (payload.exp === undefined) throw new Error('no exp');
+  if (typeof payload['email'] !== 'string') throw new Error('no email');
+  if (payload['email_verified'] === false) throw new Error('the email is not verified');
+  if (payload['client_id'] !== 'svc-cli') throw new Error('another client');
+  return payload;
+}
+
+const VERSION = { major: '1', minor: '34', gitVersion: 'v1.34.0', platform: 'linux/amd64' };
+
+const UNAUTHORIZED = {
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Failure',
+  message: 'Unauthorized',
+  reason: 'Unauthorized',
+  code: 401,
+};
+
+function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(JSON.stringify(body));
+}
