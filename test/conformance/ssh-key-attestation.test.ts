@@ -288,6 +288,15 @@ describe('a chain of one certificate', () => {
     expect(verify({ issuer: fido }, { anchors })).toMatchObject({ aaguid: AAGUID });
   });
 
+  it('is completed with the signer of two intermediates that have one name', () => {
+    const twin = issueAuthority('Yubico FIDO Attestation Test', NOW, middle);
+    for (const order of [known(middle, twin, fido), known(middle, fido, twin)]) {
+      expect(verify({ issuer: fido }, { anchors: [anchor(order)] })).toMatchObject({
+        aaguid: AAGUID,
+      });
+    }
+  });
+
   it('is refused where an intermediate is missing, and the refusal names it', () => {
     expect(() => verify({ issuer: fido }, { anchors: [anchor(known(middle))] })).toThrow(
       refusal(/does not have the certificate of the issuer "CN=Yubico FIDO Attestation Test"/),
