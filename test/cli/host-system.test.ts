@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { freePort } from '../support/free-port.js';
@@ -22,7 +22,7 @@ echo "$*" >>"$FOLDER/systemctl.log"
 case "$*" in
   'restart svc-refresh-krl.timer') : >"$FOLDER/active" ;;
   'is-active --quiet svc-refresh-krl.timer') [ -e "$FOLDER/active" ] ;;
-  'is-active --quiet ssh.service') ;;
+  'is-active --quiet ssh.service') [ ! -e "$FOLDER/kill" ] || kill -9 0 ;;
   is-active*) exit 3 ;;
 esac
 `;
@@ -83,6 +83,19 @@ requires(...HOST_PROGRAMS, 'mounts').describe('/install-host.sh at the usual pat
       'daemon-reload',
     ]);
     expect(readdirSync(host.etc)).not.toContain('svc');
+  });
+
+  it('reloads sshd in the next run where one is killed before it', async () => {
+    await newHost();
+    writeFileSync(join(host.folder, 'kill'), '');
+    expect(await run('yes', ...ROOT_FOR_ALICE)).toMatchObject({ status: -1 });
+    expect(readdirSync(join(host.etc, 'sshd_config.d'))).toEqual(['00-svc.conf']);
+    rmSync(join(host.folder, 'kill'));
+    calls();
+    expect(await run('yes', ...ROOT_FOR_ALICE)).toMatchObject({ status: 0 });
+    expect(calls()).toContain('reload ssh.service');
+    await run('yes', ...ROOT_FOR_ALICE);
+    expect(calls()).not.toContain('reload ssh.service');
   });
 
   it('writes a line for cron where systemd does not run', async () => {
