@@ -15,7 +15,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'setup',
     summary: 'Connects ssh and other tools with the server; shows each change first',
-    words: ['ssh', 'aws', 'kubectl'],
+    words: ['ssh', 'aws', 'git', 'kubectl'],
     load: () => import('./setup/setup.js'),
   },
   {
@@ -52,6 +52,12 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: 'Makes sshd of this host accept the certificates of the server',
     words: ['setup', 'status', 'remove'],
     load: () => import('./host/host.js'),
+  },
+  {
+    name: 'git',
+    summary: 'Gives git a token for GitHub; git itself runs it',
+    words: ['credential'],
+    load: () => import('./git/git.js'),
   },
   {
     name: 'use',

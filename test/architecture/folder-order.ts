@@ -73,6 +73,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'ssh',
     'aws',
     'kubectl',
+    'git',
     'setup',
     'account',
     'machine',

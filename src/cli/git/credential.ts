@@ -1,0 +1,51 @@
+/** The description of a credential that git writes to a helper (git-credential(1)). */
+export interface CredentialRequest {
+  readonly protocol: string;
+  readonly host: string;
+  /** `owner/repository.git`, where `credential.useHttpPath` is set. */
+  readonly path: string;
+  readonly password: string;
+}
+
+/** A repository, or all of the only linked owner where git gives no path. */
+export interface GitTarget {
+  readonly owner: string | undefined;
+  readonly repository: string | undefined;
+}
+
+/** Reads the lines of git. Of a name that comes twice the last value counts. */
+export function readCredential(text: string): CredentialRequest {
+  const fields = new Map(
+    text.split('\n').map((line): [string, string] => {
+      const end = line.indexOf('=');
+      return [line.slice(0, end), line.slice(end + 1)];
+    }),
+  );
+  const of = (name: string) => fields.get(name) ?? '';
+  return { protocol: of('protocol'), host: of('host'), path: of('path'), password: of('password') };
+}
+
+/** Tells whether git asks for the GitHub at this address, in the same protocol. */
+export function isFor(webUrl: string, { protocol, host }: CredentialRequest): boolean {
+  const url = new URL(webUrl);
+  return protocol === url.protocol.slice(0, -1) && host.toLowerCase() === url.host;
+}
+
+const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
+
+/** Reads owner and repository from the path of git; undefined for a path that names no repository. */
+export function targetOf(path: string): GitTarget | undefined {
+  if (path === '') return { owner: undefined, repository: undefined };
+  const [owner = '', name = '', ...more] = path.replace(/\/+$/, '').split('/');
+  // Git LFS and other tools append their own path to that of the repository.
+  const isKnown = more.length === 0 || name.endsWith('.git');
+  const repository = name.replace(/\.git$/, '');
+  return isKnown && NAME.test(owner) && NAME.test(repository) ? { owner, repository } : undefined;
+}
+
+/** Writes the answer to git. An older git ignores the time of expiry. */
+export function credentialLines(token: string, expiresAt: string): string {
+  const seconds = Math.floor(Date.parse(expiresAt) / 1000);
+  const lines = ['username=x-access-token', `password=${token}`, `password_expiry_utc=${seconds}`];
+  return `${lines.join('\n')}\n`;
+}

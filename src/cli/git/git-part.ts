@@ -1,0 +1,90 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { blockChange, blockRemoval, stepChange, type Change } from '../changes/change.js';
+import type { MarkedBlock } from '../changes/marked-block.js';
+import { noteChange } from '../changes/setup-note.js';
+import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
+import { folderOf } from '../files/places.js';
+import { variable } from '../program/environment.js';
+import { CliFailure } from '../program/failure.js';
+import { GIT_BLOCK, GIT_FOLDER, gitNote, gitStatus, type GitNote } from './git-token.js';
+
+/** `svc setup git`: a credential helper in `~/.gitconfig` for the GitHub of the server. */
+export const gitPart: SetupPart = {
+  name: GIT_BLOCK,
+  summary: 'gives git tokens for the repositories of your organization on GitHub',
+  install,
+  remove,
+};
+
+async function install(request: SetupRequest): Promise<SetupPlan> {
+  const { context, home, program, isNamed } = request;
+  const server = context.server();
+  const before = gitNote(context);
+  const known = before[server]?.web_url;
+  const found = known ?? (await webUrl(request));
+  if (found === undefined) {
+    const { host } = new URL(server);
+    const message = `git was left out: ${host} issues no tokens for GitHub.`;
+    if (isNamed) throw new CliFailure(message, 'Ask an admin to configure a GitHub App.');
+    return { changes: [], notes: [message] };
+  }
+  const after: GitNote = { ...before, [server]: { web_url: found } };
+  return {
+    changes: [
+      ...blockChange(configFile(home), gitBlock(program, after)),
+      ...noteChange(context, GIT_BLOCK, after),
+    ],
+  };
+}
+
+async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
+  const servers = Object.keys(gitNote(context));
+  return {
+    changes: [
+      ...blockRemoval(configFile(home), GIT_BLOCK),
+      ...servers.flatMap((server) => tokenRemoval(context.places.state, server)),
+      ...noteChange(context, GIT_BLOCK, undefined),
+    ],
+  };
+}
+
+async function webUrl({ context }: SetupRequest): Promise<string | undefined> {
+  const status = await gitStatus(context);
+  return status.configured ? (status.web_url ?? undefined) : undefined;
+}
+
+function tokenRemoval(state: Parameters<typeof folderOf>[0], server: string): Change[] {
+  const folder = folderOf(state, server);
+  const path = folder.file(GIT_FOLDER);
+  if (!existsSync(path)) return [];
+  return [stepChange(`remove ${path} (GitHub tokens)`, () => folder.remove(GIT_FOLDER))];
+}
+
+/**
+ * Writes the lines for `~/.gitconfig`. The empty helper drops those that would keep a token on disk; `useHttpPath` lets git name the
+ * repository, so that a token opens no other one.
+ */
+function gitBlock(program: string, note: GitNote): MarkedBlock {
+  const lines = Object.entries(note).flatMap(([server, { web_url: url }]) => [
+    `[credential ${quoted(url)}]`,
+    '\thelper =',
+    `\thelper = ${quoted(`!${word(program)} git credential --server ${word(server)}`)}`,
+    '\tuseHttpPath = true',
+  ]);
+  return { name: GIT_BLOCK, lines, position: 'bottom' };
+}
+
+/** Quotes a value of a configuration of git. */
+function quoted(value: string): string {
+  return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+}
+
+/** Quotes a word for the shell. */
+function word(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+function configFile(home: string): string {
+  return variable('GIT_CONFIG_GLOBAL') ?? join(home, '.gitconfig');
+}

@@ -1,0 +1,95 @@
+import { setupNote } from '../changes/setup-note.js';
+import type { CommandContext } from '../command/command-context.js';
+import { now } from '../program/clock.js';
+import { CliFailure } from '../program/failure.js';
+import type { GitTarget } from './credential.js';
+
+/** The name of the part, of its block and of its note. */
+export const GIT_BLOCK = 'git';
+
+/** The folder of the cached tokens in the folder of a server's secrets. */
+export const GIT_FOLDER = 'git';
+
+/** Milliseconds before its end at which a token is no longer handed out. */
+const MARGIN = 10 * 60_000;
+
+/** The note of `svc setup git` in `config.json`: the GitHub of each server. */
+export type GitNote = Readonly<Record<string, { readonly web_url: string }>>;
+
+/** A token, as the server answers and the cache keeps it. */
+export interface GitToken {
+  readonly token: string;
+  /** RFC 3339. */
+  readonly expires_at: string;
+}
+
+/** The answer of `GET /v1/credentials/github/status`. */
+export interface GitStatus {
+  readonly configured: boolean;
+  readonly web_url: string | null;
+  readonly installations: readonly { readonly owner: string }[];
+}
+
+/** Returns the note of `svc setup git`; it is empty before the first setup. */
+export function gitNote(context: CommandContext): GitNote {
+  return (setupNote(context, GIT_BLOCK) ?? {}) as GitNote;
+}
+
+/** Returns the address of the server's GitHub: from the setup, or from the server itself. */
+export async function webUrlOf(context: CommandContext): Promise<string> {
+  const known = gitNote(context)[context.server()]?.web_url;
+  return known ?? (await gitStatus(context)).web_url ?? noGitHub(context);
+}
+
+/** Asks the server about its GitHub. */
+export async function gitStatus(context: CommandContext): Promise<GitStatus> {
+  const client = await context.client();
+  return client.get<GitStatus>('/v1/credentials/github/status');
+}
+
+/**
+ * Returns a token for a repository: the cached one, or a new one from the server. Of two processes one asks.
+ *
+ * @throws CliFailure when the server refuses
+ */
+export async function tokenFor(context: CommandContext, target: GitTarget): Promise<GitToken> {
+  const fresh = cachedToken(context, target);
+  if (fresh) return fresh;
+  const folder = context.folder();
+  return folder.withLock(GIT_FOLDER, async () => {
+    const other = cachedToken(context, target);
+    if (other) return other;
+    const client = await context.client();
+    const { owner, repository } = target;
+    const asked = { owner, ...(repository === undefined ? {} : { repositories: [repository] }) };
+    const issued = await client.post<GitToken>('/v1/credentials/github/token', asked);
+    const { token, expires_at } = issued;
+    folder.writeJson(fileOf(target), { token, expires_at });
+    return { token, expires_at };
+  });
+}
+
+/** Removes the cached token of a repository that git found to be refused. A newer token stays. */
+export function dropToken(context: CommandContext, target: GitTarget, refused: string): void {
+  const folder = context.folder();
+  const cached = folder.readJson(fileOf(target)) as Partial<GitToken> | undefined;
+  if (refused === '' || cached?.token === refused) folder.remove(fileOf(target));
+}
+
+function cachedToken(context: CommandContext, target: GitTarget): GitToken | undefined {
+  const cached = context.folder().readJson(fileOf(target)) as Partial<GitToken> | undefined;
+  const { token, expires_at } = cached ?? {};
+  if (token === undefined || expires_at === undefined) return undefined;
+  return Date.parse(expires_at) - now() > MARGIN ? { token, expires_at } : undefined;
+}
+
+/** Returns the file of a token. GitHub ignores the case of names. */
+function fileOf({ owner, repository }: GitTarget): string {
+  const parts = owner === undefined ? ['any'] : [owner, repository ?? ''];
+  return `${GIT_FOLDER}/${parts.join('/').toLowerCase()}.json`;
+}
+
+function noGitHub(context: CommandContext): never {
+  const { host } = new URL(context.server());
+  throw new CliFailure(`${host} issues no tokens for GitHub.`, 'Ask an admin.');
+}

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import type { CommandContext } from '../command/command-context.js';
+import type { Command } from '../command/command.js';
+import { parseArguments } from '../program/arguments.js';
+import { CliFailure, usageFailure } from '../program/failure.js';
+import { ServerRefusal } from '../server/server-client.js';
+import { credentialLines, isFor, readCredential, targetOf } from './credential.js';
+import { dropToken, tokenFor, webUrlOf } from './git-token.js';
+
+const USAGE = 'svc git credential get|store|erase';
+
+/** `svc git`: the credential helper that git runs. */
+export const command: Command = {
+  usage: USAGE,
+  help: [
+    'git runs it: it reads the description of a credential on standard input.',
+    'Connect git with: svc setup git',
+  ],
+  async run(args, context) {
+    const { positionals } = parseArguments(args, { positionals: 2 }, USAGE);
+    const [topic, action] = positionals;
+    if (topic !== 'credential') throw usageFailure('The command is missing or unknown.', USAGE);
+    if (action === 'get') return get(context);
+    if (action === 'erase') return erase(context);
+    // A later version of git may have more actions: a helper ignores the ones it does not know.
+    if (action === undefined) throw usageFailure('The action is missing.', USAGE);
+  },
+};
+
+/** Answers git, or says in one line why not; git then asks no other helper and no person. */
+async function get(context: CommandContext): Promise<number> {
+  const { terminal } = context;
+  try {
+    const request = readCredential(readFileSync(0, 'utf8'));
+    const target = targetOf(request.path);
+    if (!target || !isFor(await webUrlOf(context), request)) return 0;
+    const { token, expires_at: expiresAt } = await tokenFor(context, target);
+    terminal.raw(credentialLines(token, expiresAt));
+    return 0;
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    terminal.warn(`svc: ${error.message.replace(/\.$/, '')}; ${error.whatToDo}`);
+    // The organization has no such repository: the user may have another credential for it.
+    if (!(error instanceof ServerRefusal && error.httpStatus === 404)) terminal.raw('quit=1\n');
+    return error.status;
+  }
+}
+
+/** Forgets a token that GitHub refused. It needs no network. */
+function erase(context: CommandContext): void {
+  const { path, password } = readCredential(readFileSync(0, 'utf8'));
+  const target = targetOf(path);
+  if (target) dropToken(context, target, password);
+}
