@@ -112,7 +112,9 @@ export class GitHubStandIn {
     const read = await readRequest(request, this.url);
     const { fault } = this.state;
     if (fault === 'hanging') return;
-    writeAnswer(response, fault === 'none' ? this.#route(read) : failure(fault));
+    const answer = fault === 'none' ? this.#route(read) : failure(fault);
+    if (pathname.endsWith('/access_tokens')) await this.state.parked;
+    writeAnswer(response, answer);
   }
 
   #route(request: StandInRequest): StandInAnswer {

@@ -61,6 +61,8 @@ export class StandInState {
   fault: StandInFault = 'none';
   /** The user at the browser. */
   browserUser: StandInUser = { id: 1, login: 'octocat', sees: [], owns: [] };
+  /** Holds each minted token back until it resolves: the user may end meanwhile. */
+  parked: Promise<void> | undefined;
   /** The installations on a page of a list. */
   pageSize = 100;
   /** Seconds that a token is valid. */

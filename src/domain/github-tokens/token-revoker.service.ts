@@ -26,7 +26,7 @@ import {
 } from './token-queue.repository.js';
 
 /** Milliseconds between two looks at the queue. A commit of this process is seen at once. */
-const POLL = 5_000;
+const POLL = 2_000;
 /** Milliseconds for which a replica has a token for itself: longer than a request to GitHub lasts. */
 const LEASE = 30_000;
 /** The tokens that a replica revokes at the same time. */

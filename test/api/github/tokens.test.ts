@@ -190,6 +190,23 @@ describe('POST /v1/credentials/github/token', () => {
     expect(log).not.toMatch(/eyJ[\w-]+\.[\w-]+\.[\w-]{100}/); // the JWT of the App
   });
 
+  it('ends a token with the session, where the session ends first', async () => {
+    const { app } = running;
+    const { client: late } = await running.member('late@octo.example');
+    const [session] = await rows<{ ends: Date }>(
+      app.dataSource,
+      `UPDATE sessions SET expires_at = date_trunc('second', now()) + interval '10 minutes'
+       WHERE user_id = (SELECT id FROM users WHERE email = 'late@octo.example') RETURNING expires_at AS ends`,
+    ).then((result) => result.flat() as { ends: Date }[]);
+    const answer = await askToken(late);
+    expect(Date.parse(answer.json.expires_at)).toBe(session?.ends.getTime());
+    const [row] = await rows(
+      app.dataSource,
+      'SELECT next_attempt_at AS ends FROM github_tokens ORDER BY issued_at DESC LIMIT 1',
+    );
+    expect(row).toEqual({ ends: session?.ends });
+  });
+
   it('shows its members the linked installations', async () => {
     const status: Answer = await client.get('/v1/credentials/github/status');
     expect(status.json).toMatchObject({
