@@ -21,21 +21,19 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
   const { context, home, program, isNamed } = request;
   const server = context.server();
   const before = gitNote(context);
-  const known = before[server]?.web_url;
-  const found = known ?? (await webUrl(request));
-  if (found === undefined) {
-    const { host } = new URL(server);
-    const message = `git was left out: ${host} issues no tokens for GitHub.`;
-    if (isNamed) throw new CliFailure(message, 'Ask an admin to configure a GitHub App.');
-    return { changes: [], notes: [message] };
+  try {
+    const url = before[server]?.web_url ?? (await gitHubOf(request));
+    const after: GitNote = { ...before, [server]: { web_url: url } };
+    return {
+      changes: [
+        ...blockChange(configFile(home), gitBlock(program, after)),
+        ...noteChange(context, GIT_BLOCK, after),
+      ],
+    };
+  } catch (error) {
+    if (isNamed || !(error instanceof CliFailure)) throw error;
+    return { changes: [], notes: [`git was left out: ${error.message} Later: svc setup git`] };
   }
-  const after: GitNote = { ...before, [server]: { web_url: found } };
-  return {
-    changes: [
-      ...blockChange(configFile(home), gitBlock(program, after)),
-      ...noteChange(context, GIT_BLOCK, after),
-    ],
-  };
 }
 
 async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
@@ -49,9 +47,13 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   };
 }
 
-async function webUrl({ context }: SetupRequest): Promise<string | undefined> {
-  const status = await gitStatus(context);
-  return status.configured ? (status.web_url ?? undefined) : undefined;
+/** Asks the server for the address of its GitHub. @throws CliFailure without a login, or without a GitHub App */
+async function gitHubOf({ context }: SetupRequest): Promise<string> {
+  const { web_url: url } = await gitStatus(context);
+  if (url !== null) return url;
+  const { host } = new URL(context.server());
+  const message = `${host} issues no tokens for GitHub.`;
+  throw new CliFailure(message, 'Ask an admin to configure a GitHub App.');
 }
 
 function tokenRemoval(state: Parameters<typeof folderOf>[0], server: string): Change[] {
