@@ -26,7 +26,7 @@ requires('git').describe('git with the helper that svc setup wrote', () => {
       '[user]\n\tname = Ada\n\temail = ada@octo.example\n[init]\n\tdefaultBranch = main\n',
     );
     const set = await home.run(['setup', 'git', '--yes']);
-    expect(set).toMatchObject({ status: 0, stderr: '' });
+    if (set.status !== 0) throw new Error(`svc setup git failed: ${set.stderr}`);
   });
   afterEach(() => home.remove());
 

@@ -72,12 +72,12 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
 /** Removes the cached token of a repository that git found to be refused. A newer token stays. */
 export function dropToken(context: CommandContext, target: GitTarget, refused: string): void {
   const folder = context.folder();
-  const cached = folder.readJson(fileOf(target)) as Partial<GitToken> | undefined;
+  const cached: Partial<GitToken> | undefined = folder.readJson(fileOf(target));
   if (refused === '' || cached?.token === refused) folder.remove(fileOf(target));
 }
 
 function cachedToken(context: CommandContext, target: GitTarget): GitToken | undefined {
-  const cached = context.folder().readJson(fileOf(target)) as Partial<GitToken> | undefined;
+  const cached: Partial<GitToken> | undefined = context.folder().readJson(fileOf(target));
   const { token, expires_at } = cached ?? {};
   if (token === undefined || expires_at === undefined) return undefined;
   return Date.parse(expires_at) - now() > MARGIN ? { token, expires_at } : undefined;

@@ -102,7 +102,7 @@ describe('POST /api/webhooks/github', () => {
       headers: { ...large.headers, 'x-forwarded-for': newAddress() },
       body: new Blob([large.body]).stream(),
       duplex: 'half',
-    } as RequestInit).catch(() => undefined);
+    }).catch(() => undefined);
     expect([413, undefined]).toContain(chunked?.status);
     expect(await state()).toEqual(before);
   });
