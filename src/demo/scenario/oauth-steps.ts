@@ -1,15 +1,12 @@
 import { createHash } from 'node:crypto';
 import { createLocalJWKSet, jwtVerify, type JWTPayload } from 'jose';
 import { z } from 'zod';
-import { systemClock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
-import { logInWithKey } from './ceremonies.js';
 import { HttpClient, read, unexpected } from './http-client.js';
 import type { ScenarioContext, StepResult } from './step.js';
 
 /** The redirect URI of the demo's application. No server listens there: the step only reads the address. */
 const CALLBACK = 'http://127.0.0.1/callback';
-const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
 const CLIENT = z.object({ client_id: z.string() });
 const TOKENS = z.object({ access_token: z.string(), id_token: z.string() });
@@ -17,7 +14,6 @@ const DISCOVERY = z.object({ issuer: z.string(), jwks_uri: z.string() });
 const JWKS = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
 const REDIRECT = z.object({ redirect_to: z.string() });
 const USER_INFO = z.object({ email: z.string() });
-const KEYS = z.object({ keys: z.array(z.object({ name: z.string() })) });
 
 /** Registers an application, consents to it, and gets an ID token that states the use of a security key. */
 export async function signInToApplication(context: ScenarioContext): Promise<StepResult> {
@@ -92,43 +88,4 @@ async function verifiedClaims(
   const keys = createLocalJWKSet(read(await client.get(discovery.jwks_uri), JWKS));
   const expected = { issuer: discovery.issuer, audience: clientId };
   return (await jwtVerify(idToken, keys, expected)).payload;
-}
-
-const DEVICE = z.object({
-  device_code: z.string(),
-  user_code: z.string(),
-  verification_uri: z.string(),
-  interval: z.number(),
-});
-const TOKEN = z.object({ access_token: z.string(), scope: z.string(), expires_in: z.number() });
-
-/** Requests a device code, approves it with a touch, and reads the keys with the token. */
-export async function approveCommandLine({ client, key }: ScenarioContext): Promise<StepResult> {
-  const commandLine = new HttpClient(client.baseUrl, '192.0.2.8');
-  const device = await commandLine.sendForm(
-    '/oauth/device',
-    { client_id: 'svc-cli', scope: 'svc:credentials' },
-    DEVICE,
-  );
-  await logInWithKey(client, key);
-  const approval = await client.post('/device/approve', { user_code: device.user_code });
-  if (approval.status !== 200) throw unexpected(approval);
-
-  await systemClock.sleep(device.interval * 1000); // as a device that polls
-  const token = await commandLine.sendForm(
-    '/oauth/token',
-    { grant_type: DEVICE_GRANT, client_id: 'svc-cli', device_code: device.device_code },
-    TOKEN,
-  );
-  const listed = await commandLine.getWithToken(token.access_token, '/v1/keys', KEYS);
-  if (listed.keys.length !== 1) throw new Error('the token of the command line opens nothing');
-  return {
-    line: `${device.user_code} approved with a touch; svc-cli may use ${token.scope} for ${token.expires_in} s`,
-    result: {
-      user_code: device.user_code,
-      verification_uri: device.verification_uri,
-      scope: token.scope,
-      expires_in: token.expires_in,
-    },
-  };
 }
