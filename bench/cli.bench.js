@@ -69,6 +69,7 @@ function row(node, home) {
 function seconds(node, args, home) {
   const start = process.hrtime.bigint();
   const { status, stderr } = spawnSync(node, args, {
+    encoding: 'utf8',
     env: { SVC_HOME: home, PATH: process.env.PATH },
   });
   if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}: ${stderr}`);
