@@ -137,6 +137,15 @@ describe('POST /v1/credentials/github/token', () => {
     expect(await count(app.dataSource, 'github_installations')).toBe(1);
   });
 
+  it.each(['1.5', '1e30', '9223372036854775808', '-1', '0x1g', '%00'])(
+    'has no installation with the id %s: 404',
+    async (id) => {
+      const path = `/v1/credentials/github/installations/${id}`;
+      const answer = await running.organization.admin.client.send('DELETE', path);
+      expect([answer.status, answer.json.code]).toEqual([404, 'not_found']);
+    },
+  );
+
   it('refuses a member of another organization, a person without one, and a bootstrap session', async () => {
     const { app } = running;
     const { client: stranger } = await app.enrolled('dev@other.example');

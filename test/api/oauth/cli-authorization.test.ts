@@ -37,15 +37,23 @@ describe('the authorization code of svc-cli', () => {
     );
   }
 
+  /** Touches the key on the login page of a request, and returns to the request. */
+  async function afterTouch(user: EnrolledUser, begun: Answer): Promise<Answer> {
+    await user.client.logIn(user.key);
+    const again = await user.client.get(locationOf(begun));
+    return user.client.get(locationOf(again));
+  }
+
   /** Logs in with a code for a DPoP key. */
   async function login(user: EnrolledUser, parameters: Readonly<Record<string, string>> = {}) {
     const key = await newDpopKey();
     const { verifier, challenge } = newPkce();
-    const sent = await ask(user, {
+    const begun = await ask(user, {
       code_challenge: challenge,
       dpop_jkt: key.thumbprint,
       ...parameters,
     });
+    const sent = locationOf(begun).startsWith('/') ? await afterTouch(user, begun) : begun;
     const fields = {
       grant_type: 'authorization_code',
       client_id: 'svc-cli',
@@ -110,6 +118,20 @@ describe('the authorization code of svc-cli', () => {
     const [admin, member] = [await login(ada, { scope }), await login(bob, { scope })];
     expect((await admin.redeem()).json).toMatchObject({ scope, expires_in: 900 });
     expect((await member.redeem()).json.scope).toBe('openid email svc:credentials');
+  });
+
+  it('needs a touch for svc:admin in the authorization itself, also directly after a log-in', async () => {
+    const scope = 'openid svc:admin';
+    await ada.client.logIn(ada.key);
+    const { challenge } = newPkce();
+    const silent = await ask(ada, { scope, code_challenge: challenge, prompt: 'none' });
+    expect(parameterOf(new URL(locationOf(silent)), 'error')).toBe('login_required');
+    await age('ada@cli-code.example', 5); // the touch is older than the request
+    const begun = await ask(ada, { scope, code_challenge: challenge });
+    expect(locationOf(begun)).toMatch(/^\/interaction\//);
+    expect(locationOf(await ada.client.get(locationOf(begun)))).toMatch(/\/login\?/);
+    const sent = await afterTouch(ada, begun);
+    expect(parameterOf(new URL(locationOf(sent)), 'code')).not.toBe('');
   });
 
   it('needs a touch within the last minute, so that no page obtains it unseen', async () => {

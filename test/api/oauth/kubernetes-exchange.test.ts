@@ -455,6 +455,30 @@ describe('the exchange of svc-cli for a cluster', () => {
     }
   });
 
+  it('client credentials give no JWT for a cluster of the organization of the application', async () => {
+    const { clientId, clientSecret } = await addApplication(
+      app,
+      {
+        token_endpoint_auth_method: 'client_secret_post',
+        redirect_uris: [],
+        response_types: [],
+        grant_types: ['client_credentials'],
+      },
+      { owner: 'bob@kubernetes.example' },
+    );
+    const outcomeFor = async (resource: string) =>
+      outcomeOf(
+        await postForm(app, '/oauth/token', {
+          client_id: clientId,
+          client_secret: clientSecret,
+          grant_type: 'client_credentials',
+          resource,
+        }),
+      );
+    expect(await outcomeFor(CLUSTER)).toEqual([400, 'invalid_target']);
+    expect(await outcomeFor('https://orders.example')).toEqual([200, undefined]);
+  });
+
   it('refuses a deactivated user, a session of certification test mode, and one that has ended', async () => {
     const { key } = await app.enrolled('cleo@kubernetes.example');
     const user = "(SELECT id FROM users WHERE email = 'cleo@kubernetes.example')";

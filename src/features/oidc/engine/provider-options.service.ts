@@ -165,15 +165,20 @@ export class ProviderOptions {
 
   /**
    * Keeps the audiences of clusters for the token exchange of `svc-cli`: an API server checks the audience, and another client could
-   * get the consent of a user to act at any address.
+   * get the consent of a user to act at any address, or a token of its own without a user. The organizations are those of both.
    *
    * @throws InvalidTarget
    */
   async #assertNoCluster(ctx: KoaContextWithOIDC, audience: unknown): Promise<void> {
     const { resourceOwner, clusterId } = requestContextOf(ctx);
-    if (!resourceOwner || clusterId !== undefined || typeof audience !== 'string') return;
-    if ((await this.resourceOwners.clusterOf(resourceOwner, audience)) === undefined) return;
-    throw new errors.InvalidTarget('only svc-cli gets tokens for this cluster, by token exchange');
+    if (clusterId !== undefined || typeof audience !== 'string') return;
+    const client = ctx.oidc.client as OwnMetadata | undefined;
+    for (const orgId of new Set([resourceOwner?.orgId ?? null, client?.svc_org ?? null])) {
+      if ((await this.resourceOwners.clusterOf({ orgId }, audience)) === undefined) continue;
+      throw new errors.InvalidTarget(
+        'only svc-cli gets tokens for this cluster, by token exchange',
+      );
+    }
   }
 
   #lifetimes(): Configuration['ttl'] {

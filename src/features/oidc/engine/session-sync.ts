@@ -1,5 +1,5 @@
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
-import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
+import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { isCovered, needsConsent, needsConsentForResources } from '../protocol/consent-rules.js';
@@ -113,18 +113,21 @@ const FRESH_TOUCH = 60_000;
 
 /**
  * Checks whether an authorization of the command line needs a touch of the security key. Its code goes to a port of the machine,
- * where another program may listen (RFC 8252 §8.6); without a touch a foreign page could send a browser there unseen.
+ * where another program may listen (RFC 8252 §8.6); without a touch a foreign page could send a browser there unseen. The rights of
+ * an admin need a touch in the authorization itself, whose page names the command.
  */
 export async function needsTouch(
   ctx: KoaContextWithOIDC,
   resourceOwners: ResourceOwners,
   now: Date,
 ): Promise<boolean> {
-  if (ctx.oidc.client?.clientId !== CLI_CLIENT_ID) return false;
+  const { client, requestParamScopes, result } = ctx.oidc;
+  if (client?.clientId !== CLI_CLIENT_ID) return false;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
-  return (
-    resourceOwner !== undefined && now.getTime() - resourceOwner.authTime.getTime() > FRESH_TOUCH
-  );
+  if (!resourceOwner) return false;
+  const isForAdmin = resourceOwner.isOrgAdmin && requestParamScopes.has(ADMIN_SCOPE);
+  if (isForAdmin && result?.login === undefined) return true;
+  return now.getTime() - resourceOwner.authTime.getTime() > FRESH_TOUCH;
 }
 
 /** Returns a login as the library records it, at the time of the key's assertion. */

@@ -59,8 +59,11 @@ export class ResourceOwners {
     return found;
   }
 
-  /** Finds the id of the cluster that the organization of a user registered for a resource. */
-  async clusterOf({ orgId }: ResourceOwner, resource: string): Promise<string | undefined> {
+  /** Finds the id of the cluster that the organization of a user or client registered for a resource. */
+  async clusterOf(
+    { orgId }: Pick<ResourceOwner, 'orgId'>,
+    resource: string,
+  ): Promise<string | undefined> {
     if (orgId === null) return undefined;
     return this.applicationsRepository.findCluster(this.manager, orgId, resource);
   }
