@@ -1,13 +1,14 @@
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   readFileSync,
   readdirSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { SvcHome, type CommandEnd } from '../support/svc-command.js';
@@ -74,6 +75,8 @@ async function browserLogin(
 }
 
 const svc = (...args: string[]) => home.run(args);
+const tokenOf = (name: string) =>
+  String(JSON.parse(readFileSync(home.state(app, name), 'utf8')).access_token);
 
 describe('svc login', () => {
   it('opens the browser, takes its answer on a port of 127.0.0.1, and stores a bound token', async () => {
@@ -171,6 +174,34 @@ describe('svc login', () => {
     const end = await browserLogin(['--admin'], bob);
     expect(end).toMatchObject({ status: 4, stderr: expect.stringContaining('not an admin') });
     expect(existsSync(home.state(app, 'admin-token.json'))).toBe(false);
+  });
+
+  it('as another user leaves nothing that came from the earlier one, and ends their tokens', async () => {
+    await browserLogin();
+    await browserLogin(['--admin']);
+    const tokens = ['token.json', 'admin-token.json'].map((name) => tokenOf(name));
+    const derived = ['ssh/certificate.pub', 'git/acme/app.json', 'aws/role.json', 'kubectl/a.json'];
+    for (const name of [...derived, 'ssh/id']) {
+      mkdirSync(dirname(home.state(app, name)), { recursive: true, mode: 0o700 });
+      writeFileSync(home.state(app, name), '{}', { mode: 0o600 });
+    }
+    await browserLogin();
+    for (const name of derived) expect(existsSync(home.state(app, name)), name).toBe(true);
+    const eve = await app.enrolled('eve@svc-login.example');
+    const end = await browserLogin([], eve);
+    expect(end).toMatchObject({ status: 0, stdout: expect.stringContaining('Logged in as eve@') });
+    for (const name of [...derived, 'admin-token.json']) {
+      expect(existsSync(home.state(app, name)), name).toBe(false);
+    }
+    expect(existsSync(home.state(app, 'ssh/id'))).toBe(true);
+    expect(await svc('keys')).toMatchObject({ status: 0 });
+    for (const token of tokens) {
+      const [row] = await app.dataSource.query<{ n: string }[]>(
+        "SELECT count(*) AS n FROM oauth_artifacts WHERE model = 'AccessToken' AND id = sha256($1)",
+        [Buffer.from(token)],
+      );
+      expect(Number(row?.n)).toBe(0);
+    }
   });
 
   it('logs in by --device, with a warning about codes of other persons', async () => {

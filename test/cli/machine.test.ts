@@ -1,7 +1,8 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sleep } from '../../src/cli/program/clock.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
@@ -83,6 +84,39 @@ describe('svc use and --server', () => {
     const { servers } = JSON.parse(readFileSync(home.config, 'utf8'));
     expect(servers).toEqual([app.baseUrl, 'https://login.example.com']);
   });
+
+  it.each([
+    '..',
+    '.',
+    'https://..',
+    'https://a;id',
+    'https://$(id)',
+    'https://a`id`',
+    "https://a'b",
+  ])(
+    'refuse %s, which is no host: it leaves the folder of secrets, or is a command of a shell',
+    async (address) => {
+      await home.logIn(app, ada);
+      for (const args of [
+        ['use', address],
+        ['logout', '--server', address],
+        ['status', '--server', address],
+      ]) {
+        expect(await svc(...args)).toMatchObject({
+          status: 2,
+          stderr: expect.stringContaining('https://login'),
+        });
+      }
+      expect(existsSync(home.state(app, 'token.json'))).toBe(true);
+    },
+  );
+
+  it.each(['login.example.com', '[::1]', '10.0.0.1:8443', 'a_b.example', 'bücher.example'])(
+    'take %s',
+    async (address) => {
+      expect(await svc('use', address)).toMatchObject({ status: 0 });
+    },
+  );
 
   it('SVC_HOME moves both folders', async () => {
     const env = { SVC_HOME: join(home.path, 'other') };
@@ -222,5 +256,26 @@ requires('script').describe('the command in a terminal', () => {
     expect(no).toMatchObject({ status: 1, stdout: expect.stringContaining('Nothing was removed') });
     expect(await inTerminal('logout')).toMatchObject({ status: 0 });
     expect(await inTerminal('status')).toMatchObject({ status: 3 });
+  });
+});
+
+describe('text from outside', () => {
+  it('never controls the terminal', async () => {
+    const { stderr } = await svc('\u001b]0;owned\u0007\u202ex\r\u009b2J');
+    expect(stderr).toBe(
+      'svc: There is no command ]0;ownedx2J.\n     Usage: svc COMMAND [--server URL] [--json] [--help]; svc help lists them\n',
+    );
+  });
+});
+
+describe('a wait that a server demands', () => {
+  afterEach(() => void vi.useRealTimers());
+
+  it('is not cut to nothing when it is longer than a timer', async () => {
+    vi.useFakeTimers();
+    let isOver = false;
+    void sleep(30 * 86_400_000).then(() => (isOver = true));
+    await vi.advanceTimersByTimeAsync(86_400_000);
+    expect(isOver).toBe(false);
   });
 });

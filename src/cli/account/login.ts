@@ -5,7 +5,7 @@ import { loginParts } from '../login/connect.js';
 import type { LoginParts } from '../login/new-token.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
-import { readAnyToken, type StoredToken } from '../server/stored-token.js';
+import { readAnyToken, TOKEN_KINDS, type StoredToken } from '../server/stored-token.js';
 import { localTime, printable } from '../terminal/table.js';
 import { revokeToken } from './revocation.js';
 
@@ -29,12 +29,15 @@ export const command: Command = {
     const server = context.server();
     const folder = context.folder(server);
     const kind = options.has('admin') ? 'admin-token' : 'token';
-    const earlier = readAnyToken(folder, kind);
+    const earlier = TOKEN_KINDS.map((one) => ({ kind: one, token: readAnyToken(folder, one) }));
     const parts = await loginParts({ server, folder, terminal, kind });
     const way = options.has('device') ? 'device' : options.has('fido2') ? 'fido2' : 'code';
     const token = await logIn(way, parts);
     await remember(context, server);
-    if (earlier) await revokeToken(parts, earlier).catch(() => {}); // it ends by itself
+    for (const { kind: one, token: old } of earlier) {
+      if (!old || (one !== kind && old.user.id === token.user.id)) continue;
+      await revokeToken(parts, old).catch(() => {}); // it ends by itself
+    }
     report(context, server, token);
   },
 };

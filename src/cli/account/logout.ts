@@ -1,11 +1,10 @@
-import { readdirSync } from 'node:fs';
 import type { Command } from '../command/command.js';
 import type { CommandContext } from '../command/command-context.js';
-import { isMissing, type PrivateFolder } from '../files/private-folder.js';
+import type { PrivateFolder } from '../files/private-folder.js';
 import { loginParts } from '../login/connect.js';
 import { parseArguments } from '../program/arguments.js';
 import { CliFailure } from '../program/failure.js';
-import { readToken } from '../server/stored-token.js';
+import { readAnyToken, readToken, removeCredentials, TOKEN_KINDS } from '../server/stored-token.js';
 import { endLogin } from './revocation.js';
 
 const USAGE = 'svc logout [--server URL]';
@@ -23,7 +22,8 @@ export const command: Command = {
     const server = context.server();
     const folder = context.folder(server);
     const problem = await endAtServer(context, server, folder);
-    const removed = removeCredentials(folder);
+    const removed = readAnyToken(folder, 'token') !== undefined;
+    removeCredentials(folder);
     if (problem !== undefined) {
       context.terminal.warn(`svc: The login may still be open at the server: ${problem}`);
       context.terminal.warn(`     End it there when you are online: ${server}/sessions`);
@@ -41,7 +41,7 @@ async function endAtServer(
   folder: PrivateFolder,
 ): Promise<string | undefined> {
   const problems: string[] = [];
-  for (const kind of ['admin-token', 'token'] as const) {
+  for (const kind of TOKEN_KINDS) {
     try {
       const token = readToken(folder, kind);
       if (token) await endLogin(await loginParts({ server, folder, terminal, kind }), token);
@@ -51,18 +51,4 @@ async function endAtServer(
     }
   }
   return problems[0];
-}
-
-/** Removes every file of the server but the key pairs of SSH. Returns false when there was no login. */
-function removeCredentials(folder: PrivateFolder): boolean {
-  let names: string[];
-  try {
-    names = readdirSync(folder.path);
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
-  for (const name of names) if (name !== 'ssh') folder.remove(name);
-  folder.remove('ssh/certificate.pub');
-  return names.includes('token.json');
 }

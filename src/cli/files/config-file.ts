@@ -50,12 +50,16 @@ export function serverAddress(text: string): string {
   throw new CliFailure(`${text} ${problem ?? 'is not an address'}.`, example, STATUS.usage);
 }
 
+/** Names and addresses of hosts. Others become a path of ours (`..`) or a command of a shell (`;`) in the files of a setup. */
+const HOST = /^(?:\[[\da-f:.]+\]|[\da-z_-]+(?:\.[\da-z_-]+)*\.?)$/;
+
 function addressProblem(url: URL | null): string | undefined {
   if (!url) return 'is not an address';
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
     return 'is more than an address';
   }
   if (url.pathname !== '/') return 'has a path';
+  if (!HOST.test(url.hostname)) return 'has no name of a host';
   const isLoopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\]|.+\.localhost)$/.test(url.hostname);
   if (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback)) return undefined;
   return 'must begin with https://';

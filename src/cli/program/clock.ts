@@ -3,9 +3,12 @@ export function now(): number {
   return Date.now();
 }
 
-/** Waits for a number of milliseconds. */
+/** The longest time of a timer: Node makes 1 ms of a longer one. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+/** Waits for a number of milliseconds, at most 24 days. */
 export function sleep(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+  return new Promise((resolve) => setTimeout(resolve, Math.min(milliseconds, LONGEST_TIMER)));
 }
 
 /** Returns a random text of 256 bits, in base64url. */

@@ -1,4 +1,5 @@
-import type { PrivateFolder } from '../files/private-folder.js';
+import { readdirSync } from 'node:fs';
+import { isMissing, type PrivateFolder } from '../files/private-folder.js';
 import { now } from '../program/clock.js';
 
 /** The token of a login, as `token.json` holds it. Without the DPoP key of the same folder it opens nothing. */
@@ -14,7 +15,8 @@ export interface StoredToken {
 }
 
 /** The kinds of tokens: the one of every day, and the short one of an admin. */
-export type TokenKind = 'token' | 'admin-token';
+export type TokenKind = (typeof TOKEN_KINDS)[number];
+export const TOKEN_KINDS = ['admin-token', 'token'] as const;
 
 /** Reads a token that is valid for five more seconds. */
 export function readToken(folder: PrivateFolder, kind: TokenKind): StoredToken | undefined {
@@ -27,9 +29,39 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
   return folder.readJson(`${kind}.json`) as StoredToken | undefined;
 }
 
-/** Stores a token. */
+/** Stores a token. Where another user was logged in, everything that came from that login goes first. */
 export function writeToken(folder: PrivateFolder, kind: TokenKind, token: StoredToken): void {
+  const isOfAnother = (one: TokenKind) => {
+    const earlier = readAnyToken(folder, one);
+    return earlier !== undefined && earlier.user.id !== token.user.id;
+  };
+  if (TOKEN_KINDS.some(isOfAnother)) removeCredentials(folder, true);
   folder.writeJson(`${kind}.json`, token);
+}
+
+/** The files that are no credentials of a user: the key of the machine, which the token of a new login needs. */
+const KEY_OF_MACHINE = 'dpop-key.json';
+
+/**
+ * Removes every file of the server but the key pairs of SSH.
+ *
+ * @param keepsKey leaves the key of this machine, and the locks of running processes
+ */
+export function removeCredentials(folder: PrivateFolder, keepsKey = false): void {
+  for (const name of namesIn(folder)) {
+    const isKept = keepsKey && (name === KEY_OF_MACHINE || name.endsWith('.lock'));
+    if (name !== 'ssh' && !isKept) folder.remove(name);
+  }
+  folder.remove('ssh/certificate.pub');
+}
+
+function namesIn({ path }: PrivateFolder): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
 }
 
 /** Removes a token. */

@@ -15,7 +15,7 @@ export class Terminal {
 
   /** Prints a line for people on standard output. With `--json` it prints nothing. */
   print(line = ''): void {
-    if (!this.isJson) write(1, `${line}\n`);
+    if (!this.isJson) write(1, withEnd(line));
   }
 
   /** Prints the result: the document with `--json`, otherwise the lines. */
@@ -30,12 +30,12 @@ export class Terminal {
 
   /** Prints a line on standard error: progress, a warning, or an error. */
   warn(line: string): void {
-    write(2, `${line}\n`);
+    write(2, withEnd(line));
   }
 
   /** Prints a line on standard error, only where a person watches. */
   progress(line: string): void {
-    if (process.stderr.isTTY) write(2, `${line}\n`);
+    if (process.stderr.isTTY) write(2, withEnd(line));
   }
 
   /**
@@ -50,7 +50,7 @@ export class Terminal {
     const { createInterface } = await import('node:readline/promises');
     const prompt = createInterface({ input: process.stdin, output: process.stderr });
     try {
-      return (await prompt.question(question)).trim();
+      return (await prompt.question(harmless(question))).trim();
     } finally {
       prompt.close();
     }
@@ -62,7 +62,12 @@ export class Terminal {
   }
 }
 
-const withEnd = (line: string) => `${line}\n`;
+const withEnd = (line: string) => `${harmless(line)}\n`;
+
+/** Removes the characters that control a terminal or turn the direction of a text: names may come from the server. */
+function harmless(text: string): string {
+  return text.replaceAll(/(?![\n\t])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu, '');
+}
 
 /** Writes a text whole: a reader that is slow, or gone, does not end the command by an exception. */
 function write(descriptor: 1 | 2, text: string): void {
