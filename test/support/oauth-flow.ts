@@ -7,6 +7,7 @@ import {
   type JWK,
   type CryptoKey,
 } from 'jose';
+import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
 import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 
@@ -108,10 +109,15 @@ export function postForm(
   });
 }
 
-/** Follows an authorization request with a browser, including consent, to its callback at the client. */
+/**
+ * Follows an authorization request with a browser, including consent, to its callback at the client.
+ *
+ * @param key the security key for a request that needs another touch
+ */
 export async function authorize(
   browser: Client,
   parameters: Readonly<Record<string, string>>,
+  key?: SoftwareKey,
 ): Promise<URL> {
   let next = `/oauth/authorize?${new URLSearchParams(parameters).toString()}`;
   for (let hops = 0; hops < 6; hops += 1) {
@@ -126,6 +132,9 @@ export async function authorize(
       if (onward === null) {
         const agreed = await browser.post(`${location}/consent`, {}, { address: newAddress() });
         next = agreed.json.redirect_to as string;
+      } else if (key && onward.startsWith('/login')) {
+        await browser.logIn(key);
+        next = location;
       } else next = onward;
     } else next = location;
   }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestApp, type TestApp } from '../../support/app.js';
-import type { Answer, Client } from '../../support/client.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
+import type { Answer } from '../../support/client.js';
 import {
   CALLBACK,
   authorize,
@@ -17,10 +17,10 @@ const SCOPE = 'openid svc:credentials svc:admin';
 
 describe('svc:admin of a client', () => {
   let app: TestApp;
-  let admin: Client;
+  let admin: EnrolledUser;
   beforeAll(async () => {
     app = await startTestApp();
-    ({ client: admin } = await app.enrolled('admin@admin-scope.example'));
+    admin = await app.enrolled('admin@admin-scope.example');
     // Imitates a later version of the command line: the rule does not depend on one grant.
     await app.dataSource.query(
       `UPDATE oauth_clients SET metadata = metadata || $1 WHERE id = 'svc-cli'`,
@@ -38,14 +38,15 @@ describe('svc:admin of a client', () => {
   /** Redeems a code of svc-cli with the given headers. */
   async function redeem(headers: Record<string, string>): Promise<Answer> {
     const { verifier, challenge } = newPkce();
-    const sent = await authorize(admin, {
+    const request = {
       client_id: 'svc-cli',
       response_type: 'code',
       redirect_uri: CALLBACK,
       scope: SCOPE,
       code_challenge: challenge,
       code_challenge_method: 'S256',
-    });
+    };
+    const sent = await authorize(admin.client, request, admin.key);
     const fields = {
       grant_type: 'authorization_code',
       client_id: 'svc-cli',
