@@ -20,8 +20,8 @@ GET    /enroll                                    general        none   256 ui  
 GET    /keys                                      general        none   256 ui         html       optional
 GET    /sessions                                  general        none   256 ui         html       optional
 POST   /logout                                    general        json   256 ui         html       optional
-GET    /install                                   unlimited      none   256 ui         html       none
-GET    /install.sh                                unlimited      none   256 ui         negotiated none
+GET    /install                                   general        none   256 ui         html       none
+GET    /install.sh                                general        none   256 ui         negotiated none
 GET    /static/svc.mjs                            unlimited      none   256 ui         negotiated none
 GET    /static/:name                              unlimited      none   256 ui         negotiated none
 GET    /oauth/callback                            unlimited      none   256 api        html       optional    from:any no-head

@@ -10,7 +10,7 @@ import { installScript } from './install-script.js';
 
 /** Hands out the `svc` command: the page `/install`, the script `/install.sh`, and the file `/static/svc.mjs`. */
 @Controller()
-@Route({ tier: 'unlimited', audience: 'ui', errors: 'negotiated', auth: PUBLIC })
+@Route({ tier: 'general', audience: 'ui', errors: 'negotiated', auth: PUBLIC })
 export class InstallController {
   readonly #server: string;
 
@@ -36,7 +36,7 @@ export class InstallController {
   }
 
   @Get('static/svc.mjs')
-  @Route({ summary: 'The svc command, one file' })
+  @Route({ tier: 'unlimited', summary: 'The svc command, one file' })
   sendCommand(@Req() request: Request, @Res() response: Response): void {
     send(request, response, commandFile().content, 'text/javascript');
   }
