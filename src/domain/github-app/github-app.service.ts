@@ -136,7 +136,7 @@ export class GitHubApp implements OnApplicationShutdown {
         authorization: `Bearer ${token}`,
       });
     try {
-      const found = await administeredBy(ask);
+      const found = await administeredBy(ask, isGitHub(this.settings.apiUrl));
       await this.#revokeUserToken(token);
       return found;
     } catch (error) {
@@ -188,4 +188,10 @@ export class GitHubApp implements OnApplicationShutdown {
   #send(request: GitHubRequest): Promise<Response> {
     return sendToGitHub(this.#http, this.clock, this.settings.appName, request);
   }
+}
+
+/** Tells whether an address of the API is one of GitHub's own, and not of a server that the operator runs. */
+function isGitHub(apiUrl: string): boolean {
+  const { hostname } = new URL(apiUrl);
+  return hostname === 'api.github.com' || hostname.endsWith('.ghe.com');
 }

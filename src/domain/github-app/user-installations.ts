@@ -28,14 +28,19 @@ const MOST_PAGES = 20;
  * Reads the installations of the App that a GitHub user sees, and which of them the user administers: one of the own account, or
  * of an organization that the user owns. A collaborator of one repository sees the installation too, and could otherwise take over
  * the repositories of the whole account.
+ *
+ * @param isGitHub true where GitHub itself answers, which has every path: only another server of the API may lack one
  */
-export async function administeredBy(ask: AskAsUser): Promise<AdministeredInstallations> {
+export async function administeredBy(
+  ask: AskAsUser,
+  isGitHub: boolean,
+): Promise<AdministeredInstallations> {
   const seen = (await pagesOf(ask, '/user/installations', INSTALLATIONS)).map(installationOf);
   const ofUsers = seen.some(({ isOfUser }) => isOfUser);
-  const userId = ofUsers ? await whereOffered(() => ownId(ask)) : undefined;
+  const userId = ofUsers ? await whereOffered(() => ownId(ask), isGitHub) : undefined;
   const owned = seen.every(({ isOfUser }) => isOfUser)
     ? undefined
-    : await whereOffered(() => ownedOrganizations(ask));
+    : await whereOffered(() => ownedOrganizations(ask), isGitHub);
   const isAdministered = ({ isOfUser, accountId }: GitHubInstallation) =>
     isOfUser
       ? userId === undefined || accountId === userId
@@ -64,12 +69,12 @@ async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> 
   }
 }
 
-/** Returns undefined where a server of the API does not have a path at all: GitHub answers 404 to neither of the two. */
-async function whereOffered<T>(read: () => Promise<T>): Promise<T | undefined> {
+/** Returns undefined where a server of the API does not have a path at all. A 404 of GitHub itself proves nothing. */
+async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promise<T | undefined> {
   try {
     return await read();
   } catch (error) {
-    if (error instanceof GitHubFailure && error.status === 404) return undefined;
+    if (!isGitHub && error instanceof GitHubFailure && error.status === 404) return undefined;
     throw error;
   }
 }
