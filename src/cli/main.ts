@@ -79,7 +79,7 @@ function helpOf(entry: CommandEntry, command: Command, terminal: Terminal): numb
   return 0;
 }
 
-/** Prints a failure and returns its exit status. A fault of the command itself shows its stack with SVC_DEBUG alone. */
+/** Prints a failure and returns its exit status. */
 function report(error: unknown, terminal: Terminal): number {
   const failure =
     error instanceof CliFailure
@@ -94,7 +94,7 @@ function report(error: unknown, terminal: Terminal): number {
     terminal.result({ error: { message, what_to_do: whatToDo, exit_status: status } }, []);
   }
   terminal.warn(`svc: ${message}`);
-  if (whatToDo !== '') terminal.warn(`     ${whatToDo}`);
+  if (whatToDo !== '') terminal.warn(`     ${whatToDo.replaceAll('\n', `\n${' '.repeat(12)}`)}`);
   return status;
 }
 

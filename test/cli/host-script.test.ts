@@ -185,6 +185,19 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh on a host of its own', () 
     }
   });
 
+  it('refuses a block whose end stands before its beginning, and keeps the lines after it', async () => {
+    const host = await joined({ dropIns: false });
+    const lines = readFileSync(host.config, 'utf8').split('\n');
+    const moved = ['# END svc', ...lines.filter((line) => line !== '# END svc')];
+    writeFileSync(host.config, moved.join('\n'));
+    const before = host.tree({ identity: true });
+    for (const options of [host.joining, [...host.paths, '--remove']]) {
+      const answer = await host.run(server.script, options);
+      expect(answer).toMatchObject({ status: 1, said: expect.stringContaining('by hand') });
+    }
+    expect(host.tree({ identity: true })).toEqual(before);
+  });
+
   it('refuses a host that has joined another server', async () => {
     const host = await joined();
     const other = await RevocationServer.start();

@@ -312,6 +312,24 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
       expect((await setup('--remove')).stdout).toMatch(/^Nothing to change\.$/m);
     });
 
+    it('svc setup says that kubectl drops the comments of the file, where it has any', async () => {
+      const dryRun = async () =>
+        (
+          await home.run([
+            'setup',
+            'kubectl',
+            '--cluster',
+            'prod',
+            '--resource',
+            CLUSTER,
+            '--dry-run',
+          ])
+        ).stdout;
+      expect(await dryRun()).not.toContain('comments');
+      writeFileSync(join(home.path, '.kube/config'), `# ours\n${kubeconfig()}`);
+      expect(await dryRun()).toContain('its comments are lost');
+    });
+
     it('refuses a token for another cluster, and kubectl says so', async () => {
       const elsewhere = 'https://else.k8s.example';
       await organization.admin.client.post(

@@ -185,7 +185,7 @@ describe('svc login', () => {
       mkdirSync(dirname(home.state(app, name)), { recursive: true, mode: 0o700 });
       writeFileSync(home.state(app, name), '{}', { mode: 0o600 });
     }
-    await browserLogin();
+    await browserLogin(['--admin']);
     for (const name of derived) expect(existsSync(home.state(app, name)), name).toBe(true);
     const eve = await app.enrolled('eve@svc-login.example');
     const end = await browserLogin([], eve);
@@ -202,6 +202,28 @@ describe('svc login', () => {
       );
       expect(Number(row?.n)).toBe(0);
     }
+  });
+
+  it('drops the certificate and the GitHub tokens of an earlier login, which may be revoked', async () => {
+    await browserLogin();
+    for (const name of ['ssh/certificate.pub', 'git/acme/app.json', 'ssh/id']) {
+      mkdirSync(dirname(home.state(app, name)), { recursive: true, mode: 0o700 });
+      writeFileSync(home.state(app, name), '{}', { mode: 0o600 });
+    }
+    home.writeState(app, 'admin-token.json', readFileSync(home.state(app, 'token.json'), 'utf8'));
+    expect(await browserLogin()).toMatchObject({ status: 0 });
+    expect(readdirSync(home.state(app)).toSorted()).toEqual([
+      'admin-token.json',
+      'dpop-key.json',
+      'ssh',
+      'token.json',
+    ]);
+    expect(readdirSync(home.state(app, 'ssh'))).toEqual(['id']);
+  });
+
+  it('replaces a token.json that names no user', async () => {
+    home.writeState(app, 'token.json', { access_token: 'x', expires_at: '2020-01-01T00:00:00Z' });
+    expect(await browserLogin()).toMatchObject({ status: 0 });
   });
 
   it('logs in by --device, with a warning about codes of other persons', async () => {

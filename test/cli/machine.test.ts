@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -57,6 +57,16 @@ describe('svc doctor', () => {
     const away = (await findings()).filter(({ state }) => state === 'problem');
     expect(away.map(({ name }) => name)).toEqual(['server', 'login']);
     expect(away.every(({ what_to_do: next }) => next)).toBe(true);
+  });
+
+  it('tells which tools svc setup has set up, not which files happen to name svc', async () => {
+    await home.logIn(app, ada);
+    const ssh = async () => (await findings()).find(({ name }) => name === 'ssh')?.state;
+    mkdirSync(join(home.path, '.ssh'));
+    writeFileSync(join(home.path, '.ssh/config'), 'Host svc.example\n');
+    expect(await ssh()).toBe('note');
+    await svc('setup', 'ssh', '--host', 'a.example', '--yes');
+    expect(await ssh()).toBe('ok');
   });
 
   it('notices a wrong clock', async () => {
@@ -135,7 +145,10 @@ describe('svc keys', () => {
     expect((await svc('keys')).stdout).toContain('Desk');
     expect(await svc('keys', 'rename', keys[0].id, '')).toMatchObject({ status: 4 });
     expect(await svc('keys', 'rename', 'ffffff', 'x')).toMatchObject({ status: 1 });
-    expect(await svc('keys', 'rename')).toMatchObject({ status: 2 });
+    expect(await svc('keys', 'rename')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('\n            svc keys add\n'),
+    });
     expect(await svc('keys', 'explode')).toMatchObject({ status: 2 });
     expect(await svc('keys', 'constructor')).toMatchObject({ status: 2 });
   });

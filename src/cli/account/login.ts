@@ -5,7 +5,12 @@ import { loginParts } from '../login/connect.js';
 import type { LoginParts } from '../login/new-token.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
-import { readAnyToken, TOKEN_KINDS, type StoredToken } from '../server/stored-token.js';
+import {
+  isOfSameUser,
+  readAnyToken,
+  TOKEN_KINDS,
+  type StoredToken,
+} from '../server/stored-token.js';
 import { localTime, printable } from '../terminal/table.js';
 import { revokeToken } from './revocation.js';
 
@@ -35,7 +40,7 @@ export const command: Command = {
     const token = await logIn(way, parts);
     await remember(context, server);
     for (const { kind: one, token: old } of earlier) {
-      if (!old || (one !== kind && old.user.id === token.user.id)) continue;
+      if (!old || (one !== kind && isOfSameUser(old, token))) continue;
       await revokeToken(parts, old).catch(() => {}); // it ends by itself
     }
     report(context, server, token);

@@ -2,6 +2,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { stepChange, type Change } from '../changes/change.js';
 import { noteChange, setupNote } from '../changes/setup-note.js';
+import { readTextFile } from '../changes/text-file.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import { folderOf } from '../files/places.js';
 import { CliFailure, STATUS } from '../program/failure.js';
@@ -154,8 +155,13 @@ function entryChange(request: SetupRequest, name: string, user: ClusterUser): Ch
     `${kubeconfig}:`,
     `+user ${name}: exec ${line} (${exec.apiVersion})`,
     ...(cluster === undefined ? [] : [`+context ${name}: cluster ${cluster}, user ${name}`]),
+    ...(hasComments(kubeconfig) ? ['kubectl writes the file anew: its comments are lost.'] : []),
   ];
   return [{ description: lines, apply: () => addEntry(kubeconfig, { name, exec, cluster }) }];
+}
+
+function hasComments(path: string): boolean {
+  return /(?:^|\s)#/m.test(readTextFile(path).bytes ?? '');
 }
 
 function isInPlace(

@@ -1,7 +1,7 @@
-import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { CommandContext } from '../command/command-context.js';
-import { homeFolder, variable } from '../program/environment.js';
+import { variable } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
 import { now } from '../program/clock.js';
 import { readToken } from '../server/stored-token.js';
@@ -120,23 +120,26 @@ function clockFinding(date: string | null): Finding {
   return problem('clock', text, 'Set the clock of this machine (for example by NTP).');
 }
 
-/** The tools of `svc setup`: the file that tells that a tool is set up, below the home folder. */
-const TOOLS = [
-  { name: 'ssh', program: 'ssh', file: '.ssh/config', mark: 'svc' },
-  { name: 'aws', program: 'aws', file: '.aws/config', mark: 'svc' },
-  { name: 'git', program: 'git', file: '.gitconfig', mark: 'svc' },
-  { name: 'kubectl', program: 'kubectl', file: '.kube/config', mark: 'svc' },
-] as const;
+/** The tools of `svc setup`. */
+const TOOLS = ['ssh', 'aws', 'git', 'kubectl'] as const;
 
-/** Checks which tools are installed and set up. A missing tool is no problem. */
-export function checkTools(): Finding[] {
-  return TOOLS.map(({ name, program, file, mark }): Finding => {
-    if (findOnPath(program) === undefined) return { name, state: 'note', text: 'not installed' };
-    const path = join(homeFolder() ?? '', file);
-    const isSetUp = existsSync(path) && readFileSync(path, 'utf8').includes(mark);
-    if (isSetUp) return ok(name, 'installed and set up');
+/** Checks which tools are installed, and which `svc setup` has set up. A missing tool is no problem. */
+export function checkTools(context: CommandContext): Finding[] {
+  const setup = setupOf(context);
+  return TOOLS.map((name): Finding => {
+    if (findOnPath(name) === undefined) return { name, state: 'note', text: 'not installed' };
+    if (setup[name] !== undefined) return ok(name, 'installed and set up');
     return { name, state: 'note', text: 'not set up', what_to_do: `Run: svc setup ${name}` };
   });
+}
+
+/** Reads the notes of `svc setup`. The check of the server tells of a damaged file. */
+function setupOf(context: CommandContext): Readonly<Record<string, unknown>> {
+  try {
+    return context.config().setup ?? {};
+  } catch {
+    return {};
+  }
 }
 
 /** Returns the path of a program on the PATH. */

@@ -27,7 +27,7 @@ export const command: Command = {
       checkNode(),
       checkPath(),
       ...(await serverFindings(context)),
-      ...checkTools(),
+      ...checkTools(context),
     ];
     const width = Math.max(...findings.map(({ name }) => name.length));
     const lines = findings.flatMap(({ name, state, text, what_to_do: whatToDo }) => [

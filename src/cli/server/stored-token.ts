@@ -29,17 +29,26 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
   return folder.readJson(`${kind}.json`) as StoredToken | undefined;
 }
 
+/** The credentials that do not name their login. The server may have revoked them: a new login fetches its own. */
+const WITHOUT_LOGIN = ['ssh/certificate.pub', 'git'];
+
 /** Stores a token. Where another user was logged in, everything that came from that login goes first. */
 export function writeToken(folder: PrivateFolder, kind: TokenKind, token: StoredToken): void {
   const isOfAnother = (one: TokenKind) => {
     const earlier = readAnyToken(folder, one);
-    return earlier !== undefined && earlier.user.id !== token.user.id;
+    return earlier !== undefined && !isOfSameUser(earlier, token);
   };
   if (TOKEN_KINDS.some(isOfAnother)) removeCredentials(folder, true);
+  else if (kind === 'token') WITHOUT_LOGIN.forEach((name) => folder.remove(name));
   folder.writeJson(`${kind}.json`, token);
 }
 
-/** The files that are no credentials of a user: the key of the machine, which the token of a new login needs. */
+/** Tells if two tokens are of one user. A damaged file names none. */
+export function isOfSameUser(one: Partial<StoredToken>, other: StoredToken): boolean {
+  return one.user?.id === other.user.id;
+}
+
+/** The file that is no credential of a user: the key of the machine, which the token of a new login needs. */
 const KEY_OF_MACHINE = 'dpop-key.json';
 
 /**

@@ -57,7 +57,8 @@ refuse_other_server() {
   fi
   begins=$(grep -c '^# BEGIN svc ' "$config") || true
   ends=$(grep -c '^# END svc$' "$config") || true
-  if [ "$begins" != "$ends" ] || [ "$begins" -gt 1 ]; then
+  if [ "$begins" != "$ends" ] || [ "$begins" -gt 1 ] ||
+    { [ "$begins" = 1 ] && ! sed -n '/^# BEGIN svc /,$p' "$config" | grep -q '^# END svc$'; }; then
     fail "$config has a block '# BEGIN svc' that does not end with '# END svc'. Repair it by hand. Nothing was changed."
   fi
 }
