@@ -14,6 +14,8 @@ export interface AccessToken {
   readonly scope: ReadonlySet<string>;
   /** True for a token of a resource server. No API of the service is a resource server. */
   readonly hasAudience: boolean;
+  /** True for a token of the device flow: the touch in its session was made in a browser, perhaps for the device of a stranger. */
+  readonly isOfDevice: boolean;
   /** The thumbprint of the DPoP key that must prove possession of the token (RFC 9449 §6). */
   readonly jkt: string | null;
   /** The thumbprint of the client certificate that the token is bound to (RFC 8705 §3.1). */
@@ -25,11 +27,12 @@ export function accessToken(
   clientId: string,
   payload: Readonly<Record<string, unknown>> | null,
 ): AccessToken {
-  const { scope, aud, jkt, 'x5t#S256': x5t } = payload ?? {};
+  const { scope, aud, gty, jkt, 'x5t#S256': x5t } = payload ?? {};
   return {
     clientId,
     scope: new Set(typeof scope === 'string' ? scope.split(' ') : []),
     hasAudience: aud !== undefined,
+    isOfDevice: gty === 'device_code',
     jkt: binding(jkt),
     x5t: binding(x5t),
   };

@@ -87,6 +87,21 @@ describe('a device that requests access for a user', () => {
     });
   });
 
+  it('adds no security key: the key of a stranger who sent the code would outlive the session', async () => {
+    const codes = await newCodes({ scope: 'openid svc:credentials' });
+    expect((await decide(ada, 'approve', codes.user_code)).status).toBe(200);
+    const { access_token: token } = (await poll(codes)).json;
+    const headers = { authorization: `Bearer ${token}`, origin: '' };
+    const stranger = app.client();
+    expect((await stranger.get('/v1/keys', { headers })).status).toBe(200);
+    for (const step of ['start', 'complete']) {
+      const body = step === 'start' ? {} : { state: 'x', credential: {} };
+      const path = `/v1/keys/register/${step}`;
+      const answer = await stranger.post(path, body, { headers, address: newAddress() });
+      expect(outcomeOf(answer)).toEqual([403, 'insufficient_scope']);
+    }
+  });
+
   it('is shown with its description, approved with a touch, and gets the access of its user', async () => {
     const answer = await ask({}, { 'user-agent': 'svc/1.0 <i>x</i>' });
     const codes = answer.json as Codes;
