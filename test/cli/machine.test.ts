@@ -281,6 +281,53 @@ describe('text from outside', () => {
   });
 });
 
+describe('the answers of a server', () => {
+  const answers: Record<string, unknown> = {};
+  const server = createServer((request, response) => {
+    response.end(JSON.stringify(answers[String(request.url)] ?? null));
+  });
+  let hostile: { baseUrl: string };
+  beforeAll(async () => {
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    hostile = { baseUrl: `http://127.0.0.1:${(server.address() as { port: number }).port}` };
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  beforeEach(() => {
+    home.writeState(hostile, 'token.json', {
+      access_token: 'x',
+      scope: '',
+      expires_at: '2100-01-01T00:00:00Z',
+      user: { id: 'a' },
+    });
+    home.useServer(hostile);
+  });
+
+  it('write no lines of their own into ~/.gitconfig, nor into the answer to git', async () => {
+    const webUrl = 'https://github.com"]\n[core]\n\tpager = touch planted\n#';
+    answers['/v1/credentials/github/status'] = { configured: true, web_url: webUrl };
+    expect(await svc('setup', 'git', '--yes')).toMatchObject({ status: 2, stdout: '' });
+    expect(existsSync(join(home.path, '.gitconfig'))).toBe(false);
+    answers['/v1/credentials/github/status'] = { configured: true, web_url: 'https://github.com' };
+    const expires = '2100-01-01T00:00:00Z';
+    answers['/v1/credentials/github/token'] = { token: 'x\nhost=evil', expires_at: expires };
+    const input = 'protocol=https\nhost=github.com\npath=acme/app.git\n\n';
+    const end = await home.run(['git', 'credential', 'get'], { input });
+    expect(end).toMatchObject({ status: 1, stdout: 'quit=1\n' });
+  });
+
+  it('store nothing that is no certificate, and are named when they are no document', async () => {
+    answers['/v1/credentials/ssh'] = { certificate: 'ssh-ed25519 AAAA' };
+    for (const args of [['ssh', 'check', 'a.example'], ['keys'], ['ssh', 'cert']]) {
+      const end = await svc(...args);
+      expect(end).toMatchObject({ status: 1, stderr: expect.stringContaining('of the server is') });
+    }
+    expect(existsSync(home.state(hostile, 'ssh/certificate.pub'))).toBe(false);
+  });
+});
+
 describe('a wait that a server demands', () => {
   afterEach(() => void vi.useRealTimers());
 

@@ -1,5 +1,6 @@
 import { setupNote } from '../changes/setup-note.js';
 import type { CommandContext } from '../command/command-context.js';
+import { serverAddress } from '../files/config-file.js';
 import { now } from '../program/clock.js';
 import { CliFailure } from '../program/failure.js';
 import type { GitTarget } from './credential.js';
@@ -44,7 +45,9 @@ export async function webUrlOf(context: CommandContext): Promise<string> {
 /** Asks the server about its GitHub. */
 export async function gitStatus(context: CommandContext): Promise<GitStatus> {
   const client = await context.client();
-  return client.get<GitStatus>('/v1/credentials/github/status');
+  const status = await client.get<GitStatus>('/v1/credentials/github/status');
+  // The address becomes a line of ~/.gitconfig: it must be an address and nothing else.
+  return { ...status, web_url: status.web_url === null ? null : serverAddress(status.web_url) };
 }
 
 /**
@@ -64,6 +67,10 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
     const asked = { owner, ...(repository === undefined ? {} : { repositories: [repository] }) };
     const issued = await client.post<GitToken>('/v1/credentials/github/token', asked);
     const { token, expires_at } = issued;
+    // A line feed in it would be more lines of the answer to git.
+    if (!/^[!-~]+$/.test(token) || Number.isNaN(Date.parse(expires_at))) {
+      throw new CliFailure('The answer of the server is no token for GitHub.', 'Run: svc doctor');
+    }
     folder.writeJson(fileOf(target), { token, expires_at });
     return { token, expires_at };
   });

@@ -55,7 +55,9 @@ export class ServerClient {
   async json<T>(method: string, path: string, content: RequestContent = {}): Promise<T> {
     const { text } = await this.request(method, path, content);
     try {
-      return (text === '' ? {} : JSON.parse(text)) as T;
+      const value: unknown = text === '' ? {} : JSON.parse(text);
+      if (typeof value !== 'object' || value === null) throw new SyntaxError('no object');
+      return value as T;
     } catch (cause) {
       const message = 'The answer of the server is not JSON.';
       const whatToDo = 'Check the address of the server: svc doctor';

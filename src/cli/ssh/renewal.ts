@@ -71,10 +71,13 @@ export async function renew(
   const { principals, sk = false }: Partial<SshChoices> = sshNote(context)[server] ?? {};
   const client = await context.client();
   try {
-    const { certificate } = await client.post<{ certificate: string }>('/v1/credentials/ssh', {
+    const { certificate } = await client.post<{ certificate?: unknown }>('/v1/credentials/ssh', {
       public_key: await publicKeyOf(folder, sk),
       ...(principals && { principals }),
     });
+    if (typeof certificate !== 'string' || !readCertificate(certificate)) {
+      throw new CliFailure('The answer of the server is no SSH certificate.', 'Run: svc doctor');
+    }
     folder.write(SSH_FILES.certificate, `${certificate}\n`);
   } catch (error) {
     if (!(error instanceof CliFailure) || error.status !== STATUS.notLoggedIn) throw error;
