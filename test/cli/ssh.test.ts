@@ -1,6 +1,15 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -201,6 +210,45 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     expect(lines).toEqual([
       `svc: ${new URL(app.baseUrl).host} has ended your login or removed your access; run: svc login`,
     ]);
+  });
+
+  it('says so in one line too while the stored certificate would be valid for hours, and removes it', async () => {
+    const { id, user } = await provisioned('mallory@acme.example');
+    await home.remove();
+    home = await SvcHome.create();
+    await home.logIn(app, user);
+    expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect(await check()).toEqual({ status: 0, stdout: '', stderr: '' });
+    expect((await organization.scim('DELETE', `/Users/${id}`)).status).toBe(204);
+    rmSync(home.state(app, 'ssh/last-recheck')); // five seconds later
+    const host = new URL(app.baseUrl).host;
+    const line = `svc: ${host} has revoked your SSH certificate: your login has ended or your access was removed; run: svc login\n`;
+    expect(await check()).toEqual({ status: 0, stdout: '', stderr: line });
+    expect(existsSync(certificateFile())).toBe(false);
+    expect(await check()).toMatchObject({
+      status: 3,
+      stderr: `svc: ${host} has ended your login or removed your access; run: svc login\n`,
+    });
+  });
+
+  it('asks once for many logins at once whether the certificate is revoked, and never waits for the answer', async () => {
+    await check();
+    const asked: string[] = [];
+    const silent = createHttpServer(({ url = '' }) => asked.push(url));
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const server = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    cpSync(home.state(app), home.state({ baseUrl: server }), { recursive: true });
+    rmSync(home.state({ baseUrl: server }, 'ssh/last-recheck'), { force: true });
+    const checks = Array.from({ length: 5 }, () =>
+      home.run(['ssh', 'check', 'target', '--server', server]),
+    );
+    for (const end of await Promise.all(checks)) {
+      expect(end).toEqual({ status: 0, stdout: '', stderr: '' });
+    }
+    expect(asked).toEqual([`/v1/credentials/ssh/krl/${stored()?.serial}`]);
+    silent.closeAllConnections();
+    silent.close();
   });
 
   it.each([

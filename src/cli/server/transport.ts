@@ -43,18 +43,25 @@ export async function send(
   }
 }
 
-/** Fetches a public document, without a token and without waiting for a place. */
-export function fetchPlain(url: string): Promise<PlainAnswer> {
-  return sendOnce({ method: 'GET', url, headers: { accept: 'application/json' } });
+/**
+ * Fetches a public document, without a token and without waiting for a place.
+ *
+ * @param timeout the longest wait in milliseconds
+ */
+export function fetchPlain(url: string, timeout = TIMEOUT): Promise<PlainAnswer> {
+  return sendOnce({ method: 'GET', url, headers: { accept: 'application/json' } }, timeout);
 }
 
-async function sendOnce({ method, url, headers, body }: PlainRequest): Promise<PlainAnswer> {
+async function sendOnce(
+  { method, url, headers, body }: PlainRequest,
+  timeout = TIMEOUT,
+): Promise<PlainAnswer> {
   try {
     const response = await fetch(url, {
       method,
       headers,
       redirect: 'manual',
-      signal: AbortSignal.timeout(TIMEOUT),
+      signal: AbortSignal.timeout(timeout),
       ...(body === undefined ? {} : { body }),
     });
     return {

@@ -5,6 +5,7 @@ import { CliFailure, usageFailure } from '../program/failure.js';
 import { localTime, tableLines } from '../terminal/table.js';
 import { isValidAt, type SshCertificate } from './certificate.js';
 import { ensureCertificate, renew, storedCertificate } from './renewal.js';
+import { recheck } from './revocation-check.js';
 
 /** Runs `svc ssh` where more is needed than a look at the stored certificate. */
 export async function runSsh(
@@ -15,6 +16,7 @@ export async function runSsh(
   const options = parseArguments(args, { flags: ['renew'], positionals: 2 }, usage);
   const [action, host] = options.positionals;
   if (action === 'check') return check(context);
+  if (host === undefined && action === 'recheck') return recheck(context);
   if (host === undefined && action === 'cert') return show(context, options.has('renew'));
   if (host === undefined && action === 'status') return status(context);
   throw usageFailure('The command is missing or unknown.', usage);

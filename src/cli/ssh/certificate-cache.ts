@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isValidAt, readCertificate, RENEWAL_MARGIN } from './certificate.js';
 
 /** The files of SSH in the folder of a server's secrets. */
@@ -7,7 +7,30 @@ export const SSH_FILES = {
   identity: 'ssh/id',
   publicKey: 'ssh/id.pub',
   certificate: 'ssh/certificate.pub',
+  lastRecheck: 'ssh/last-recheck',
 } as const;
+
+/** The server is asked about a stored certificate once in this many milliseconds at most. */
+const RECHECK_INTERVAL = 5_000;
+
+/**
+ * Tells if the server should be asked whether the stored certificate is revoked, and records the time: many logins at once ask once.
+ *
+ * @param folder the folder of the server's secrets
+ */
+export function takeRecheck(folder: string, now: number): boolean {
+  const file = `${folder}/${SSH_FILES.lastRecheck}`;
+  try {
+    const last = statSync(file, { throwIfNoEntry: false });
+    const age = now - (last?.mtimeMs ?? 0);
+    if (Math.abs(age) < RECHECK_INTERVAL) return false;
+    if (last) rmSync(file, { force: true });
+    writeFileSync(file, '', { mode: 0o600, flag: 'wx' });
+    return true;
+  } catch {
+    return false; // Another login asks, or the folder cannot be written: this login goes on without the question.
+  }
+}
 
 /**
  * Tells if a login can use the stored certificate without a renewal. Every `ssh` waits for this answer: it reads two

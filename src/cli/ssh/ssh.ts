@@ -1,22 +1,29 @@
 import type { CommandContext } from '../command/command-context.js';
 import type { Command } from '../command/command.js';
 import { now } from '../program/clock.js';
-import { hasFreshCertificate } from './certificate-cache.js';
+import { hasFreshCertificate, takeRecheck } from './certificate-cache.js';
 
-const USAGE = 'svc ssh check HOST\nsvc ssh cert [--renew]\nsvc ssh status';
+const USAGE = 'svc ssh check HOST\nsvc ssh recheck\nsvc ssh cert [--renew]\nsvc ssh status';
 
 /** `svc ssh`: the SSH certificate of this machine. `ssh` itself runs `svc ssh check`. */
 export const command: Command = {
   usage: USAGE,
   help: [
     'check   makes sure that a valid certificate is there; ssh runs it before a login',
-    'cert    does the same and prints the certificate; --renew asks for a new one',
+    'recheck asks the server whether it has revoked the certificate; check runs it in the background',
+    'cert    does what check does, and prints the certificate; --renew asks for a new one',
     'status  prints the stored certificate without the network',
     '',
     'Connect ssh with: svc setup ssh --host PATTERN',
   ],
   async run(args, context) {
-    if (args[0] === 'check' && isFresh(context)) return 0;
+    if (args[0] === 'check' && isFresh(context)) {
+      if (takeRecheck(context.folder().path, now())) {
+        const { startRevocationCheck } = await import('./revocation-check.js');
+        startRevocationCheck(context.server());
+      }
+      return 0;
+    }
     const { runSsh } = await import('./actions.js');
     return runSsh(args, context, USAGE);
   },

@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process';
+import type { CommandContext } from '../command/command-context.js';
+import { CliFailure } from '../program/failure.js';
+import { fetchPlain } from '../server/transport.js';
+import { SSH_FILES } from './certificate-cache.js';
+import { storedCertificate } from './renewal.js';
+
+/** The longest wait for the answer in milliseconds. A program that reads the messages of `ssh` waits for this process, too. */
+const PATIENCE = 1_000;
+
+/**
+ * Starts a process that asks the server about the stored certificate, and does not wait for it: a login never waits for the network.
+ * The process writes its one line to the standard error of `ssh`.
+ */
+export function startRevocationCheck(server: string): void {
+  const [node = '', file = ''] = process.argv;
+  const child = spawn(node, [...process.execArgv, file, 'ssh', 'recheck', '--server', server], {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  child.on('error', () => undefined); // The login goes on; the next one tries again.
+  child.unref();
+}
+
+/** Removes the stored certificate when the server has revoked it, and says so in one line. Without an answer it does nothing. */
+export async function recheck(context: CommandContext): Promise<void> {
+  const server = context.server();
+  const folder = context.folder(server);
+  const certificate = storedCertificate(folder);
+  if (!certificate || !(await isRevoked(server, certificate.serial))) return;
+  await folder.withLock('ssh', async () => {
+    if (storedCertificate(folder)?.serial === certificate.serial) {
+      folder.remove(SSH_FILES.certificate);
+    }
+  });
+  const { host } = new URL(server);
+  context.terminal.warn(
+    `svc: ${host} has revoked your SSH certificate: your login has ended or your access was removed; run: svc login`,
+  );
+}
+
+async function isRevoked(server: string, serial: string): Promise<boolean> {
+  try {
+    const { status, text } = await fetchPlain(
+      `${server}/v1/credentials/ssh/krl/${serial}`,
+      PATIENCE,
+    );
+    return status === 200 && (JSON.parse(text) as { revoked?: unknown }).revoked === true;
+  } catch (error) {
+    if (error instanceof CliFailure || error instanceof SyntaxError) return false;
+    throw error;
+  }
+}
