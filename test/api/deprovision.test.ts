@@ -121,10 +121,7 @@ describe('de-provisioning', () => {
     const ended = end();
     await untilWaiting(app.dataSource, 2);
     await holder.release();
-    expect(await Promise.all([revoked, ended])).toEqual([
-      2,
-      { sessions: 1, certificates: 0, github_tokens: 0 },
-    ]);
+    expect(await Promise.all([revoked, ended])).toEqual([2, { sessions: 1, certificates: 0 }]);
   });
 
   it.each([
@@ -148,7 +145,7 @@ describe('de-provisioning', () => {
     await holder.release();
     expect(await Promise.all([taken, ended])).toEqual([
       undefined,
-      { sessions: 1, certificates: 0, github_tokens: 0 },
+      { sessions: 1, certificates: 0 },
     ]);
   });
 
@@ -213,7 +210,7 @@ describe('de-provisioning', () => {
     await delay(1500); // PostgreSQL usually ends the transaction that begins to wait last
     await holder.release();
     expect([2, 'not_found']).toContain(await revoked);
-    expect(await ended).toEqual({ sessions: 1, certificates: 0, github_tokens: 0 });
+    expect(await ended).toEqual({ sessions: 1, certificates: 0 });
   });
 
   /** Locks rows until the release. */
@@ -285,7 +282,7 @@ describe('de-provisioning', () => {
       authenticators: 1,
     });
 
-    expect(await remove()).toEqual({ sessions: 4, certificates: 1, github_tokens: 0 });
+    expect(await remove()).toEqual({ sessions: 4, certificates: 1 });
 
     expect(await left(person.id)).toEqual({
       sessions: 0,
@@ -315,7 +312,7 @@ describe('de-provisioning', () => {
   it('a deactivation ends the same access, and keeps the user, the keys, applications and memberships', async () => {
     const token = await fill(person);
     const client = await oauth.application(person);
-    expect(await deactivate()).toEqual({ sessions: 4, certificates: 1, github_tokens: 0 });
+    expect(await deactivate()).toEqual({ sessions: 4, certificates: 1 });
     expect(await left(person.id)).toEqual({
       sessions: 0,
       oauth_grants: 0,
@@ -363,14 +360,14 @@ describe('de-provisioning', () => {
         ...about,
         type: 'scim_operation',
         actor_id: null,
-        details: { ...details, sessions: 4, certificates: 1, github_tokens: 0 },
+        details: { ...details, sessions: 4, certificates: 1 },
       },
       { ...about, type: 'admin_activate', actor_id: ADMIN, details },
       {
         ...about,
         type: 'admin_remove_user',
         actor_id: ADMIN,
-        details: { ...details, sessions: 0, certificates: 0, github_tokens: 0 },
+        details: { ...details, sessions: 0, certificates: 0 },
       },
     ]);
   });

@@ -230,7 +230,7 @@ describe('a request without a route', () => {
 
   it.each([
     ['DELETE', '/v1/credentials/ssh', 'POST, OPTIONS'],
-    ['PUT', '/v1/keys/0192f0c1-0000-7000-8000-000000000000', 'PATCH, OPTIONS'],
+    ['PUT', '/v1/keys/0192f0c1-0000-7000-8000-000000000000', 'PATCH, DELETE, OPTIONS'],
     ['POST', '/V1/Keys/', 'GET, HEAD, OPTIONS'],
     ['GET', '/login/webauthn/start', 'POST, OPTIONS'],
     ['PROPFIND', '/logout', 'POST, OPTIONS'],
@@ -244,7 +244,7 @@ describe('a request without a route', () => {
 
   it('for a link preview does not spend the state of a sign-in', async () => {
     const answer = await app.client().send('HEAD', '/oauth/callback');
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET']);
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, OPTIONS']);
   });
 });
 

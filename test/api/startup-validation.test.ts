@@ -1,4 +1,7 @@
-import { join } from 'node:path';
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   startDemoIdentityProvider,
@@ -19,6 +22,25 @@ const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 const NOT_MEANT =
   'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST ' +
   'names the host of SVC_BASE_URL';
+
+/** A file with the private key of a GitHub App. */
+const APP_KEY = join(mkdtempSync(join(tmpdir(), 'svc-test-')), 'app.pem');
+
+/** A wrong variable of a GitHub App whose other variables are right, and the line that must result. */
+function ofGitHubApp(
+  wrong: Record<string, string>,
+  says: string,
+): [Record<string, string>, string][] {
+  const app = {
+    SVC_GITHUB_APP_ID: '1',
+    SVC_GITHUB_APP_KEY: APP_KEY,
+    SVC_GITHUB_APP_NAME: 'svc',
+    SVC_GITHUB_APP_CLIENT_ID: 'Iv1.1',
+    SVC_GITHUB_APP_CLIENT_SECRET: 'secret',
+    SVC_GITHUB_WEBHOOK_SECRET: 'webhook-secret',
+  };
+  return [[{ ...app, ...wrong }, `${Object.keys(wrong)[0]}: ${says}`]];
+}
 
 /** Variables over a working configuration, and the one line that must result. */
 const FATAL: readonly (readonly [environment: Record<string, string>, line: string])[] = [
@@ -53,6 +75,30 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_AWS_AUDIENCE: `${PLANTED} ${PLANTED}` },
     'SVC_AWS_AUDIENCE: must be 1 to 255 printable ASCII characters without a space',
   ],
+  [{ SVC_SSH_REQUIRE_SK: PLANTED }, 'SVC_SSH_REQUIRE_SK: must be true or false'],
+  ...ofGitHubApp({ SVC_GITHUB_APP_ID: PLANTED }, 'must be the number of a GitHub App'),
+  ...ofGitHubApp(
+    { SVC_GITHUB_APP_KEY: PLANTED },
+    'must be an RSA private key in PEM, base64 of it, or a readable file',
+  ),
+  ...ofGitHubApp(
+    { SVC_GITHUB_APP_NAME: ` ${PLANTED}` },
+    'must be 64 printable ASCII characters at most',
+  ),
+  ...ofGitHubApp(
+    { SVC_GITHUB_APP_CLIENT_ID: `${PLANTED} ${PLANTED}` },
+    'must be printable ASCII without spaces',
+  ),
+  ...ofGitHubApp(
+    { SVC_GITHUB_APP_CLIENT_SECRET: `${PLANTED} ${PLANTED}` },
+    'must be printable ASCII without spaces',
+  ),
+  ...ofGitHubApp({ SVC_GITHUB_WEBHOOK_SECRET: 'planted' }, 'must have at least 8 characters'),
+  [
+    { SVC_GITHUB_API_URL: `http://${PLANTED}.example` },
+    'SVC_GITHUB_API_URL: must be https (http only for localhost)',
+  ],
+  [{ SVC_GITHUB_WEB_URL: PLANTED }, 'SVC_GITHUB_WEB_URL: must be an http or https URL'],
   [{ SVC_LOG_FORMAT: PLANTED }, 'SVC_LOG_FORMAT: must be text or json'],
   [
     { RUST_LOG: `info,http=${PLANTED}` },
@@ -182,6 +228,8 @@ describe('the start', () => {
 
   beforeAll(async () => {
     folder = await makeTemporaryDirectory();
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    writeFileSync(APP_KEY, privateKey.export({ type: 'pkcs8', format: 'pem' }));
     port = await freePort();
     database = await createTestDatabase();
     idp = await startDemoIdentityProvider({
@@ -192,6 +240,7 @@ describe('the start', () => {
   afterAll(async () => {
     await idp.close();
     await database.drop();
+    await removeDirectory(dirname(APP_KEY));
     await removeDirectory(folder);
   });
 

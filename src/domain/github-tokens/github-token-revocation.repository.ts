@@ -34,7 +34,8 @@ export class GitHubTokenRevocation implements Revocable {
           revoke_reason = ${reason}, revoked_by = ${revokedBy}
       WHERE id IN (SELECT id FROM github_tokens WHERE user_id = ${id} AND expires_at > now() ORDER BY id FOR UPDATE)
       RETURNING id`;
-    if (queued.length > 0) this.revoker.wakeAfter(tx);
+    if (queued.length === 0) return {};
+    this.revoker.wakeAfter(tx);
     return { github_tokens: queued.length };
   }
 
