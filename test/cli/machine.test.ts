@@ -174,7 +174,7 @@ describe('svc keys', () => {
 });
 
 describe('two processes at once', () => {
-  it('make one DPoP key, and lose no server of the configuration', async () => {
+  it('lose no server of the configuration', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `https://s${index}.example`);
     const ends = await Promise.all(names.map((name) => svc('use', name)));
     expect(ends.map(({ status }) => status)).toEqual(names.map(() => 0));
