@@ -20,7 +20,7 @@ export interface Finding {
 /** The oldest version of Node that the command runs on. */
 const OLDEST_NODE = 20;
 
-/** The greatest difference of the clocks, in seconds, that the server accepts in a proof. */
+/** The check reports a greater difference of the clocks, in seconds. The server itself accepts 300 in a proof. */
 const GREATEST_SKEW = 60;
 
 const ok = (name: string, text: string): Finding => ({ name, state: 'ok', text });
