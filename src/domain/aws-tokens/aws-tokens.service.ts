@@ -1,12 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import type { Denial } from '#domain/issuance/issuance-statement.repository.js';
 import { Issuance } from '#domain/issuance/issuance.repository.js';
+import { refusedIssuance } from '#domain/issuance/refused-issuance.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import type { ErrorCode } from '#platform/errors/catalogue.js';
-import { DomainError } from '#platform/errors/domain-error.js';
 import { AWS_TOKEN } from './aws-tokens.repository.js';
 import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-claims.js';
 
@@ -25,15 +23,8 @@ export interface IssuedAwsToken {
   readonly expiresIn: number;
 }
 
-const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
-  gone: ['unauthenticated', 'The session has ended. Log in again.'],
-  account_inactive: ['account_inactive', 'This account is deactivated.'],
-  domain_not_owned: [
-    'issuance_refused',
-    'The domain of your e-mail address is not one that your organization has proven to own.',
-  ],
-  withheld: ['issuance_refused', 'AWS tokens are for members of an organization.'],
-};
+/** The error where the condition of the kind does not hold. */
+const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
 
 /** Issues tokens for AWS: it records a token by one shared statement, and then has it signed. */
 @Injectable()
@@ -66,7 +57,7 @@ export class AwsTokens {
       auditId: newUuid(),
       origin,
     });
-    if ('denial' in outcome) throw new DomainError(...REFUSALS[outcome.denial]);
+    if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
     const { orgId, issuedAt, expiresAt } = outcome.issued;
     const claims = awsTokenClaims(
       { ...session, orgId },

@@ -7,13 +7,12 @@ import {
   listInstallations,
   type LinkedInstallation,
 } from '#domain/github-installations/github-installations.repository.js';
-import type { Denial } from '#domain/issuance/issuance-statement.repository.js';
 import { Issuance } from '#domain/issuance/issuance.repository.js';
+import { refusedIssuance } from '#domain/issuance/refused-issuance.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sealSecret } from '#platform/crypto/sealed-secret.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
-import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   GITHUB_TOKEN,
@@ -46,15 +45,11 @@ export interface IssuedGitHubToken {
   readonly repositories: readonly string[] | null;
 }
 
-const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
-  gone: ['unauthenticated', 'The session has ended. Log in again.'],
-  account_inactive: ['account_inactive', 'This account is deactivated.'],
-  domain_not_owned: [
-    'issuance_refused',
-    'The domain of your e-mail address is not one that your organization has proven to own.',
-  ],
-  withheld: ['not_found', 'Your organization has no longer linked this GitHub installation.'],
-};
+/** The error where the condition of the kind does not hold. */
+const WITHHELD = [
+  'not_found',
+  'Your organization has no longer linked this GitHub installation.',
+] as const;
 
 /**
  * Issues GitHub tokens. GitHub mints the token; one statement then checks user, session and installation under their locks and
@@ -122,7 +117,7 @@ export class GitHubTokens {
   ): Promise<LinkedInstallation> {
     const { manager } = this.dataSource;
     if (!(await ownsOwnDomain(manager, userId))) {
-      throw new DomainError(...REFUSALS.domain_not_owned);
+      throw refusedIssuance('domain_not_owned', WITHHELD);
     }
     const installation = chooseInstallation(await listInstallations(manager, orgId), owner);
     if (installation.suspended) throw githubSuspended();
@@ -137,7 +132,7 @@ export class GitHubTokens {
     try {
       const request = { ...token, auditId: newUuid(), origin };
       const outcome = await this.issuance.issue(GITHUB_TOKEN, request);
-      if ('denial' in outcome) throw new DomainError(...REFUSALS[outcome.denial]);
+      if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
       return { ...minted, expiresAt: outcome.issued.expiresAt };
     } catch (error) {
       await this.#discard(token, minted.token);

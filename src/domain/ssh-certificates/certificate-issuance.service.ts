@@ -1,11 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { refusedIssuance } from '#domain/issuance/refused-issuance.js';
 import { Issuance, type Outcome } from '#domain/issuance/issuance.repository.js';
-import type { Denial } from '#domain/issuance/issuance-statement.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import { principalsOf } from './principals.js';
@@ -57,15 +56,8 @@ export interface IssuedCertificate {
 
 const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
 
-const REFUSALS: Record<Denial, readonly [ErrorCode, string]> = {
-  gone: ['unauthenticated', 'The session has ended. Log in again.'],
-  account_inactive: ['account_inactive', 'This account is deactivated.'],
-  domain_not_owned: [
-    'issuance_refused',
-    'The domain of your e-mail address is not one that your organization has proven to own.',
-  ],
-  withheld: ['principal_not_allowed', 'This account has no SSH principal.'],
-};
+/** The error where the condition of the kind does not hold. */
+const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
 /** Issues SSH user certificates: it reads the key, records the certificate by one shared statement, and then signs it. */
 @Injectable()
@@ -111,7 +103,7 @@ export class CertificateIssuance {
       auditId: newUuid(),
       origin,
     });
-    if ('denial' in outcome) throw new DomainError(...REFUSALS[outcome.denial]);
+    if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
     const { issued } = outcome;
 
     const verifyRequired = issued.attestation?.verifyRequired === true;
