@@ -38,7 +38,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'keys',
-    summary: 'Lists, renames and removes your security keys',
+    summary: 'Lists, adds, renames and removes your security keys',
     words: ['add', 'rename', 'remove'],
     load: () => import('./account/keys.js'),
   },
