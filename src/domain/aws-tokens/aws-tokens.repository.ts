@@ -1,11 +1,14 @@
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { recordAudit } from '#domain/audit/audit.repository.js';
-import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
+import {
+  AUDIT_COLUMNS,
+  auditOfUser,
+  auditValues,
+  type RequestOfUser,
+} from '#domain/issuance/audit-of-user.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
 import { fragment } from '#platform/database/statements/sql.js';
 
 /** The record of a token, which is written before the token is signed. */
-export interface AwsTokenRequest {
+export interface AwsTokenRequest extends RequestOfUser {
   readonly sessionId: string;
   readonly userId: string;
   /** The subject of the token. The user must still have it. */
@@ -16,8 +19,6 @@ export interface AwsTokenRequest {
   readonly sourceIdentity: string;
   /** Seconds from now. The end of the session ends it earlier. */
   readonly lifetime: number;
-  readonly auditId: string;
-  readonly origin: AuditOrigin;
 }
 
 /** A token that is on record and may be signed. */
@@ -46,32 +47,22 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
       session: { of: 'request', where: fragment`s.level = 'verified'` },
     },
     columns: fragment`email text, token_id uuid, role_arn text, source_identity text, lifetime int,
-      audit_id uuid, request_id text, ip inet, user_agent text`,
+      ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.email IS DISTINCT FROM k.email OR s.expires_at < now() + interval '1 second'`,
     computed: fragment`
       date_trunc('second', now()) AS issued_at,
       date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.lifetime))) AS token_ends`,
     issuedIf: () => fragment`i.org_id IS NOT NULL`,
-    written: recordAudit(
-      {
-        id: fragment`i.audit_id`,
-        type: fragment`'aws_credential'`,
-        actorId: fragment`i.user_id`,
-        subjectId: fragment`i.user_id`,
-        orgId: fragment`i.org_id`,
-        origin: fragment`i.request_id, i.ip, i.user_agent`,
-        details: fragment`jsonb_build_object('jti', i.token_id, 'role_arn', i.role_arn,
+    written: auditOfUser(
+      fragment`'aws_credential'`,
+      fragment`jsonb_build_object('jti', i.token_id, 'role_arn', i.role_arn,
           'source_identity', i.source_identity, 'expires_at', i.token_ends)`,
-        actorEmail: fragment`i.user_email`,
-        subjectEmail: fragment`i.user_email`,
-      },
-      ISSUED,
     ),
     audited: undefined,
     returned: fragment`i.org_id, extract(epoch FROM i.issued_at)::float8 AS issued_at,
       extract(epoch FROM i.token_ends)::float8 AS expires_at`,
   },
-  ({ origin, ...request }) => ({
+  (request) => ({
     user_id: request.userId,
     session_id: request.sessionId,
     email: request.email,
@@ -79,10 +70,7 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
     role_arn: request.roleArn,
     source_identity: request.sourceIdentity,
     lifetime: request.lifetime,
-    audit_id: request.auditId,
-    request_id: origin.requestId,
-    ip: origin.ip,
-    user_agent: origin.userAgent,
+    ...auditValues(request),
   }),
   (row) => ({ orgId: row.org_id, issuedAt: row.issued_at, expiresAt: row.expires_at }),
 );

@@ -1,5 +1,9 @@
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { recordAudit } from '#domain/audit/audit.repository.js';
+import {
+  AUDIT_COLUMNS,
+  auditOfUser,
+  auditValues,
+  type RequestOfUser,
+} from '#domain/issuance/audit-of-user.repository.js';
 import type { GitHubPermissions } from '#domain/github-app/answers.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
@@ -21,10 +25,7 @@ export interface SealedToken {
 }
 
 /** A sealed token with the origin of its request. */
-export interface GitHubTokenRequest extends SealedToken {
-  readonly auditId: string;
-  readonly origin: AuditOrigin;
-}
+export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
 
 /** A token on record, which the user may have until then. */
 export interface RecordedToken {
@@ -47,7 +48,7 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
       session: { of: 'request', where: fragment`s.level = 'verified'` },
     },
     columns: fragment`id uuid, installation_id bigint, owner text, sealed text, ends timestamptz, repositories text[],
-      permissions jsonb, org uuid, audit_id uuid, request_id text, ip inet, user_agent text`,
+      permissions jsonb, org uuid, ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.org_id IS DISTINCT FROM k.org`,
     computed: fragment`s.expires_at < k.ends AS is_cut`,
     issuedIf: (locks) => fragment`EXISTS (
@@ -61,24 +62,14 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
              i.ends, CASE WHEN i.is_cut THEN i.session_ends END, CASE WHEN i.is_cut THEN 'session ended' END,
              CASE WHEN i.is_cut THEN 'session' END
       ${ISSUED}`,
-    audited: recordAudit(
-      {
-        id: fragment`i.audit_id`,
-        type: fragment`'github_credential'`,
-        actorId: fragment`i.user_id`,
-        subjectId: fragment`i.user_id`,
-        orgId: fragment`i.org_id`,
-        origin: fragment`i.request_id, i.ip, i.user_agent`,
-        details: fragment`jsonb_build_object('token_id', i.id, 'owner', i.owner, 'installation_id', i.installation_id,
+    audited: auditOfUser(
+      fragment`'github_credential'`,
+      fragment`jsonb_build_object('token_id', i.id, 'owner', i.owner, 'installation_id', i.installation_id,
           'repositories', i.repositories, 'permissions', i.permissions, 'expires_at', i.ends)`,
-        actorEmail: fragment`i.user_email`,
-        subjectEmail: fragment`i.user_email`,
-      },
-      ISSUED,
     ),
     returned: fragment`extract(epoch FROM least(i.ends, i.session_ends))::float8 * 1000 AS ends`,
   },
-  ({ origin, ...request }) => ({
+  (request) => ({
     user_id: request.userId,
     session_id: request.sessionId,
     org: request.orgId,
@@ -89,10 +80,7 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
     ends: request.expiresAt,
     repositories: request.repositories,
     permissions: request.permissions,
-    audit_id: request.auditId,
-    request_id: origin.requestId,
-    ip: origin.ip,
-    user_agent: origin.userAgent,
+    ...auditValues(request),
   }),
   ({ ends }) => ({ expiresAt: new Date(ends) }),
 );

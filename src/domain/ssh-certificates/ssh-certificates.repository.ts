@@ -1,12 +1,16 @@
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { recordAudit } from '#domain/audit/audit.repository.js';
+import {
+  AUDIT_COLUMNS,
+  auditOfUser,
+  auditValues,
+  type RequestOfUser,
+} from '#domain/issuance/audit-of-user.repository.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
 import { fragment } from '#platform/database/statements/sql.js';
 import type { KeyAttestation } from '#domain/ssh-certificates/hardware-keys/attested-keys.repository.js';
 
 /** The record of a certificate, which is written before the certificate is signed. */
-export interface SshCertificateRequest {
+export interface SshCertificateRequest extends RequestOfUser {
   readonly sessionId: string;
   readonly userId: string;
   /** The address that the certificate names. The user must still have it. */
@@ -27,8 +31,6 @@ export interface SshCertificateRequest {
   readonly principalsElsewhere: readonly string[];
   /** Seconds from now; undefined for the rest of the session, which always ends it. */
   readonly ttlSeconds: number | undefined;
-  readonly auditId: string;
-  readonly origin: AuditOrigin;
 }
 
 /** A certificate that is on record and may be signed. */
@@ -72,7 +74,7 @@ export const SSH_CERTIFICATE = new IssuanceKind<
       session: { of: 'request', where: fragment`s.level = 'verified'` },
     },
     columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
-      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], ttl int, audit_id uuid, request_id text, ip inet, user_agent text`,
+      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], ttl int, ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.email IS DISTINCT FROM k.email`,
     computed: fragment`
       CASE WHEN k.is_security_key THEN coalesce(k.new_attestation, (
@@ -92,26 +94,16 @@ export const SSH_CERTIFICATE = new IssuanceKind<
              i.ca_fingerprint, i.valid_after, i.valid_before, i.attestation IS NOT NULL,
              coalesce((i.attestation->>'verify_required')::boolean, false), (i.attestation->>'aaguid')::uuid
       ${ISSUED}`,
-    audited: recordAudit(
-      {
-        id: fragment`i.audit_id`,
-        type: fragment`'ssh_credential'`,
-        actorId: fragment`i.user_id`,
-        subjectId: fragment`i.user_id`,
-        orgId: fragment`i.org_id`,
-        origin: fragment`i.request_id, i.ip, i.user_agent`,
-        details: fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
+    audited: auditOfUser(
+      fragment`'ssh_credential'`,
+      fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
           'public_key', i.public_key, 'valid_before', i.valid_before)
           || coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
-        actorEmail: fragment`i.user_email`,
-        subjectEmail: fragment`i.user_email`,
-      },
-      ISSUED,
     ),
     returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
       extract(epoch FROM i.valid_before)::float8 AS valid_before, i.attestation`,
   },
-  ({ origin, ...request }) => ({
+  (request) => ({
     user_id: request.userId,
     session_id: request.sessionId,
     email: request.email,
@@ -124,10 +116,7 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     principals: request.principals,
     principals_elsewhere: request.principalsElsewhere,
     ttl: request.ttlSeconds,
-    audit_id: request.auditId,
-    request_id: origin.requestId,
-    ip: origin.ip,
-    user_agent: origin.userAgent,
+    ...auditValues(request),
   }),
   (row, { principals, principalsElsewhere }) => ({
     serial: BigInt(row.serial),
