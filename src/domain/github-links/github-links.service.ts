@@ -18,7 +18,7 @@ import {
 import {
   forgetInstallation,
   queueInstallation,
-} from '#domain/github-tokens/installation-tokens.repository.js';
+} from '#domain/github-tokens/ending-tokens.repository.js';
 import { TokenRevoker } from '#domain/github-tokens/token-revoker.service.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import { systemClock } from '#platform/clock/clock.js';

@@ -1,23 +1,47 @@
-import { sql } from '#platform/database/statements/sql.js';
+import type { RevocationCause } from '#domain/access-revocation/revocable.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Queues every token of an installation that an organization gave up. Returns their number. */
-export async function queueInstallation(
+/**
+ * Queues the tokens of a user or an installation that may still be valid, and returns their number. A token that GitHub was asked about
+ * before keeps the time of its next try.
+ *
+ * @param of a condition on the tokens
+ */
+async function queueTokens(
   tx: EntityManager,
-  installationId: number,
-  revokedBy: string,
+  of: SqlFragment,
+  { reason, revokedBy }: RevocationCause,
 ): Promise<number> {
   const queued = await sql<{ id: string }>(tx)`
     UPDATE github_tokens
     SET next_attempt_at = CASE WHEN attempts = 0 THEN '-infinity' ELSE next_attempt_at END,
-        revoke_reason = 'installation unlinked', revoked_by = ${revokedBy}
-    WHERE id IN (SELECT id FROM github_tokens WHERE installation_id = ${installationId} AND expires_at > now()
-                 ORDER BY id FOR UPDATE)
+        revoke_reason = ${reason}, revoked_by = ${revokedBy}
+    WHERE id IN (SELECT id FROM github_tokens WHERE ${of} AND expires_at > now() ORDER BY id FOR UPDATE)
     RETURNING id`;
   return queued.length;
 }
 
-/** Forgets the tokens of an installation that GitHub deleted: GitHub has ended them itself. */
+/** Queues every token of a user whose access ends. Returns their number. */
+export function queueUser(
+  tx: EntityManager,
+  userId: string,
+  cause: RevocationCause,
+): Promise<number> {
+  return queueTokens(tx, fragment`user_id = ${userId}`, cause);
+}
+
+/** Queues every token of an installation that an organization gave up. Returns their number. */
+export function queueInstallation(
+  tx: EntityManager,
+  installationId: number,
+  revokedBy: string,
+): Promise<number> {
+  const cause = { reason: 'installation unlinked', revokedBy };
+  return queueTokens(tx, fragment`installation_id = ${installationId}`, cause);
+}
+
+/** Deletes the tokens of an installation that GitHub deleted: GitHub has ended them itself. */
 export async function forgetInstallation(tx: EntityManager, installationId: number): Promise<void> {
   await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;
 }

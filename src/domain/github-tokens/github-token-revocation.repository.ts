@@ -9,6 +9,7 @@ import {
 } from '#domain/access-revocation/revocable.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { queueUser } from './ending-tokens.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
 /** Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link TokenRevoker} then tells GitHub. */
@@ -19,24 +20,16 @@ export class GitHubTokenRevocation implements Revocable {
 
   constructor(private readonly revoker: TokenRevoker) {}
 
-  /**
-   * Queues every token of a user that may still be valid. The end of the sessions has queued most of them already: this statement
-   * adds the cause. A token that GitHub was asked about before keeps the time of its next try.
-   */
+  /** Queues every token of a user. The end of the sessions has queued most of them already: this statement adds the cause. */
   async revoke(
     tx: EntityManager,
     { id }: LockedUser,
-    { reason, revokedBy }: RevocationCause,
+    cause: RevocationCause,
   ): Promise<RevokedCounts> {
-    const queued = await sql<{ id: string }>(tx)`
-      UPDATE github_tokens
-      SET next_attempt_at = CASE WHEN attempts = 0 THEN '-infinity' ELSE next_attempt_at END,
-          revoke_reason = ${reason}, revoked_by = ${revokedBy}
-      WHERE id IN (SELECT id FROM github_tokens WHERE user_id = ${id} AND expires_at > now() ORDER BY id FOR UPDATE)
-      RETURNING id`;
-    if (queued.length === 0) return {};
+    const queued = await queueUser(tx, id, cause);
+    if (queued === 0) return {};
     this.revoker.wakeAfter(tx);
-    return { github_tokens: queued.length };
+    return { github_tokens: queued };
   }
 
   /** Looks at the queue once the removal of a key has committed: the end of its sessions has queued their tokens. */
