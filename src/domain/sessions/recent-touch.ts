@@ -8,6 +8,19 @@ export const RECENT_TOUCH = {
   admin: 300,
 } as const;
 
+/** The access rule of a route for the keys, sessions and credentials of the user. */
+export const USER_ACCESS = {
+  session: 'verified',
+  origin: 'own',
+  scope: 'svc:credentials',
+} as const;
+
+/** The same rule where a recent assertion is demanded (RFC 9470). */
+export const USER_ACCESS_BY_TOUCH = {
+  ...USER_ACCESS,
+  touchedWithinSeconds: RECENT_TOUCH.own,
+} as const;
+
 /** The access rule of a route on which admins read. */
 export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:admin' } as const;
 

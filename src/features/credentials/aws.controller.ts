@@ -1,6 +1,7 @@
 import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AwsTokens } from '#domain/aws-tokens/aws-tokens.service.js';
+import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
@@ -22,7 +23,7 @@ import {
   body: { max: 8 * KIB },
   audience: 'api',
   errors: 'problem',
-  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+  auth: USER_ACCESS,
 })
 export class AwsController {
   constructor(
@@ -46,7 +47,7 @@ export class AwsController {
   @Route({
     summary: 'Issues a token for AWS STS, to a token in the header alone',
     head: false,
-    auth: { session: 'verified', origin: 'own', scope: 'svc:credentials', headerOnly: true },
+    auth: { ...USER_ACCESS, headerOnly: true },
   })
   get(
     @Caller() session: VerifiedSession,

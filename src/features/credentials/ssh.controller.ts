@@ -1,5 +1,6 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { CertificateIssuance } from '#domain/ssh-certificates/certificate-issuance.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -24,7 +25,7 @@ import {
   body: { max: 8 * KIB },
   audience: 'api',
   errors: 'problem',
-  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+  auth: USER_ACCESS,
 })
 export class SshController {
   constructor(

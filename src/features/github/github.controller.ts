@@ -2,6 +2,7 @@ import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { GitHubApp } from '#domain/github-app/github-app.service.js';
 import { GitHubTokens } from '#domain/github-tokens/github-tokens.service.js';
+import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
@@ -32,7 +33,7 @@ interface StatusJson {
   body: { max: 8 * KIB },
   audience: 'api',
   errors: 'problem',
-  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+  auth: USER_ACCESS,
 })
 export class GitHubController {
   constructor(

@@ -2,6 +2,7 @@ import { Controller, Delete, Get, HttpCode, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
@@ -19,7 +20,7 @@ const SESSION_ID = z.object({ id: z.string() });
   tier: 'general',
   audience: 'api',
   errors: 'problem',
-  auth: { session: 'verified', origin: 'own', scope: 'svc:credentials' },
+  auth: USER_ACCESS,
 })
 export class SessionsController {
   constructor(

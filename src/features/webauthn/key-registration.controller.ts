@@ -1,6 +1,6 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
+import { USER_ACCESS_BY_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
@@ -22,12 +22,7 @@ import {
   body: { max: 32 * KIB },
   audience: 'api',
   errors: 'problem',
-  auth: {
-    session: 'verified',
-    origin: 'own',
-    scope: 'svc:credentials',
-    touchedWithinSeconds: RECENT_TOUCH.own,
-  },
+  auth: USER_ACCESS_BY_TOUCH,
 })
 export class KeyRegistrationController {
   constructor(private readonly ceremony: KeyRegistrationCeremony) {}

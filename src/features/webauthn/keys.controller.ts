@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Patch, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
+import { USER_ACCESS, USER_ACCESS_BY_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
@@ -11,17 +11,13 @@ import { Route } from '#platform/http/routing/route.js';
 import { keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
-const OWN_KEYS = { session: 'verified', origin: 'own', scope: 'svc:credentials' } as const;
-/** The removal of a key demands a recent assertion (RFC 9470). */
-const REMOVES = { ...OWN_KEYS, touchedWithinSeconds: RECENT_TOUCH.own } as const;
-
 /** Lists, renames and removes the security keys of the user. A key of another user does not exist here: 404. */
 @Controller('v1/keys')
 @Route({
   tier: 'general',
   audience: 'api',
   errors: 'problem',
-  auth: OWN_KEYS,
+  auth: USER_ACCESS,
 })
 export class KeysController {
   constructor(
@@ -50,7 +46,7 @@ export class KeysController {
 
   /** Removes a key with everything that it opened. A browser whose own session ends with the key loses the cookie too. */
   @Delete(':id')
-  @Route({ summary: 'Removes a security key and ends what it opened', auth: REMOVES })
+  @Route({ summary: 'Removes a security key and ends what it opened', auth: USER_ACCESS_BY_TOUCH })
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: KEY_ID }) { id }: { id: string },
