@@ -99,7 +99,7 @@ describe('issuing a token for AWS during a de-provisioning', () => {
   });
 });
 
-describe('a user whom SCIM de-provisions', () => {
+describe('a user that SCIM de-provisions', () => {
   let app: TestApp;
   let organization: ScimOrganization;
   beforeAll(async () => {

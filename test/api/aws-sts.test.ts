@@ -185,7 +185,7 @@ describe('a stand-in that verifies as IAM does', () => {
     expect((await assume(token, changes)).code).toBe(code);
   });
 
-  it('refuses a user whom the role does not trust', async () => {
+  it('refuses a user that the role does not trust', async () => {
     const { client: eve } = await app.enrolled('eve@other.example');
     const { id_token } = (await eve.post('/v1/credentials/aws/token', {})).json;
     expect(await assume(id_token)).toMatchObject({ status: 403, code: 'AccessDenied' });

@@ -137,7 +137,7 @@ requires('git').describe('git with the helper that svc setup wrote', () => {
     expect(existsSync(tokenFile('hello'))).toBe(false);
   });
 
-  it('says in one line that the login is over, and git asks nobody else', async () => {
+  it('says in one line that the login is over, and git asks no other helper', async () => {
     rmSync(home.state(running.app, 'token.json'));
     const end = await credential('get', asked('octo-org/hello.git'));
     expect(end).toMatchObject({ status: 3, stdout: 'quit=1\n' });

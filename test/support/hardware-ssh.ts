@@ -22,7 +22,7 @@ export interface HardwareSsh {
   close(): Promise<void>;
 }
 
-/** Starts them, with a principal whom the account of the tests accepts. */
+/** Starts them, with a principal that the account of the tests accepts. */
 export async function startHardwareSsh(principal: string): Promise<HardwareSsh> {
   const vendor = new SecurityKeyVendor(new Date());
   const folder = mkdtempSync(join(tmpdir(), 'svc-sk-'));

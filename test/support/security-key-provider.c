@@ -3,7 +3,7 @@
  * with them, and attests each new key with the attestation key of the folder SVC_TEST_SK. For the tests alone.
  *
  * Environment: SVC_TEST_SK is a folder with attestation.pem (private key), attestation.der (certificate) and aaguid (16 bytes).
- * SVC_TEST_SK_FLAGS, where it is set, is the number of the flags of each signature, whatever the user did.
+ * SVC_TEST_SK_FLAGS, where it is set, is the number of the flags of each signature, in place of those that the user caused.
  */
 #include <openssl/ec.h>
 #include <openssl/ecdsa.h>

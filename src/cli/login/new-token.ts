@@ -10,7 +10,7 @@ import type { Terminal } from '../terminal/terminal.js';
 /** The client of the command at the server. */
 export const CLIENT_ID = 'svc-cli';
 
-/** The parts of a login, whatever its way. */
+/** The parts of a login, the same for every way to log in. */
 export interface LoginParts {
   readonly server: string;
   readonly folder: PrivateFolder;

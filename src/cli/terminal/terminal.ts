@@ -41,7 +41,7 @@ export class Terminal {
   /**
    * Asks for a line.
    *
-   * @throws CliFailure where nobody can answer
+   * @throws CliFailure where no terminal can answer
    */
   async ask(question: string): Promise<string> {
     if (!this.isInteractive) {

@@ -45,7 +45,7 @@ describe('the link of a GitHub installation', () => {
     };
   };
 
-  it('is made by an admin whom GitHub shows the installation, and is recorded', async () => {
+  it('is made by an admin who sees the installation at GitHub, and is recorded', async () => {
     const page = await link(github, admin, installation);
     expect(page.status).toBe(200);
     expect(page.text).toContain(installation.account.login);

@@ -51,7 +51,7 @@ make_folder() {
   label "$1"
 }
 
-# Makes the folder $1 unless it is there, whatever its mode.
+# Makes the folder $1 unless it is there, with any mode.
 make_folder_if_missing() { [ -d "$1" ] || make_folder "$1"; }
 
 # Deletes the file or link $1.

@@ -29,7 +29,7 @@ settings_of() (
   done
 )
 
-# Prints the paths that the pattern $1 of an Include stands for: a relative one begins at /etc/ssh, whatever the configuration.
+# Prints the paths that the pattern $1 of an Include stands for: a relative one begins at /etc/ssh, with every configuration.
 in_etc_ssh() {
   # shellcheck disable=SC2086 # the shell is to expand the pattern
   case $1 in

@@ -25,7 +25,7 @@ is_effective() {
     grep -qxF "authorizedprincipalsfile $data/principals/%u" "$work/effective"
 }
 
-# Checks that this host has what the script needs, and that nobody else changes it meanwhile. Finds sshd.
+# Checks that this host has what the script needs, and that no other run changes it meanwhile. Finds sshd.
 check_host() {
   [ "$(uname -s)" = Linux ] || fail 'this script is for Linux.'
   for candidate in "$sshd" "$(command -v sshd || true)" /usr/sbin/sshd /usr/local/sbin/sshd /sbin/sshd; do
