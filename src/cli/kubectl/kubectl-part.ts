@@ -155,7 +155,9 @@ function entryChange(request: SetupRequest, name: string, user: ClusterUser): Ch
     `${kubeconfig}:`,
     `+user ${name}: exec ${line} (${exec.apiVersion})`,
     ...(cluster === undefined ? [] : [`+context ${name}: cluster ${cluster}, user ${name}`]),
-    ...(hasComments(kubeconfig) ? ['kubectl writes the whole file again: its comments are lost.'] : []),
+    ...(hasComments(kubeconfig)
+      ? ['kubectl writes the whole file again: its comments are lost.']
+      : []),
   ];
   return [{ description: lines, apply: () => addEntry(kubeconfig, { name, exec, cluster }) }];
 }
