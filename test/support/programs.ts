@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'vitest';
+import { MOTO } from './moto.js';
 import { findNode } from './node-versions.js';
 
 /** Folders of programs: a daemon such as sshd is not on the PATH of an ordinary user. */
@@ -26,7 +27,8 @@ export interface Requirement {
  * requires('sshd', 'ssh').describe('a real sshd', () => { … });
  *
  * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that the tests run as
- * root, `reachable` that the user `nobody` can read the checkout, `mounts` that a process may have mounts of its own
+ * root, `reachable` that the user `nobody` can read the checkout, `mounts` that a process may have mounts of its own,
+ * `moto` the stand-in for S3 and KMS, `simplesamlphp` the identity provider of that name
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -46,6 +48,8 @@ function isMet(need: string): boolean {
   if (need === 'mounts') return spawnSync('unshare', ['--mount', 'true']).status === 0;
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
   if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
+  if (need === 'moto') return existsSync(MOTO);
+  if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
   const major = /^node@(\d+)$/.exec(need)?.[1];
   return (major === undefined ? findProgram(need) : findNode(Number(major))) !== undefined;
 }

@@ -1,170 +1,31 @@
-import { X509Certificate, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isIP } from 'node:net';
 import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
-import { holdsCertificates, holdsPrivateKey, readPem } from '#platform/tls/tls-material.js';
-import { parseLogFilter } from './log-filter.js';
-import { asciiLowerCase } from '#platform/text/single-line.js';
-import type { AaguidPolicy } from './config.js';
+import { holdsCertificates, holdsPrivateKey } from '#platform/tls/tls-material.js';
+import {
+  aaguidPolicy,
+  certificates,
+  cidrList,
+  headerText,
+  httpUrl,
+  httpsUrl,
+  isLongRsa,
+  isP256,
+  list,
+  listenAddress,
+  logDirectives,
+  lowerCasedSet,
+  origin,
+  rootSecret,
+  rsaPrivateKey,
+  shortName,
+  signingKeys,
+  wholeNumber,
+} from './setting-shapes.js';
 
 /** The environment as plain strings; an empty string counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== ''),
-);
-const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLowerCase)));
-const wholeNumber = (minimum: number, maximum: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'must be a whole number')
-    .transform(Number)
-    .refine((n) => n >= minimum && n <= maximum, `must be between ${minimum} and ${maximum}`);
-
-const origin = z.string().transform((text, context) => {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    return refuse(context, 'must be an http or https URL');
-  }
-  if (url.username || url.password || url.search || url.hash || url.pathname !== '/') {
-    return refuse(context, 'must be an origin only, without path, query or credentials');
-  }
-  return url.origin;
-});
-
-const httpUrl = z
-  .string()
-  .refine(
-    (text) => /^https?:\/\//i.test(text) && URL.canParse(text),
-    'must be an http or https URL',
-  );
-
-const listenAddress = z.string().transform((text, context) => {
-  const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
-  const host = match?.[1] ?? match?.[2] ?? '';
-  const port = Number(match?.[3]);
-  if (!match || port > 65_535 || (host !== '' && isIP(host) === 0 && host !== 'localhost')) {
-    return refuse(context, 'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000');
-  }
-  return { host: host === '' ? '::' : host, port };
-});
-
-const cidrList = list.transform((items, context) => {
-  for (const item of items) {
-    const [address = '', bits, ...rest] = item.split('/');
-    const width = isIP(address) === 6 ? 128 : 32;
-    const prefixFits = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= width);
-    if (isIP(address) === 0 || rest.length > 0 || !prefixFits) {
-      return refuse(context, 'must be a comma-separated list of addresses or CIDR ranges');
-    }
-  }
-  return items;
-});
-
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const aaguidPolicy = list.transform((items, context): AaguidPolicy => {
-  const [only] = items;
-  if (items.length === 1 && (only === 'fips-only' || only === 'yubikey-5')) return { kind: only };
-  const aaguids = items.map((item) => item.toLowerCase());
-  if (!aaguids.every((item) => UUID.test(item))) {
-    return refuse(context, 'must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs');
-  }
-  return aaguids.length === 0 ? { kind: 'any' } : { kind: 'list', aaguids: new Set(aaguids) };
-});
-
-const certificates = z.string().transform((text, context): string[] => {
-  try {
-    const blocks =
-      readPem(text).match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-    if (blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0)) {
-      return blocks;
-    }
-  } catch {
-    // The message below omits the reason, which may quote the value.
-  }
-  return refuse(context, 'must be PEM certificates, or a readable file of them');
-});
-
-const logDirectives = z.string().transform((text, context) => {
-  try {
-    parseLogFilter(text);
-    return text;
-  } catch {
-    return refuse(
-      context,
-      'must be directives such as info,security=warn; levels are trace to off',
-    );
-  }
-});
-
-/** Blocks of PEM, base64 of it, or a file of it: the first is the private key that signs, the others are only published. */
-const signingKeys = (fits: (key: KeyObject) => boolean, message: string) =>
-  z.string().transform((text, context): string[] => {
-    try {
-      const pem = readPem(text);
-      const blocks = pem.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g) ?? [];
-      const [first = '', ...others] = blocks;
-      const isWhole = pem.split('-----BEGIN ').length - 1 === blocks.length;
-      const isSigning = isWhole && fits(createPrivateKey(first));
-      if (isSigning && others.every((other) => fits(createPublicKey(other)))) return blocks;
-    } catch {
-      // The message below omits the reason, which may quote the value.
-    }
-    return refuse(context, message);
-  });
-
-function isP256({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean {
-  return type === 'ec' && details?.namedCurve === 'prime256v1';
-}
-
-function isLongRsa({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject): boolean {
-  return type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
-}
-
-/** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
-const rsaPrivateKey = z.string().transform((text, context): string => {
-  try {
-    const key = createPrivateKey(readPem(text));
-    if (key.asymmetricKeyType === 'rsa') {
-      return key.export({ type: 'pkcs8', format: 'pem' }).toString();
-    }
-  } catch {
-    // The message below omits the reason, which may quote the value.
-  }
-  return refuse(context, 'must be an RSA private key in PEM, base64 of it, or a readable file');
-});
-
-const headerText = z
-  .string()
-  .max(255, 'must have 255 characters at most')
-  .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces');
-
-/** An address that is https, loopback apart, without query; a trailing slash is dropped. */
-const httpsUrl = z.string().transform((text, context): string => {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || url.username || url.password || url.search || url.hash) {
-    return refuse(context, 'must be a URL without query or credentials');
-  }
-  if (!isHttpsOrLoopback(text)) return refuse(context, 'must be https (http only for localhost)');
-  return url.href.replace(/\/+$/, '');
-});
-
-const shortName = z.string().max(64, 'must have 64 characters at most');
-
-const rootSecret = z
-  .string()
-  .min(32, 'must have at least 32 characters')
-  .refine((text) => new Set(text).size > 1, 'must not be one repeated character');
-
-function refuse(context: z.RefinementCtx, message: string): never {
-  context.addIssue({ code: 'custom', message });
-  return z.NEVER;
-}
 
 /** One line a variable: its shape and its default. Cross-field rules are in load-config.ts. */
 export const ENVIRONMENT = z.object({

@@ -1,0 +1,72 @@
+import { once } from 'node:events';
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** What the proxy does with a request: forwards it, answers it itself, cuts the connection, or never answers. */
+export type Fault =
+  | 'none'
+  | 'hang'
+  | 'cut'
+  | {
+      readonly status: number;
+      readonly body: string;
+      readonly headers?: Readonly<Record<string, string>>;
+    };
+
+/** A proxy in front of one HTTP server, in which a test switches faults on and off. */
+export interface FaultProxy {
+  readonly endpoint: string;
+  /** The fault of the next requests. */
+  fault: Fault;
+  /** The number of requests that have arrived. */
+  readonly requests: number;
+  close(): Promise<void>;
+}
+
+/** Starts a proxy on loopback that forwards to `target`, an origin, with the Host header as it came. */
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  let requests = 0;
+  const proxy = { fault: 'none' as Fault };
+  const server = createServer((incoming, outgoing) => {
+    requests += 1;
+    const { fault } = proxy;
+    if (fault === 'none') forward(target, incoming, outgoing);
+    else if (fault === 'cut') incoming.socket.destroy();
+    else if (fault !== 'hang') {
+      incoming.resume();
+      outgoing.writeHead(fault.status, fault.headers).end(fault.body);
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get fault() {
+      return proxy.fault;
+    },
+    set fault(fault) {
+      proxy.fault = fault;
+    },
+    get requests() {
+      return requests;
+    },
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+function forward(target: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const onward = request(new URL(incoming.url ?? '/', target), {
+    method: incoming.method,
+    headers: incoming.headers,
+  });
+  onward.on('response', (answer) => {
+    outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
+    answer.pipe(outgoing);
+  });
+  onward.on('error', () => incoming.socket.destroy());
+  incoming.pipe(onward);
+}
