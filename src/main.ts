@@ -3,9 +3,8 @@ import { runOrExit } from './start.js';
 
 requireNode();
 await runOrExit(async () => {
-  const { readEnvironment } = await import('#platform/config/environment.js');
-  const { loadConfig } = await import('#platform/config/load-config.js');
-  const loaded = loadConfig(readEnvironment()); // reports a wrong configuration before any other module is loaded
+  const { readConfiguration } = await import('#platform/config/sources/read-configuration.js');
+  const loaded = await readConfiguration(); // reports a wrong configuration before any other module is loaded
   const { startTracing } = await import('#platform/telemetry/tracing.js');
   const tracing = await startTracing(loaded.config.tracing); // instruments the modules that are loaded after it
   const { startProduction } = await import('./production.js');
