@@ -9,6 +9,9 @@ import type {
   RevokedCounts,
 } from './revocable.js';
 
+/** The users whose access ends together. */
+const BATCH = 500;
+
 /**
  * Ends the access of users, in the caller's transaction: whole or not at all. The row of the user is locked before anything
  * else; then each registered kind ends, in its order.
@@ -43,13 +46,32 @@ export class AccessRevocation {
     scope: RevocationScope,
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
+    return this.endAll(tx, [user], scope, cause);
+  }
+
+  /**
+   * Does the same for many users, some at a time, so that no statement exceeds its time limit.
+   *
+   * @param tx a transaction that has locked the rows of the users
+   * @returns the sums for the audit event
+   */
+  async endAll(
+    tx: EntityManager,
+    users: readonly LockedUser[],
+    scope: RevocationScope,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
     const ending = this.#revocables.filter(({ revocationScopes }) => revocationScopes.has(scope));
     if (ending.length === 0) throw new Error(`No kind of access is registered for ${scope}.`);
-    let counts: RevokedCounts = {};
-    for (const revocable of ending) {
-      counts = { ...counts, ...(await revocable.revoke(tx, user, cause)) };
+    const sums: Record<string, number> = {};
+    for (let from = 0; from < users.length; from += BATCH) {
+      const batch = users.slice(from, from + BATCH);
+      for (const revocable of ending) {
+        const counts = await revocable.revoke(tx, batch, cause);
+        for (const [name, n] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + n;
+      }
     }
-    return counts;
+    return sums;
   }
 
   /**

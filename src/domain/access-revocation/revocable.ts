@@ -1,8 +1,12 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The events that end access of one user. */
+/** The events that end access of users. `domain-lost`: the organization does not own the domain of the e-mail any more. */
 export type RevocationScope =
-  'account-deleted' | 'account-deactivated' | 'credentials-revoked' | 'email-changed';
+  | 'account-deleted'
+  | 'account-deactivated'
+  | 'credentials-revoked'
+  | 'email-changed'
+  | 'domain-lost';
 
 /** A user whose row the transaction has locked. */
 export interface LockedUser {
@@ -12,7 +16,7 @@ export interface LockedUser {
 /** The reason of a revocation, as the revocation records keep it. */
 export interface RevocationCause {
   readonly reason: string;
-  /** `scim`, `upstream`, `organization`, or the id of an admin. */
+  /** `scim`, `upstream`, `organization`, `dns`, or the id of an admin. */
   readonly revokedBy: string;
 }
 
@@ -31,8 +35,12 @@ export interface Revocable {
   readonly revocationOrder: number;
   /** The events that end the kind. A kind that ends by a foreign key does not list the event. */
   readonly revocationScopes: ReadonlySet<RevocationScope>;
-  /** Revokes every item of the user. The caller holds the lock on the row of the user. */
-  revoke(tx: EntityManager, user: LockedUser, cause: RevocationCause): Promise<RevokedCounts>;
+  /** Revokes every item of some users. The caller holds the locks on their rows. */
+  revoke(
+    tx: EntityManager,
+    users: readonly LockedUser[],
+    cause: RevocationCause,
+  ): Promise<RevokedCounts>;
   /** Revokes the items of users without an organization whose e-mail address is in a domain. */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
   /**
@@ -49,10 +57,16 @@ export interface Revocable {
   countByKey?(tx: EntityManager, userId: string): Promise<readonly CountOfKey[]>;
 }
 
+/** Returns the ids of some users. */
+export function idsOf(users: readonly LockedUser[]): string[] {
+  return users.map(({ id }) => id);
+}
+
 /** All events: for a kind that ends whenever access ends. */
 export const EVERY_SCOPE: ReadonlySet<RevocationScope> = new Set([
   'account-deleted',
   'account-deactivated',
   'credentials-revoked',
   'email-changed',
+  'domain-lost',
 ]);

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type {
-  LockedUser,
-  Revocable,
-  RevocationScope,
-  RevokedCounts,
+import {
+  idsOf,
+  type LockedUser,
+  type Revocable,
+  type RevocationScope,
+  type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
@@ -136,10 +137,10 @@ export class AuthenticatorsRepository implements Revocable {
     return left.length === 1 ? 'stuck' : 'gone';
   }
 
-  /** Removes every key of a user. */
-  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+  /** Removes every key of some users. */
+  async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const removed = await sql<{ id: string }>(tx)`
-      DELETE FROM authenticators WHERE user_id = ${id} RETURNING id`;
+      DELETE FROM authenticators WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING id`;
     return { keys: removed.length };
   }
 

@@ -22,13 +22,13 @@ async function queueTokens(
   return queued.length;
 }
 
-/** Queues every token of a user whose access ends. Returns their number. */
-export function queueUser(
+/** Queues every token of the users whose access ends. Returns their number. */
+export function queueUsers(
   tx: EntityManager,
-  userId: string,
+  userIds: readonly string[],
   cause: RevocationCause,
 ): Promise<number> {
-  return queueTokens(tx, fragment`user_id = ${userId}`, cause);
+  return queueTokens(tx, fragment`user_id = ANY (${userIds}::uuid[])`, cause);
 }
 
 /** Queues every token of an installation that an organization gave up. Returns their number. */

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
+  idsOf,
   type CountOfKey,
   type LockedUser,
   type Revocable,
@@ -9,7 +10,7 @@ import {
 } from '#domain/access-revocation/revocable.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { queueUser } from './ending-tokens.repository.js';
+import { queueUsers } from './ending-tokens.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
 /** Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link TokenRevoker} then tells GitHub. */
@@ -20,13 +21,13 @@ export class GitHubTokenRevocation implements Revocable {
 
   constructor(private readonly revoker: TokenRevoker) {}
 
-  /** Queues every token of a user. The end of the sessions has queued most of them already: this statement adds the cause. */
+  /** Queues every token of some users. The end of the sessions has queued most of them already: this statement adds the cause. */
   async revoke(
     tx: EntityManager,
-    { id }: LockedUser,
+    users: readonly LockedUser[],
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
-    const queued = await queueUser(tx, id, cause);
+    const queued = await queueUsers(tx, idsOf(users), cause);
     if (queued === 0) return {};
     this.revoker.wakeAfter(tx);
     return { github_tokens: queued };

@@ -75,10 +75,18 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 }
 
 /** Returns the reason of a denial, or NULL: the only rule of activity, ownership of the e-mail domain, and end. */
-function denialOf({ goneIf }: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
+function denialOf({ goneIf, requires }: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
   const isGone = joined([...behind.map((row) => row.isGone), ...(goneIf ? [goneIf] : [])], ' OR ');
   return fragment`CASE WHEN ${isGone} THEN 'gone' WHEN NOT a.active THEN 'account_inactive'
-    WHEN NOT a.is_own THEN 'domain_not_owned' END`;
+    WHEN NOT ${isOwn(requires)} THEN 'domain_not_owned' END`;
+}
+
+/**
+ * Returns the rule of ownership. The loss of a domain deletes the sessions of its users, so that a statement that began before the loss
+ * finds its session gone. Without a session the owner of the domain is read again, after the lock on the user.
+ */
+function isOwn({ session }: Requirements): SqlFragment {
+  return session ? fragment`a.is_own` : fragment`is_own_address_now(a.org_id, a.email)`;
 }
 
 /** The source of the rows that a kind writes. */

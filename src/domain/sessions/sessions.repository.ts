@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
   EVERY_SCOPE,
+  idsOf,
   type CountOfKey,
   type LockedUser,
   type Revocable,
@@ -145,14 +146,15 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session of a user with the grants, codes and tokens on it, then the other records that the OAuth library keeps of
-   * the user (an interaction, a browser session). Two statements: every path that ends a grant locks the grant before its codes
+   * Ends every session of some users with the grants, codes and tokens on it, then the other records that the OAuth library keeps
+   * of the users (an interaction, a browser session). Two statements: every path that ends a grant locks the grant before its codes
    * and tokens, and one statement would lock the codes and tokens first.
    */
-  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+  async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
+    const ids = idsOf(users);
     const ended = await sql<{ id: string }>(tx)`
-      DELETE FROM sessions WHERE user_id = ${id} RETURNING id`;
-    await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ${id}`;
+      DELETE FROM sessions WHERE user_id = ANY (${ids}::uuid[]) RETURNING id`;
+    await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ANY (${ids}::uuid[])`;
     return { sessions: ended.length };
   }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
+  idsOf,
   type CountOfKey,
   type LockedUser,
   type Revocable,
@@ -41,25 +42,33 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes every certificate of a user that is not revoked yet, expired ones too; returns their number. It goes in batches by
-   * serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the row of the user:
+   * Revokes every certificate of some users that is not revoked yet, expired ones too; returns their number. It goes in batches by
+   * serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the rows of the users:
    * nothing is issued meanwhile.
    */
-  revoke(tx: EntityManager, user: LockedUser, cause: RevocationCause): Promise<RevokedCounts> {
-    return this.#revoke(tx, user, undefined, cause);
+  async revoke(
+    tx: EntityManager,
+    users: readonly LockedUser[],
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    let certificates = 0;
+    for (const id of await this.#withCertificates(tx, users)) {
+      certificates += await this.#revoke(tx, id, undefined, cause);
+    }
+    return { certificates };
   }
 
   /**
    * Revokes the certificates that were issued in the sessions of one key, also in sessions that have ended. A valid certificate
    * whose key is not on record ends too.
    */
-  revokeOfKey(
+  async revokeOfKey(
     tx: EntityManager,
-    user: LockedUser,
+    { id }: LockedUser,
     keyId: string,
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
-    return this.#revoke(tx, user, keyId, cause);
+    return { certificates: await this.#revoke(tx, id, keyId, cause) };
   }
 
   /** Counts the valid certificates of a user by the key in whose sessions they were issued. */
@@ -73,13 +82,22 @@ export class CertificateRevocation implements Revocable {
     return rows.map(({ key_id: keyId, certificates }) => ({ keyId, count: { certificates } }));
   }
 
+  /** Returns the ids of the users with a certificate that is not revoked yet; of a single user without a look-up. */
+  async #withCertificates(tx: EntityManager, users: readonly LockedUser[]): Promise<string[]> {
+    if (users.length === 1) return idsOf(users);
+    const rows = await sql<{ id: string }>(tx)`
+      SELECT u.id FROM unnest(${idsOf(users)}::uuid[]) AS u (id)
+      WHERE EXISTS (SELECT FROM ssh_certificates c WHERE c.user_id = u.id AND c.revoked_at IS NULL)`;
+    return rows.map(({ id }) => id);
+  }
+
   /** Revokes in batches by serial; without a key, the certificates of every key. */
   async #revoke(
     tx: EntityManager,
-    { id }: LockedUser,
+    id: string,
     keyId: string | undefined,
     { reason, revokedBy }: RevocationCause,
-  ): Promise<RevokedCounts> {
+  ): Promise<number> {
     let certificates = 0;
     let after = '-1';
     for (;;) {
@@ -96,7 +114,7 @@ export class CertificateRevocation implements Revocable {
         )
         RETURNING serial`;
       certificates += batch.length;
-      if (batch.length < BATCH) return { certificates };
+      if (batch.length < BATCH) return certificates;
       after = String(batch.reduce((most, { serial }) => Math.max(most, Number(serial)), 0));
     }
   }

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type {
-  LockedUser,
-  Revocable,
-  RevocationScope,
-  RevokedCounts,
+import {
+  idsOf,
+  type LockedUser,
+  type Revocable,
+  type RevocationScope,
+  type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import { newUuid } from '#platform/clock/random.js';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
@@ -55,7 +56,10 @@ interface Row {
 export class ClientsRepository implements Revocable {
   readonly revocationOrder = 30;
   /** The row of a deleted user takes the applications along, by the foreign key. */
-  readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['account-deactivated']);
+  readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
+    'account-deactivated',
+    'domain-lost',
+  ]);
 
   /** Finds clients by id, but none whose owner is deactivated and none that has expired unused. */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
@@ -176,11 +180,11 @@ export class ClientsRepository implements Revocable {
     return good?.n ?? 0;
   }
 
-  /** Ends the tokens that the applications of a deactivated user hold for themselves. */
-  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+  /** Ends the tokens that the applications of users without access hold for themselves. */
+  async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     await sql(tx)`
       DELETE FROM oauth_artifacts a USING oauth_clients c
-      WHERE c.owner_id = ${id} AND a.client_id = c.id AND a.model = 'ClientCredentials'`;
+      WHERE c.owner_id = ANY (${idsOf(users)}::uuid[]) AND a.client_id = c.id AND a.model = 'ClientCredentials'`;
     return {};
   }
 }

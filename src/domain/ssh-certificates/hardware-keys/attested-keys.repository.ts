@@ -1,8 +1,9 @@
-import type {
-  LockedUser,
-  Revocable,
-  RevocationScope,
-  RevokedCounts,
+import {
+  idsOf,
+  type LockedUser,
+  type Revocable,
+  type RevocationScope,
+  type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -52,10 +53,10 @@ export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = 21;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
 
-  /** Deletes every proof of a user. The audit event counts them where there were some. */
-  async revoke(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+  /** Deletes every proof of some users. The audit event counts them where there were some. */
+  async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const deleted = await sql<{ public_key: string }>(tx)`
-      DELETE FROM ssh_attested_keys WHERE user_id = ${id} RETURNING public_key`;
+      DELETE FROM ssh_attested_keys WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING public_key`;
     return deleted.length === 0 ? {} : { ssh_keys: deleted.length };
   }
 }
