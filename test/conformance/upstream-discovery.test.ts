@@ -128,10 +128,10 @@ describe('discovery at startup', () => {
       settingsOf(one, 'alpha'),
       settingsOf(two, 'mid'),
     ]);
-    expect(providers.list()).toEqual([
-      { slug: 'zeta', name: 'Sign in with zeta' },
-      { slug: 'alpha', name: 'Sign in with alpha' },
-      { slug: 'mid', name: 'Sign in with mid' },
+    expect(providers.list().map(({ slug, name, issuer }) => [slug, name, issuer])).toEqual([
+      ['zeta', 'Sign in with zeta', two.issuer],
+      ['alpha', 'Sign in with alpha', one.issuer],
+      ['mid', 'Sign in with mid', two.issuer],
     ]);
     expect(providers.authorizationEndpointOrigins()).toEqual([two.origin, one.origin]);
   });

@@ -6,7 +6,8 @@ export type RevocationScope =
   | 'account-deactivated'
   | 'credentials-revoked'
   | 'email-changed'
-  | 'domain-lost';
+  | 'domain-lost'
+  | 'provider-withdrawn';
 
 /** A user whose row the transaction has locked. */
 export interface LockedUser {
@@ -69,4 +70,5 @@ export const EVERY_SCOPE: ReadonlySet<RevocationScope> = new Set([
   'credentials-revoked',
   'email-changed',
   'domain-lost',
+  'provider-withdrawn',
 ]);

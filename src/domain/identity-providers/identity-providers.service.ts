@@ -48,6 +48,9 @@ export interface ReturnedSignIn {
   identify(): Promise<UpstreamIdentity>;
 }
 
+/** A configured provider. */
+export type ListedProvider = Pick<UpstreamProvider, 'slug' | 'name' | 'issuer' | 'tenancy'>;
+
 /** The configured identity providers, in the configured order. */
 @Injectable()
 export class IdentityProviders implements OnApplicationShutdown {
@@ -85,9 +88,14 @@ export class IdentityProviders implements OnApplicationShutdown {
     return new IdentityProviders(bySlug, states, http);
   }
 
-  /** Lists the providers for the log-in page. */
-  list(): { slug: string; name: string }[] {
-    return [...this.providers.values()].map(({ slug, name }) => ({ slug, name }));
+  /** Lists the providers in the configured order, for the log-in page and for the admins of organizations. */
+  list(): ListedProvider[] {
+    return [...this.providers.values()].map(({ slug, name, issuer, tenancy }) => ({
+      slug,
+      name,
+      issuer,
+      tenancy,
+    }));
   }
 
   /** Lists the origins to which a form may lead, for `form-action` of the Content-Security-Policy. */

@@ -53,7 +53,7 @@ export function isNoTenant(tid: unknown): boolean {
 }
 
 /** Returns true for the `tid` of Microsoft's personal accounts. */
-export function isOfPersonalAccounts(tid: unknown): boolean {
+export function isPersonalTenant(tid: unknown): boolean {
   return typeof tid === 'string' && tid.toLowerCase() === PERSONAL_ACCOUNTS;
 }
 

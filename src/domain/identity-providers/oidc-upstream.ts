@@ -6,13 +6,14 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import {
   isMicrosoftIssuer,
   isNoTenant,
-  isOfPersonalAccounts,
+  isPersonalTenant,
   issuedByOwnTenant,
   tenantTemplate,
 } from './microsoft-issuer.js';
 import { discoverProvider, type ProviderMetadata } from './provider-discovery.js';
 import { ProviderKeys } from './provider-keys.js';
 import { signInFailure } from './sign-in-failure.js';
+import { tenancyOf, type Tenancy } from './tenancy.js';
 import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { identityFromClaims, type Claims, type UpstreamIdentity } from './upstream-identity.js';
 import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';
@@ -26,6 +27,8 @@ const REMEMBERED = z.object({ nonce: z.string(), codeVerifier: z.string() });
 export class OidcUpstream implements UpstreamProvider {
   readonly slug: string;
   readonly name: string;
+  readonly issuer: string;
+  readonly tenancy: Tenancy;
   readonly origin: string;
 
   private constructor(
@@ -37,6 +40,8 @@ export class OidcUpstream implements UpstreamProvider {
   ) {
     this.slug = settings.slug;
     this.name = settings.name;
+    this.issuer = settings.issuer;
+    this.tenancy = tenancyOf(settings.issuer);
     this.origin = new URL(metadata.authorization_endpoint).origin;
   }
 
@@ -105,7 +110,7 @@ export class OidcUpstream implements UpstreamProvider {
         'The identity provider signed in an account of another tenant.',
       );
     }
-    if (isOfPersonalAccounts(tid)) {
+    if (isPersonalTenant(tid)) {
       throw new DomainError(
         'sign_in_refused',
         'Personal Microsoft accounts cannot sign in here. Use the account of your organization.',

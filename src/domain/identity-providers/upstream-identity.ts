@@ -3,6 +3,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { isSingleLine, toSingleLine } from '#platform/text/single-line.js';
 import { isMicrosoftIssuer } from './microsoft-issuer.js';
+import { GOOGLE_ISSUER } from './tenancy.js';
 import { organizationDomain } from '#domain/organizations/organization-domain.js';
 
 /** A user as an identity provider vouches for the user. The shape does not depend on the protocol. */
@@ -26,7 +27,6 @@ export interface UpstreamIdentity {
 /** The claims of an ID token whose signature, issuer, audience, nonce and times were checked. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-const GOOGLE = 'https://accounts.google.com';
 const NAME_LIMIT = 200; // characters
 
 /**
@@ -46,7 +46,7 @@ export function identityFromClaims(
   const email = verifiedEmail(provider.issuer, claims);
   const hd = text(claims['hd']);
   const hostedDomain = hd === undefined ? undefined : asciiLowerCase(hd);
-  const isGoogle = issuer === GOOGLE;
+  const isGoogle = issuer === GOOGLE_ISSUER;
   const domain = isGoogle ? hostedDomain : domainOfEmail(email);
   return {
     provider: provider.slug,

@@ -1,3 +1,4 @@
+import type { Tenancy } from './tenancy.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 
 /** The secrets of one sign-in. The sealed state carries them until the browser returns. */
@@ -23,6 +24,10 @@ export interface UpstreamProvider {
   readonly slug: string;
   /** The label of the button on the log-in page. */
   readonly name: string;
+  /** The issuer as configured; the entity id of a SAML provider. */
+  readonly issuer: string;
+  /** The tenants that it serves; `NO_TENANTS` for a SAML provider. */
+  readonly tenancy: Tenancy;
   /** The origin of the authorization endpoint. */
   readonly origin: string;
   /** Creates the secrets of a new sign-in. */

@@ -59,6 +59,7 @@ export class ClientsRepository implements Revocable {
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
     'domain-lost',
+    'provider-withdrawn',
   ]);
 
   /** Finds clients by id, but none whose owner is deactivated and none that has expired unused. */

@@ -1,0 +1,82 @@
+import { DomainError } from '#platform/errors/domain-error.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
+import { isMicrosoftIssuer, isPersonalTenant, tenantTemplate } from './microsoft-issuer.js';
+
+/** The issuer of Google, which serves every Workspace organization. */
+export const GOOGLE_ISSUER = 'https://accounts.google.com';
+
+/** The tenants that a provider serves: one, or many of Microsoft or of Google. */
+export type Tenancy =
+  { readonly kind: 'one'; readonly tenant: string } | { readonly kind: 'microsoft' | 'google' };
+
+/** A provider without tenants: `tenant` is empty in the identities that it gives. */
+export const NO_TENANTS: Tenancy = { kind: 'one', tenant: '' };
+
+/** An issuer as the ID tokens name it, and the tenant that an identity of it has. */
+export interface IssuerTenant {
+  readonly issuer: string;
+  readonly tenant: string;
+}
+
+/** A provider by its issuer as configured, and by its tenants. */
+export interface TenantedProvider {
+  readonly issuer: string;
+  readonly tenancy: Tenancy;
+}
+
+const UUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/;
+const UUID_ALONE = new RegExp(`^${UUID.source}$`);
+const DOMAIN_NAME =
+  /^(?=.{4,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
+
+/** Returns the tenants of an OpenID Connect issuer as configured. */
+export function tenancyOf(issuer: string): Tenancy {
+  if (issuer === GOOGLE_ISSUER) return { kind: 'google' };
+  if (tenantTemplate(issuer) !== undefined) return { kind: 'microsoft' };
+  if (!isMicrosoftIssuer(issuer)) return NO_TENANTS;
+  // The issuer of one tenant has its id in the path, as the `tid` of its tokens.
+  return { kind: 'one', tenant: UUID.exec(asciiLowerCase(issuer))?.[0] ?? '' };
+}
+
+/**
+ * Returns the issuer and the tenant of the identities that an organization is to accept from a provider.
+ *
+ * @param tenant the tenant that an admin named
+ * @throws DomainError invalid_request for a missing, a needless or a malformed tenant
+ */
+export function issuerTenant(
+  { issuer, tenancy }: TenantedProvider,
+  tenant: string | undefined,
+): IssuerTenant {
+  if (tenancy.kind === 'one') {
+    if (tenant === undefined) return { issuer, tenant: tenancy.tenant };
+    throw invalid('this provider serves one tenant: leave `tenant` out.');
+  }
+  const named = asciiLowerCase(tenant ?? '');
+  if (tenancy.kind === 'google') {
+    if (DOMAIN_NAME.test(named)) return { issuer, tenant: named };
+    throw invalid(
+      'name the primary domain of the Google Workspace organization, such as acme.com.',
+    );
+  }
+  if (!UUID_ALONE.test(named) || isPersonalTenant(named)) {
+    throw invalid('name the directory (tenant) ID of the Microsoft Entra tenant, which is a UUID.');
+  }
+  const template = tenantTemplate(issuer) ?? '';
+  return { issuer: template.replace('{tenantid}', named), tenant: named };
+}
+
+/** Returns true when a provider gives identities of an issuer and a tenant. */
+export function servesTenant(
+  { issuer, tenancy }: TenantedProvider,
+  accepted: IssuerTenant,
+): boolean {
+  if (tenancy.kind === 'microsoft') {
+    return tenantTemplate(issuer)?.replace('{tenantid}', accepted.tenant) === accepted.issuer;
+  }
+  return issuer === accepted.issuer;
+}
+
+function invalid(problem: string): DomainError {
+  return new DomainError('invalid_request', `tenant: ${problem}`);
+}
