@@ -11,6 +11,7 @@ import {
 } from '../dist/domain/authenticators/attestation/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
 
 const PEOPLE = 32;
@@ -45,6 +46,7 @@ const app = await createApp(config, logger, {
   ports: { https: 443, http: 80 },
   hosts: [],
   timeouts: EDGE_TIMEOUTS,
+  kmsLimits: KMS_LIMITS,
   trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(key.rootPem)],
   pageScripts: [],
   modules: [],

@@ -15,6 +15,8 @@ import { PAGE_ACTION } from '#platform/http/errors/error-renderer.service.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { EdgeModule, FallbackModule } from './edge.module.js';
 import { PAGE_SCRIPTS } from '#platform/http/views/views.service.js';
+import type { KmsLimits } from '#platform/kms/call-policy.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditLogModule } from './features/audit-log/audit-log.module.js';
@@ -42,6 +44,8 @@ export interface CompositionRoot extends ListenerPlan {
   readonly trustAnchors: readonly TrustAnchor[];
   /** Scripts that every page loads. Production: none. */
   readonly pageScripts: readonly string[];
+  /** The time-outs and retries of calls to KMS. */
+  readonly kmsLimits: KmsLimits;
   /** Modules in addition to the product's features. Production: none. */
   readonly modules: readonly (Type | DynamicModule)[];
 }
@@ -60,7 +64,12 @@ export interface CompositionRoot extends ListenerPlan {
 })
 @Module({})
 export class AppModule {
-  static compose(config: Config, logger: Logger, root: CompositionRoot): DynamicModule {
+  static compose(
+    config: Config,
+    logger: Logger,
+    root: CompositionRoot,
+    kmsKeys: KmsKeys,
+  ): DynamicModule {
     return {
       module: AppModule,
       imports: [
@@ -68,6 +77,7 @@ export class AppModule {
           { provide: TRUST_ANCHORS, useValue: root.trustAnchors },
           { provide: PAGE_ACTION, useValue: pageActionOf },
           { provide: PAGE_SCRIPTS, useValue: root.pageScripts },
+          { provide: KmsKeys, useValue: kmsKeys },
           {
             provide: LISTENER_PLAN,
             useValue: { ports: root.ports, hosts: root.hosts, timeouts: root.timeouts },

@@ -26,6 +26,7 @@ import { interactionId } from '#platform/http/request/interaction-id.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
 import { LimitHeaders } from '#platform/rate-limit/limit-headers.js';
 import { applicationLog, type ApplicationLog } from '#platform/telemetry/application-log.js';
@@ -42,13 +43,18 @@ export interface BuiltApplication {
   close(): Promise<void>;
 }
 
-/** The parts that the edge is made of. */
-interface Parts {
-  readonly nest: NestExpressApplication;
+/** The parts that the Nest application is made of. */
+interface NestParts {
   readonly config: Config;
   readonly logger: Logger;
   readonly root: CompositionRoot;
   readonly log: ApplicationLog;
+  readonly kmsKeys: KmsKeys;
+}
+
+/** The parts that the edge is made of. */
+interface Parts extends Omit<NestParts, 'kmsKeys'> {
+  readonly nest: NestExpressApplication;
   readonly headersOf: EdgeHeaders;
   readonly limits: LimitHeaders;
 }
@@ -56,7 +62,7 @@ interface Parts {
 /**
  * Builds the application of a composition, ready to listen.
  *
- * @throws Error for every reason not to start: a database of another composition, an identity provider without discovery, a
+ * @throws Error for every reason not to start: a key of KMS that does not fit, a database of another composition, an identity provider without discovery, a
  *   wrong CA key, a route without rules
  */
 export async function createApp(
@@ -64,9 +70,10 @@ export async function createApp(
   logger: Logger,
   root: CompositionRoot,
 ): Promise<BuiltApplication> {
+  const kmsKeys = await KmsKeys.open(config, { limits: root.kmsLimits });
   const addressOf = clientAddressResolver(config.http.trustedProxies);
   const log = applicationLog(logger, addressOf);
-  const nest = await createNest(config, logger, root, log);
+  const nest = await createNest({ config, logger, root, log, kmsKeys });
   nest.set(CLIENT_ADDRESS, addressOf);
   const headersOf = edgeHeadersFor(nest.get(IdentityProviders).authorizationEndpointOrigins());
   const limits = new LimitHeaders(nest.get<Buckets>(ThrottlerStorage), addressOf);
@@ -82,14 +89,15 @@ export async function createApp(
 }
 
 /** Creates the Nest application, with Express as the router alone. */
-async function createNest(
-  config: Config,
-  logger: Logger,
-  root: CompositionRoot,
-  log: ApplicationLog,
-): Promise<NestExpressApplication> {
+async function createNest({
+  config,
+  logger,
+  root,
+  log,
+  kmsKeys,
+}: NestParts): Promise<NestExpressApplication> {
   const nest = await NestFactory.create<NestExpressApplication>(
-    AppModule.compose(config, logger, root),
+    AppModule.compose(config, logger, root, kmsKeys),
     {
       bodyParser: false, // the route guard reads bodies
       logger: log.nest,

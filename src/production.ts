@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { PINNED_ROOTS } from '#domain/authenticators/attestation/trust-anchors.js';
 import type { LoadedConfig } from '#platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import type { Tracing } from '#platform/telemetry/open-telemetry.js';
 import { TracingModule } from '#platform/telemetry/telemetry.module.js';
@@ -26,6 +27,7 @@ export async function startProduction(
     ports: { https: 443, http: 80 },
     hosts: [],
     timeouts: EDGE_TIMEOUTS,
+    kmsLimits: KMS_LIMITS,
     trustAnchors: PINNED_ROOTS,
     pageScripts: [],
     modules: tracing ? [TracingModule.forRoot(tracing)] : [],

@@ -8,6 +8,7 @@ import {
 import { readProcessEnvironment } from '#platform/config/environment.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import type { CompositionRoot } from '../app.module.js';
 import { createApp } from '../create-app.js';
@@ -88,6 +89,7 @@ function composition(
     ports: { https: 443, http: 80 }, // unused: the demo's configuration allows no certificate
     hosts: ['127.0.0.1', '::1'], // some browsers resolve `localhost` to ::1, where another program could listen
     timeouts: EDGE_TIMEOUTS,
+    kmsLimits: KMS_LIMITS,
     trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
     pageScripts: ['/static/demo/software-key.js'],
     modules: [BrowserKeyModule.forRoot(browserKey)],

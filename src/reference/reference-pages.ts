@@ -2,6 +2,8 @@ import { ModulesContainer, NestFactory } from '@nestjs/core';
 import { loadConfig } from '#platform/config/load-config.js';
 import { compileRoutes } from '#platform/http/routing/compile-routes.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '#platform/kms/call-policy.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import { AppModule, type CompositionRoot } from '../app.module.js';
 import { configurationPage } from './configuration.js';
@@ -21,6 +23,7 @@ const ROOT: CompositionRoot = {
   ports: { https: 443, http: 80 },
   hosts: [],
   timeouts: EDGE_TIMEOUTS,
+  kmsLimits: KMS_LIMITS,
   trustAnchors: [],
   pageScripts: [],
   modules: [],
@@ -30,7 +33,7 @@ const ROOT: CompositionRoot = {
 export async function referencePages(): Promise<Readonly<Record<string, string>>> {
   const { config } = loadConfig(ENVIRONMENT);
   const logger = createLogger(config.log);
-  const root = AppModule.compose(config, logger, ROOT);
+  const root = AppModule.compose(config, logger, ROOT, await KmsKeys.open(config));
   const context = await NestFactory.createApplicationContext(root, {
     preview: true,
     logger: false,

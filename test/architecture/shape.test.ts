@@ -15,6 +15,7 @@ const planted = (text: string, path = 'src/domain/planted/x.ts'): SourceFile => 
 
 /** Libraries that one file imports. Its comment names the parts in use. */
 const TAMED: Readonly<Record<string, string>> = {
+  '@aws-sdk/client-kms': 'src/platform/kms/aws-kms.ts',
   '@nestjs/config': 'src/platform/config/config.module.ts',
   '@octokit/auth-app': 'src/domain/github-app/app-jwt.ts',
   '@nestjs/schedule': 'src/domain/clean-up/scheduler.ts',

@@ -15,6 +15,7 @@ import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-ke
 import type { Config } from '../../src/platform/config/config.js';
 import { loadConfig } from '../../src/platform/config/load-config.js';
 import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS, type KmsLimits } from '../../src/platform/kms/call-policy.js';
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
 import type { ListenerPlan } from '../../src/listeners.service.js';
 import { Client } from './client.js';
@@ -34,6 +35,8 @@ export interface TestAppOptions {
   readonly modules?: readonly Type[];
   /** Time-outs shorter than those of production. */
   readonly timeouts?: Partial<EdgeTimeouts>;
+  /** Time-outs and retries of KMS that are shorter than those of production. */
+  readonly kmsLimits?: Partial<KmsLimits>;
   /** Attestation roots, PEM, that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];
   /** Further trust anchors, such as roots with known intermediates. */
@@ -103,6 +106,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     ports: options.ports ?? { https: 443, http: 80 },
     hosts: [],
     timeouts: { ...EDGE_TIMEOUTS, ...options.timeouts },
+    kmsLimits: { ...KMS_LIMITS, ...options.kmsLimits },
     trustAnchors: [
       ...PINNED_ROOTS,
       ...[vendor.rootPem, ...(options.attestationRoots ?? [])].map((pem) =>

@@ -5,6 +5,7 @@ import { ThrottlerStorage } from '@nestjs/throttler';
 import { createApp } from '../../dist/create-app.js';
 import { loadConfig } from '../../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../../dist/platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '../../dist/platform/kms/call-policy.js';
 import { returnStartUpMemory } from '../../dist/start-up-memory.js';
 import { createLogger } from '../../dist/platform/telemetry/pino-options.js';
 
@@ -15,6 +16,7 @@ const app = await createApp(config, createLogger(config.log, { write: () => unde
   ports: { https: 443, http: 80 },
   hosts: [],
   timeouts: EDGE_TIMEOUTS,
+  kmsLimits: KMS_LIMITS,
   trustAnchors: [],
   pageScripts: [],
   modules: [],

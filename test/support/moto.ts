@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { freePort } from './free-port.js';
 
 /** The server of moto, which `.ci/run` installs in a virtual environment. */
@@ -20,11 +21,16 @@ export interface Moto {
   close(): Promise<void>;
 }
 
-/** Starts moto on a port of its own. Its buckets and keys live as long as its process. */
+/**
+ * Starts moto on a port of its own, with the rules of AWS that `moto-as-aws.py` adds. Its buckets and keys live as long as its
+ * process.
+ */
 export async function startMoto(): Promise<Moto> {
   if (!existsSync(MOTO)) throw new Error(`${MOTO} is missing; .ci/run installs it`);
   const port = await freePort();
-  const child = spawn(MOTO, ['-H', '127.0.0.1', '-p', String(port)], {
+  const python = join(dirname(MOTO), 'python');
+  const launcher = join(import.meta.dirname, 'moto-as-aws.py');
+  const child = spawn(python, [launcher, '-H', '127.0.0.1', '-p', String(port)], {
     stdio: 'ignore',
     env: { PATH: process.env['PATH'] ?? '' },
   });

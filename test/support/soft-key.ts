@@ -1,5 +1,6 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import type { AaguidPolicy, Config } from '#platform/config/config.js';
+import type { Config } from '#platform/config/config.js';
+import type { AaguidPolicy } from '#platform/config/shapes/setting-shapes.js';
 import { trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
 import {
   WebAuthnCeremonies,

@@ -1,11 +1,5 @@
 import type { TlsSource } from '#platform/tls/tls-material.js';
-
-/** The models that may enroll (SVC_ALLOWED_AAGUIDS): any with a valid chain, a named table, or a list of AAGUIDs. */
-export type AaguidPolicy =
-  | { readonly kind: 'any' }
-  | { readonly kind: 'fips-only' }
-  | { readonly kind: 'yubikey-5' }
-  | { readonly kind: 'list'; readonly aaguids: ReadonlySet<string> };
+import type { AaguidPolicy } from '#platform/config/shapes/setting-shapes.js';
 
 /** One upstream OpenID Connect provider (SVC_IDP_<SLUG>_*). */
 export interface OidcProviderConfig {
@@ -16,6 +10,17 @@ export interface OidcProviderConfig {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
+}
+
+/** The use of a key in AWS KMS, which decides its type: signatures by named algorithms, the root secret, or data keys. */
+export type KmsKeyUse = 'ES256' | 'RS256' | 'Ed25519 or ES256' | 'HMAC' | 'data keys';
+
+/** A key in AWS KMS that a variable names. */
+export interface KmsKeySetting {
+  readonly variable: string;
+  /** An id, an ARN or an alias. */
+  readonly keyId: string;
+  readonly use: KmsKeyUse;
 }
 
 /** The operator's settings, validated and frozen. A provider takes the part that it needs. */
@@ -59,6 +64,12 @@ export interface Config {
     readonly providers: readonly OidcProviderConfig[];
     /** Extra certificate authorities for upstream fetches, PEM. */
     readonly extraCaCerts: readonly string[];
+  };
+  readonly kms: {
+    /** Every key that a variable names. */
+    readonly keys: readonly KmsKeySetting[];
+    /** Undefined: the address of AWS for the region. */
+    readonly endpoint: string | undefined;
   };
   readonly enrollment: {
     /** Lower-cased e-mail domains that may enroll; undefined allows any. */

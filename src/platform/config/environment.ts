@@ -22,7 +22,7 @@ import {
   shortName,
   signingKeys,
   wholeNumber,
-} from './setting-shapes.js';
+} from '#platform/config/shapes/setting-shapes.js';
 
 /** The environment as plain strings; an empty string counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -68,6 +68,8 @@ export const ENVIRONMENT = z.object({
     isLongRsa,
     'must be RSA keys of 3072 bits or more in PEM, a private one first',
   ).optional(), // default: the database keeps one
+  AWS_ENDPOINT_URL_KMS: z.string().optional(), // default: AWS_ENDPOINT_URL, or else the address of AWS
+  AWS_ENDPOINT_URL: z.string().optional(),
   SVC_DEVICE_CODE_EXPIRES: wholeNumber(60, 3600).default(600), // seconds
   SVC_DEVICE_POLL_INTERVAL: wholeNumber(1, 60).default(5), // seconds
 

@@ -15,6 +15,7 @@ import {
   warningsOf,
 } from './setting-rules.js';
 import { githubProblems, githubSettings, githubWarnings } from './github-settings.js';
+import { kmsProblems, kmsSettings } from './kms-settings.js';
 import { tlsProblems, tlsSource, withTlsOrigin } from './tls-settings.js';
 import { unknownNames, type KnownNames } from './unknown-variables.js';
 
@@ -75,6 +76,7 @@ export function loadConfig(raw: Environment): LoadedConfig {
     ...tlsProblems(environment),
     ...certificationProblems(environment),
     ...githubProblems(environment),
+    ...kmsProblems(environment),
     ...unknown.problems,
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
@@ -105,6 +107,7 @@ function configOf(
     database: databaseSettings(settings),
     secrets: { root: settings.SVC_JWT_SECRET, previousRoot: settings.SVC_JWT_SECRET_PREVIOUS },
     upstream: { providers, extraCaCerts: settings.SVC_EXTRA_CA_CERTS },
+    kms: kmsSettings(settings),
     enrollment: {
       allowedDomains: settings.SVC_ALLOWED_DOMAINS,
       bootstrapAdmins: settings.SVC_BOOTSTRAP_ADMINS,

@@ -62,6 +62,14 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning: 'The same for RS256: RSA keys of 3072 bits or more.',
     unset: 'a key in the database',
   },
+  AWS_ENDPOINT_URL_KMS: {
+    meaning: 'The address of AWS KMS: https, or http on loopback.',
+    unset: 'AWS_ENDPOINT_URL, or else the address of AWS',
+  },
+  AWS_ENDPOINT_URL: {
+    meaning: 'The address of the services of AWS that have no variable of their own.',
+    unset: 'the addresses of AWS',
+  },
   SVC_DEVICE_CODE_EXPIRES: {
     meaning: 'Seconds that a device waits for its user, 60 to 3600.',
   },

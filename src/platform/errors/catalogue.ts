@@ -172,6 +172,11 @@ export const CATALOGUE = {
 
   // Faults of the service.
   internal: { status: 500, title: 'Internal error', oauth: 'server_error' },
+  kms_unavailable: {
+    status: 503,
+    title: 'Key service unavailable',
+    oauth: 'temporarily_unavailable',
+  },
   unavailable: { status: 503, title: 'Service unavailable', oauth: 'temporarily_unavailable' },
 } as const satisfies Record<string, Row>;
 

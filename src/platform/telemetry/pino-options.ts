@@ -9,7 +9,7 @@ import type { Config } from '#platform/config/config.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
-import { parseLogFilter } from '#platform/config/log-filter.js';
+import { parseLogFilter } from '#platform/config/shapes/log-filter.js';
 
 /** The request that the current code serves; undefined between requests. */
 export const servedRequest = new AsyncLocalStorage<IncomingMessage>();

@@ -5,7 +5,13 @@ import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { readPem } from '#platform/tls/tls-material.js';
 import { parseLogFilter } from './log-filter.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
-import type { AaguidPolicy } from './config.js';
+
+/** The models that may enroll (SVC_ALLOWED_AAGUIDS): any with a valid chain, a named table, or a list of AAGUIDs. */
+export type AaguidPolicy =
+  | { readonly kind: 'any' }
+  | { readonly kind: 'fips-only' }
+  | { readonly kind: 'yubikey-5' }
+  | { readonly kind: 'list'; readonly aaguids: ReadonlySet<string> };
 
 /** A comma-separated list; empty items are dropped. */
 export const list = z.string().transform((text) =>
@@ -167,6 +173,17 @@ export const httpsUrl = z.string().transform((text, context): string => {
   if (!isHttpsOrLoopback(text)) return refuse(context, 'must be https (http only for localhost)');
   return url.href.replace(/\/+$/, '');
 });
+
+const KMS_KEY_ID =
+  /^(?:arn:[a-z0-9-]{1,32}:kms:[a-z0-9-]{1,32}:\d{12}:(?:key|alias)\/)?[A-Za-z0-9/_-]{1,256}$/;
+/** Keys in AWS KMS: ids, ARNs or aliases, comma-separated. */
+export const kmsKeyIds = list.refine(
+  (ids) =>
+    ids.length > 0 && ids.every((id) => KMS_KEY_ID.test(id)) && new Set(ids).size === ids.length,
+  'must be ids or ARNs of different keys in AWS KMS, comma-separated',
+);
+/** One key in AWS KMS. */
+export const kmsKeyId = z.string().regex(KMS_KEY_ID, 'must be the id or ARN of a key in AWS KMS');
 
 /** A name that a page shows. */
 export const shortName = z.string().max(64, 'must have 64 characters at most');

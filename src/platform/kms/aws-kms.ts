@@ -1,0 +1,180 @@
+/**
+ * This file alone imports `@aws-sdk/client-kms`. The service uses its six calls, its signatures (SigV4) and its chain of
+ * credentials. Its retries are off, because one policy with an injected clock decides them (`kms-calls.ts`); its errors are
+ * turned into `KmsFault`. The library is loaded only where a key of KMS is configured: it costs start-up time and memory.
+ */
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { getCACertificates } from 'node:tls';
+import type { KMSClient, KMSClientConfig, SigningAlgorithmSpec } from '@aws-sdk/client-kms';
+import type { SignerAlgorithm } from '#platform/crypto/signer.js';
+import { isHttpsOrLoopback } from '#platform/text/loopback.js';
+import type { KeyFacts } from './key-check.js';
+import { KmsFault } from './kms-fault.js';
+
+/** Public context that a data key is bound to: KMS decrypts the key only with the same pairs. */
+export type EncryptionContext = Readonly<Record<string, string>>;
+
+/** A new data key: in clear for use at once, and encrypted for storage. */
+export interface DataKey {
+  readonly plaintext: Buffer;
+  readonly encrypted: Buffer;
+}
+
+/** The settings of the connections to KMS. */
+export interface KmsConnection {
+  /** Undefined: the address of AWS for the region. */
+  readonly endpoint: string | undefined;
+  /** Authorities in addition to those of Node.js, PEM. */
+  readonly extraCaCerts: readonly string[];
+}
+
+/** The connections to one region at a time; more requests wait for a free one, within their time-out. */
+const MOST_SOCKETS = 50;
+
+const ALGORITHMS: Readonly<Record<SignerAlgorithm, SigningAlgorithmSpec>> = {
+  ES256: 'ECDSA_SHA_256',
+  RS256: 'RSASSA_PKCS1_V1_5_SHA_256',
+  Ed25519: 'ED25519_SHA_512',
+};
+
+type Library = typeof import('@aws-sdk/client-kms');
+
+/** The calls of AWS KMS that the service uses. A failed call rejects with the error of the SDK. */
+export class AwsKms {
+  readonly #clients = new Map<string | undefined, KMSClient>();
+
+  private constructor(
+    private readonly library: Library,
+    private readonly connection: KmsConnection,
+  ) {}
+
+  /** Loads the SDK. It connects with the first call. */
+  static async load(connection: KmsConnection): Promise<AwsKms> {
+    return new AwsKms(await import('@aws-sdk/client-kms'), connection);
+  }
+
+  /** Describes a key. The result names the key by its ARN, also where the id is an alias. */
+  async describe(keyId: string, abortSignal: AbortSignal): Promise<KeyFacts> {
+    const command = new this.library.DescribeKeyCommand({ KeyId: keyId });
+    const { KeyMetadata: key } = await this.#client(keyId).send(command, { abortSignal });
+    return {
+      arn: key?.Arn ?? keyId,
+      state: key?.KeyState ?? '',
+      usage: key?.KeyUsage ?? '',
+      spec: key?.KeySpec ?? '',
+      algorithms: key?.SigningAlgorithms ?? [],
+    };
+  }
+
+  /** Returns the public key, a SubjectPublicKeyInfo in DER (RFC 5280). */
+  async publicKey(keyId: string, abortSignal: AbortSignal): Promise<Buffer> {
+    const command = new this.library.GetPublicKeyCommand({ KeyId: keyId });
+    return bytes((await this.#client(keyId).send(command, { abortSignal })).PublicKey);
+  }
+
+  /** Signs a message, or its SHA-256 digest for ES256 and RS256. An ECDSA signature is in DER. */
+  async sign(
+    keyId: string,
+    alg: SignerAlgorithm,
+    message: Buffer,
+    abortSignal: AbortSignal,
+  ): Promise<Buffer> {
+    const command = new this.library.SignCommand({
+      KeyId: keyId,
+      Message: message,
+      MessageType: alg === 'Ed25519' ? 'RAW' : 'DIGEST',
+      SigningAlgorithm: ALGORITHMS[alg],
+    });
+    return bytes((await this.#client(keyId).send(command, { abortSignal })).Signature);
+  }
+
+  /** Computes the HMAC-SHA-256 of a text. */
+  async mac(keyId: string, text: string, abortSignal: AbortSignal): Promise<Buffer> {
+    const command = new this.library.GenerateMacCommand({
+      KeyId: keyId,
+      Message: Buffer.from(text),
+      MacAlgorithm: 'HMAC_SHA_256',
+    });
+    return bytes((await this.#client(keyId).send(command, { abortSignal })).Mac);
+  }
+
+  /** Makes a new data key of 256 bits. */
+  async newDataKey(
+    keyId: string,
+    context: EncryptionContext,
+    abortSignal: AbortSignal,
+  ): Promise<DataKey> {
+    const command = new this.library.GenerateDataKeyCommand({
+      KeyId: keyId,
+      KeySpec: 'AES_256',
+      EncryptionContext: { ...context },
+    });
+    const { Plaintext, CiphertextBlob } = await this.#client(keyId).send(command, { abortSignal });
+    return { plaintext: bytes(Plaintext), encrypted: bytes(CiphertextBlob) };
+  }
+
+  /** Decrypts a data key that this key encrypted under the same context. */
+  async decryptDataKey(
+    keyId: string,
+    encrypted: Buffer,
+    context: EncryptionContext,
+    abortSignal: AbortSignal,
+  ): Promise<Buffer> {
+    const command = new this.library.DecryptCommand({
+      KeyId: keyId,
+      CiphertextBlob: encrypted,
+      EncryptionContext: { ...context },
+    });
+    return bytes((await this.#client(keyId).send(command, { abortSignal })).Plaintext);
+  }
+
+  /** Returns the client for the region of an ARN; any other id uses the region of the SDK's chain. */
+  #client(keyId: string): KMSClient {
+    const region = /^arn:[^:]+:kms:([^:]+):/.exec(keyId)?.[1];
+    const known = this.#clients.get(region);
+    if (known !== undefined) return known;
+    const client = new this.library.KMSClient(this.#settings(region));
+    refuseCleartext(client);
+    this.#clients.set(region, client);
+    return client;
+  }
+
+  #settings(region: string | undefined): KMSClientConfig {
+    const { endpoint, extraCaCerts } = this.connection;
+    const sockets = { keepAlive: true, maxSockets: MOST_SOCKETS };
+    const ca = [...getCACertificates('default'), ...extraCaCerts];
+    return {
+      ...(region === undefined ? {} : { region }),
+      ...(endpoint === undefined ? {} : { endpoint }),
+      maxAttempts: 1,
+      requestHandler: {
+        httpAgent: new HttpAgent(sockets),
+        httpsAgent: new HttpsAgent({ ...sockets, ca }),
+      },
+    };
+  }
+}
+
+/**
+ * Refuses requests in cleartext, loopback apart. The SDK may take an address from its own files, which the configuration of
+ * this service never sees.
+ */
+function refuseCleartext(client: KMSClient): void {
+  client.middlewareStack.add(
+    (next) => (args) => {
+      const { protocol, hostname } = args.request as { protocol: string; hostname: string };
+      if (!isHttpsOrLoopback(`${protocol}//${hostname}`)) {
+        throw new KmsFault('refused', 'the address of KMS must be https (http only for localhost)');
+      }
+      return next(args);
+    },
+    { step: 'build', name: 'refuseCleartext' },
+  );
+}
+
+/** @throws Error where KMS left a field out */
+function bytes(field: Uint8Array | undefined): Buffer {
+  if (field === undefined || field.length === 0) throw new Error('KMS left out a field');
+  return Buffer.from(field);
+}

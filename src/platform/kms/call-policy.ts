@@ -1,0 +1,56 @@
+import type { CircuitLimits } from './circuit.js';
+import { isPassing, type KmsFault } from './kms-fault.js';
+
+/** The limits of calls to KMS. Times are in milliseconds. */
+export interface KmsLimits extends CircuitLimits {
+  /** The most attempts of one call. */
+  readonly attempts: number;
+  readonly attemptTimeout: number;
+  /** The time of a call with all its attempts and pauses. */
+  readonly callTimeout: number;
+  /** The longest pause before the second attempt; it doubles before each further one. */
+  readonly firstPause: number;
+  readonly longestPause: number;
+}
+
+/** The limits of production. */
+export const KMS_LIMITS: KmsLimits = {
+  attempts: 4,
+  attemptTimeout: 2000,
+  callTimeout: 5000,
+  firstPause: 100,
+  longestPause: 1000,
+  failuresToOpen: 5,
+  firstOpening: 2000,
+  longestOpening: 30_000,
+};
+
+/** The facts of a call whose attempt has failed. */
+export interface FailedAttempt {
+  /** The number of attempts so far, 1 or more. */
+  readonly attempts: number;
+  /** The milliseconds since the call began. */
+  readonly elapsed: number;
+  readonly fault: KmsFault;
+  /** A random number from 0 up to but not including 1. */
+  readonly chance: number;
+}
+
+/**
+ * Returns the milliseconds to wait before the next attempt; undefined ends the call. The pause has full jitter: any length
+ * from zero to a limit that doubles, so that many callers do not come back at the same moment.
+ */
+export function pauseBeforeRetry(
+  { attempts, elapsed, fault, chance }: FailedAttempt,
+  limits: KmsLimits,
+): number | undefined {
+  if (!isPassing(fault) || attempts >= limits.attempts) return undefined;
+  const most = Math.min(limits.longestPause, limits.firstPause * 2 ** (attempts - 1));
+  const pause = most * chance;
+  return elapsed + pause < limits.callTimeout ? pause : undefined;
+}
+
+/** Returns the milliseconds that the next attempt may take. */
+export function timeForAttempt(elapsed: number, limits: KmsLimits): number {
+  return Math.max(0, Math.min(limits.attemptTimeout, limits.callTimeout - elapsed));
+}

@@ -1,0 +1,83 @@
+import type { Clock } from '#platform/clock/clock.js';
+import type { Random } from '#platform/clock/random.js';
+import { pauseBeforeRetry, timeForAttempt, type KmsLimits } from './call-policy.js';
+import { admit, afterFailure, CLOSED, type Circuit } from './circuit.js';
+import { faultOf, KmsFault, suspended, timedOut } from './kms-fault.js';
+
+/** One attempt of a call. The signal aborts it when its time is over. */
+export type KmsAttempt<T> = (signal: AbortSignal) => Promise<T>;
+
+/** Runs calls to KMS: each with a time-out, retries with jitter, and a circuit for each key. */
+export class KmsCalls {
+  readonly #circuits = new Map<string, Circuit>();
+
+  constructor(
+    private readonly limits: KmsLimits,
+    private readonly clock: Clock,
+    private readonly random: Random,
+  ) {}
+
+  /** Runs a call about a key. @throws KmsFault */
+  async run<T>(keyId: string, attempt: KmsAttempt<T>): Promise<T> {
+    const { wait, isProbe, circuit } = admit(this.#of(keyId), this.clock.monotonic(), this.limits);
+    if (wait !== undefined) throw suspended(wait);
+    this.#circuits.set(keyId, circuit);
+    try {
+      const result = await this.#withRetries(keyId, attempt);
+      this.#circuits.set(keyId, CLOSED);
+      return result;
+    } catch (error) {
+      const after =
+        error instanceof KmsFault && error.kind === 'input'
+          ? CLOSED // KMS answered: the fault is in the question
+          : afterFailure(this.#of(keyId), isProbe, this.clock.monotonic(), this.limits);
+      this.#circuits.set(keyId, after);
+      throw error;
+    }
+  }
+
+  async #withRetries<T>(keyId: string, attempt: KmsAttempt<T>): Promise<T> {
+    const start = this.clock.monotonic();
+    const elapsed = () => this.clock.monotonic() - start;
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        return await this.#timed(attempt, timeForAttempt(elapsed(), this.limits));
+      } catch (error) {
+        const fault = faultOf(error);
+        const chance = this.random.bytes(4).readUInt32BE() / 2 ** 32;
+        const failed = { attempts, elapsed: elapsed(), fault, chance };
+        const pause = pauseBeforeRetry(failed, this.limits);
+        if (pause === undefined || this.#isOpen(keyId)) throw fault;
+        await this.clock.sleep(pause);
+      }
+    }
+  }
+
+  /** Runs one attempt. It ends with its time, even where the SDK still waits for credentials. */
+  async #timed<T>(attempt: KmsAttempt<T>, milliseconds: number): Promise<T> {
+    const ended = new AbortController();
+    const { signal } = ended;
+    const timeout = this.clock.sleep(milliseconds, { signal }).then((): never => {
+      throw timedOut();
+    });
+    try {
+      return await Promise.race([attempt(signal), timeout]);
+    } finally {
+      ended.abort();
+    }
+  }
+
+  /** Another call has opened the circuit meanwhile: this one stops, so that no burst of retries reaches KMS. */
+  #isOpen(keyId: string): boolean {
+    return this.#of(keyId).state === 'open';
+  }
+
+  #of(keyId: string): Circuit {
+    return this.#circuits.get(keyId) ?? CLOSED;
+  }
+}
+
+/** Returns the whole seconds after which a client may repeat a request that failed by this fault. */
+export function secondsToWait({ wait }: KmsFault): number {
+  return Math.max(1, Math.ceil(wait / 1000));
+}

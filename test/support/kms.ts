@@ -1,0 +1,53 @@
+import type { KeySpec } from '@aws-sdk/client-kms';
+import { MOTO_CREDENTIALS } from './moto.js';
+
+/** What the administrator of an AWS account does with keys, which the service never does. */
+export interface KmsAdmin {
+  /** Creates a key of a spec, with the usage that fits it or another one, and returns its id. */
+  create(spec: KeySpec, usage?: KeyUsage): Promise<string>;
+  disable(keyId: string): Promise<void>;
+  enable(keyId: string): Promise<void>;
+}
+
+type KeyUsage = 'SIGN_VERIFY' | 'ENCRYPT_DECRYPT' | 'GENERATE_VERIFY_MAC';
+
+function usageOf(spec: string): KeyUsage {
+  if (spec.startsWith('HMAC')) return 'GENERATE_VERIFY_MAC';
+  return spec === 'SYMMETRIC_DEFAULT' ? 'ENCRYPT_DECRYPT' : 'SIGN_VERIFY';
+}
+
+/** Returns the administrator of the keys of a stand-in for KMS. */
+export async function kmsAdmin(endpoint: string): Promise<KmsAdmin> {
+  const kms = await import('@aws-sdk/client-kms');
+  const client = new kms.KMSClient({
+    endpoint,
+    region: MOTO_CREDENTIALS.AWS_REGION,
+    credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+  });
+  return {
+    async create(spec, usage = usageOf(spec)) {
+      const command = new kms.CreateKeyCommand({ KeySpec: spec, KeyUsage: usage });
+      const { KeyMetadata } = await client.send(command);
+      if (KeyMetadata?.KeyId === undefined) throw new Error('no key was created');
+      return KeyMetadata.KeyId;
+    },
+    async disable(keyId) {
+      await client.send(new kms.DisableKeyCommand({ KeyId: keyId }));
+    },
+    async enable(keyId) {
+      await client.send(new kms.EnableKeyCommand({ KeyId: keyId }));
+    },
+  };
+}
+
+/** Sets the variables with which the SDK of this process calls moto. The result restores them. */
+export function useMotoCredentials(): () => void {
+  const before = Object.keys(MOTO_CREDENTIALS).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, MOTO_CREDENTIALS);
+  return () => {
+    for (const [name, value] of before) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  };
+}
