@@ -1,7 +1,7 @@
 import type { KeySpec } from '@aws-sdk/client-kms';
 import { MOTO_CREDENTIALS } from './moto.js';
 
-/** What the administrator of an AWS account does with keys, which the service never does. */
+/** The acts of an administrator of an AWS account, which the service never does. */
 export interface KmsAdmin {
   /** Creates a key of a spec, with the usage that fits it or another one, and returns its id. */
   create(spec: KeySpec, usage?: KeyUsage): Promise<string>;

@@ -1,6 +1,6 @@
 import type { KmsKeyUse } from '#platform/config/config.js';
 
-/** What KMS states about a key. */
+/** The facts that KMS states about a key. */
 export interface KeyFacts {
   readonly arn: string;
   readonly state: string;

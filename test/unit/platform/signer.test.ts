@@ -41,7 +41,7 @@ describe('a local signer', () => {
 
   it('refuses a key of another curve', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-384' });
-    expect(() => localSigner(privateKey)).toThrow();
+    expect(() => localSigner(privateKey)).toThrow('only P-256');
   });
 });
 
