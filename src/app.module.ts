@@ -8,6 +8,7 @@ import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
+import type { LiveConfiguration } from '#platform/config/sources/live-configuration.js';
 import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
 import { DatabaseModule } from '#platform/database/database.module.js';
@@ -35,6 +36,7 @@ import { OwnSessionsModule } from './features/sessions/sessions.module.js';
 import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
 import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
+import { ConfigurationPoll, LIVE_CONFIGURATION } from './configuration-poll.service.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
 /** The parts of the application that only a composition root decides, and that no variable can change. */
@@ -48,6 +50,8 @@ export interface CompositionRoot extends ListenerPlan {
   readonly kmsLimits: KmsLimits;
   /** Modules in addition to the product's features. Production: none. */
   readonly modules: readonly (Type | DynamicModule)[];
+  /** The document of the object store, which may change while the application runs. Undefined: there is none. */
+  readonly live?: LiveConfiguration | undefined;
 }
 
 /** The list of features. */
@@ -78,6 +82,7 @@ export class AppModule {
           { provide: PAGE_ACTION, useValue: pageActionOf },
           { provide: PAGE_SCRIPTS, useValue: root.pageScripts },
           { provide: KmsKeys, useValue: kmsKeys },
+          { provide: LIVE_CONFIGURATION, useValue: root.live ?? null },
           {
             provide: LISTENER_PLAN,
             useValue: { ports: root.ports, hosts: root.hosts, timeouts: root.timeouts },
@@ -107,7 +112,7 @@ export class AppModule {
         ...root.modules,
         FallbackModule,
       ],
-      providers: [Listeners],
+      providers: [Listeners, ConfigurationPoll],
     };
   }
 }

@@ -77,25 +77,42 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   readonly #servers: Server[] = [];
   readonly #tlsServers: { readonly server: TlsServer; readonly options: TlsOptions }[] = [];
   readonly #logger = new Logger('listeners');
+  /** Undefined without TLS. */
+  #tls: TlsSource | undefined;
 
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'relyingParty'> & StartUpFacts,
     @Inject(LISTENER_PLAN) private readonly plan: ListenerPlan,
     private readonly inFlight: RequestsInFlight,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.#tls = config.http.tls;
+  }
 
   /** Serves the requests that passed the edge. @throws Error with one line when a required port cannot be bound */
   async open(edges: Edges): Promise<void> {
-    const { tls } = this.config.http;
     try {
-      if (tls) await this.#openWithTls(edges, tls);
+      if (this.#tls) await this.#openWithTls(edges, this.#tls);
       else await this.#openPlain(edges);
     } catch (error) {
       for (const server of this.#servers) server.close();
       throw error;
     }
     process.on('SIGHUP', this.#reload);
+  }
+
+  /**
+   * Serves new connections with another certificate and key; open connections keep theirs.
+   *
+   * @throws Error with one line when the two cannot be used; the listeners then keep what they have
+   */
+  replaceCertificate(source: TlsSource): void {
+    const material = readTlsMaterial(source);
+    for (const { server, options } of this.#tlsServers) {
+      server.setSecureContext(withMaterial(options, material));
+    }
+    this.#tls = source;
+    this.#tellCertificate(material);
   }
 
   async beforeApplicationShutdown(signal?: string): Promise<void> {
@@ -162,17 +179,12 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 
   /** Reads certificate and key again on SIGHUP, for new connections; open connections keep theirs. */
   readonly #reload = (): void => {
-    const { tls } = this.config.http;
-    if (!tls) {
+    if (!this.#tls) {
       this.#logger.log('SIGHUP: without TLS there is nothing to read again');
       return;
     }
     try {
-      const material = readTlsMaterial(tls);
-      for (const { server, options } of this.#tlsServers) {
-        server.setSecureContext(withMaterial(options, material));
-      }
-      this.#tellCertificate(material);
+      this.replaceCertificate(this.#tls);
     } catch (error) {
       this.#logger.error(`SIGHUP: the certificate stays the one it was: ${reasonOf(error)}`);
     }

@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import { PINNED_ROOTS } from '#domain/authenticators/attestation/trust-anchors.js';
-import type { LoadedConfig } from '#platform/config/load-config.js';
+import type { ReadConfiguration } from '#platform/config/sources/read-configuration.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
@@ -15,7 +15,7 @@ import { returnStartUpMemory } from './start-up-memory.js';
  * @throws Error with the reason of a failed start
  */
 export async function startProduction(
-  { config, warnings }: LoadedConfig,
+  { config, warnings, live }: ReadConfiguration,
   tracing: Tracing | undefined,
 ): Promise<void> {
   const logger = createLogger(config.log);
@@ -30,6 +30,7 @@ export async function startProduction(
     kmsLimits: KMS_LIMITS,
     trustAnchors: PINNED_ROOTS,
     pageScripts: [],
+    live,
     modules: tracing ? [TracingModule.forRoot(tracing)] : [],
   });
   await app.listen();

@@ -65,6 +65,9 @@ export function demoConfiguration(
     ...environment,
     SVC_LISTEN_ADDR: `${host}:${port}`,
   });
+  if (environment['SVC_S3_CONFIG_BUCKET'] !== undefined) {
+    throw new ConfigProblems(['SVC_S3_CONFIG_BUCKET: the demo reads no object store']);
+  }
   if (!isLoopbackHost(host)) {
     throw new ConfigProblems([
       'SVC_LISTEN_ADDR: must be a loopback address, the demo serves no other',

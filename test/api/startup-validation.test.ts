@@ -193,6 +193,19 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_IDP_DEMO_NAMES: PLANTED },
     'SVC_IDP_DEMO_NAMES: is not a variable of an identity provider; did you mean SVC_IDP_DEMO_NAME?',
   ],
+  [{ SVC_S3_CONFIG_BUCKET: `${PLANTED}*` }, 'SVC_S3_CONFIG_BUCKET: must be the name of a bucket'],
+  [
+    { SVC_S3_CONFIG_BUCKET: 'config', SVC_S3_CONFIG_REGION: `${PLANTED}*` },
+    'SVC_S3_CONFIG_REGION: must be a region such as eu-central-1, or auto',
+  ],
+  [
+    { SVC_S3_CONFIG_BUCKET: 'config', SVC_S3_CONFIG_ENDPOINT: `http://${PLANTED}.example` },
+    'SVC_S3_CONFIG_ENDPOINT: must be https (http only for localhost)',
+  ],
+  [
+    { SVC_S3_CONFIG_BUCKET: 'config', SVC_S3_CONFIG_POLL_INTERVAL: '0' },
+    'SVC_S3_CONFIG_POLL_INTERVAL: must be between 1 and 86400',
+  ],
   [
     { SVC_BASE_URL: 'https://login.example', SVC_CERTIFICATION_TEST_TOKEN: PLANTED.repeat(5) },
     NOT_MEANT,
@@ -214,7 +227,6 @@ const UNSUPPORTED = [
   'SVC_OIDC_SIGNING_KMS_KEY_ID',
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
-  'SVC_S3_CONFIG_BUCKET',
 ];
 
 /** Values that are wrong for nearly every variable; each variable with wrong values refuses one of them. */
@@ -357,10 +369,10 @@ describe('the start', () => {
       .filter(({ level }) => level === 'warn')
       .map(({ context, msg }) => `${context}: ${msg}`);
     expect(warned).toEqual([
-      'config: SVC_S3_CONFIG_REGION: has no effect in this version',
       'config: SVC_JWT_SECRET: has fewer than 8 distinct bytes',
       expect.stringMatching(/^config: SVC_TRUSTED_PROXIES: is empty/),
       'config: SVC_MTLS_PORT: has no effect without SVC_TLS_CERT and SVC_TLS_KEY',
+      'config: SVC_S3_CONFIG_REGION: has no effect without SVC_S3_CONFIG_BUCKET',
       ...['DEMO_TYPE', 'DEMO_ISSUER', 'DEMO_CLIENT_ID', 'DEMO_CLIENT_SECRET', 'CORP_CLIENT_ID'].map(
         (name) => `config: SVC_IDP_${name}: belongs to no provider that SVC_IDPS lists`,
       ),

@@ -13,7 +13,7 @@ import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';
 import type { Config } from '../../src/platform/config/config.js';
-import { loadConfig } from '../../src/platform/config/load-config.js';
+import { configurationOf } from '../../src/platform/config/sources/read-configuration.js';
 import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS, type KmsLimits } from '../../src/platform/kms/call-policy.js';
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
@@ -85,7 +85,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     redirectUri: `${options.environment?.['SVC_BASE_URL'] ?? baseUrl}/oauth/callback`,
     ...(options.claims ? { claims: options.claims } : {}),
   });
-  const { config } = loadConfig({
+  const { config, live } = await configurationOf({
     SVC_BASE_URL: baseUrl,
     SVC_LISTEN_ADDR: `[::]:${port}`,
     SVC_DATABASE_URL: (options.database ?? ownDatabase)?.url,
@@ -115,6 +115,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
       ...(options.trustAnchors ?? []),
     ],
     pageScripts: [],
+    live,
     modules: options.modules ?? [],
   });
   await app.listen();

@@ -7,6 +7,8 @@ import {
   aaguidPolicy,
   certificates,
   cidrList,
+  digits,
+  flag,
   headerText,
   httpUrl,
   httpsUrl,
@@ -79,10 +81,7 @@ export const ENVIRONMENT = z.object({
     .pipe(z.array(z.enum(['email', 'username'], 'must be email, username, or both')).min(1))
     .default(['email'])
     .transform((kinds) => new Set(kinds)),
-  SVC_SSH_REQUIRE_SK: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('false')
-    .transform((text) => text === 'true'),
+  SVC_SSH_REQUIRE_SK: flag.default('false').transform((text) => text === 'true'),
 
   SVC_AWS_AUDIENCE: z
     .string()
@@ -102,10 +101,7 @@ export const ENVIRONMENT = z.object({
   SVC_CERTIFICATION_HOST: z.string().toLowerCase().optional(), // unset: that mode starts on loopback alone
   SVC_SESSION_HOURS: wholeNumber(1, 12).default(8), // NIST SP 800-63B-4 AAL3: 12 hours at most
 
-  SVC_GITHUB_APP_ID: z
-    .string()
-    .regex(/^\d{1,12}$/, 'must be the number of a GitHub App')
-    .optional(),
+  SVC_GITHUB_APP_ID: digits.optional(),
   SVC_GITHUB_APP_KEY: rsaPrivateKey.optional(), // PEM, base64 of PEM, or a file
   SVC_GITHUB_APP_NAME: z
     .string()
@@ -116,6 +112,21 @@ export const ENVIRONMENT = z.object({
   SVC_GITHUB_WEBHOOK_SECRET: z.string().min(8, 'must have at least 8 characters').optional(),
   SVC_GITHUB_API_URL: httpsUrl.default('https://api.github.com'),
   SVC_GITHUB_WEB_URL: origin.optional(), // default: github.com, or else the origin of the API
+
+  SVC_S3_CONFIG_BUCKET: z
+    .string()
+    .regex(/^[\w.:/-]{3,255}$/, 'must be the name of a bucket')
+    .optional(), // unset: no object store
+  SVC_S3_CONFIG_KEY: z
+    .string()
+    .max(1024, 'must have 1024 characters at most')
+    .default('config/svc-server.json'),
+  SVC_S3_CONFIG_REGION: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/, 'must be a region such as eu-central-1, or auto')
+    .default('auto'),
+  SVC_S3_CONFIG_ENDPOINT: httpsUrl.optional(), // default: AWS
+  SVC_S3_CONFIG_POLL_INTERVAL: wholeNumber(1, 86_400).default(60), // seconds
 
   SVC_CLEANUP_INTERVAL: wholeNumber(0, 86_400).default(900), // seconds; 0: never
   SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),

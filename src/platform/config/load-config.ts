@@ -41,19 +41,16 @@ const NOT_BUILT_YET = [
   'SVC_OIDC_SIGNING_KMS_KEY_ID',
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
-  'SVC_S3_CONFIG_BUCKET',
-];
-
-/** Settings of features that do not exist yet and that have no effect. The start warns of each. */
-const WITHOUT_EFFECT_YET = [
-  'SVC_S3_CONFIG_KEY',
-  'SVC_S3_CONFIG_REGION',
-  'SVC_S3_CONFIG_ENDPOINT',
-  'SVC_S3_CONFIG_POLL_INTERVAL',
 ];
 
 /** The variables of SAML providers, which this version does not support. */
 const OF_SAML_PROVIDERS = ['METADATA_URL', 'SP_ENTITY_ID', 'EMAIL_ATTRIBUTE', 'DOMAIN_ATTRIBUTE'];
+
+/** The names after the prefix `SVC_IDP_<SLUG>_`, in this version or a later one. */
+export const PROVIDER_VARIABLES: readonly string[] = [
+  ...Object.keys(PROVIDER_ENVIRONMENT.shape),
+  ...OF_SAML_PROVIDERS,
+];
 
 /**
  * Turns an environment into the one frozen configuration.
@@ -81,9 +78,7 @@ export function loadConfig(raw: Environment): LoadedConfig {
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
   const config = configOf(parsed.data, environment, providers);
-  const withoutEffect = WITHOUT_EFFECT_YET.filter((name) => environment[name] !== undefined);
   const warnings = [
-    ...withoutEffect.map((name) => `${name}: has no effect in this version`),
     ...warningsOf(environment, config),
     ...githubWarnings(environment),
     ...unknown.warnings,
@@ -218,23 +213,19 @@ function loadProviders(environment: Environment): {
 function knownNames(environment: Environment): KnownNames {
   const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
   return {
-    variables: [
-      ...Object.keys(ENVIRONMENT.shape),
-      ...NOT_BUILT_YET,
-      ...WITHOUT_EFFECT_YET,
-      'SVC_HOME',
-    ],
-    ofProviders: [...Object.keys(PROVIDER_ENVIRONMENT.shape), ...OF_SAML_PROVIDERS],
+    variables: [...Object.keys(ENVIRONMENT.shape), ...NOT_BUILT_YET, 'SVC_HOME'],
+    ofProviders: PROVIDER_VARIABLES,
     slugs: slugs.success ? slugs.data.map(nameOfSlug) : [],
   };
 }
 
 /** Names a provider as its variables do: `corp-saml` is `CORP_SAML`. */
-function nameOfSlug(slug: string): string {
+export function nameOfSlug(slug: string): string {
   return slug.replaceAll('-', '_').toUpperCase();
 }
 
-function problemLines(error: z.ZodError, prefix = ''): string[] {
+/** Returns one line for each problem, with the variable's name and never its value. */
+export function problemLines(error: z.ZodError, prefix = ''): string[] {
   const lines = error.issues.map((issue) => {
     const missing = issue.code === 'invalid_type' && issue.message.includes('received undefined');
     return `${prefix}${String(issue.path[0])}: ${missing ? 'is required' : issue.message}`;

@@ -72,6 +72,14 @@ export function warningsOf(environment: Environment, config: Config): string[] {
   ) {
     warnings.push('SVC_CERTIFICATION_HOST: has no effect without SVC_CERTIFICATION_TEST_TOKEN');
   }
-  warnings.push(...tlsWarnings(environment));
+  warnings.push(...tlsWarnings(environment), ...objectStoreWarnings(environment));
   return warnings;
+}
+
+/** Warns of settings of an object store where there is none. */
+function objectStoreWarnings(environment: Environment): string[] {
+  if (environment['SVC_S3_CONFIG_BUCKET'] !== undefined) return [];
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('SVC_S3_CONFIG_') && name in ENVIRONMENT.shape)
+    .map((name) => `${name}: has no effect without SVC_S3_CONFIG_BUCKET`);
 }

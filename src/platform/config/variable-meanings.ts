@@ -146,6 +146,23 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning: 'The origin where users authorize the App and Git fetches.',
     unset: '`https://github.com`, or the origin of another API',
   },
+  SVC_S3_CONFIG_BUCKET: {
+    meaning:
+      'The bucket of the [configuration document](../operations/object-store.md), whose settings win over the environment.',
+    unset: 'no document',
+  },
+  SVC_S3_CONFIG_KEY: { meaning: 'The key of the document in the bucket.' },
+  SVC_S3_CONFIG_REGION: {
+    meaning:
+      'The region of the bucket. `auto` takes `AWS_REGION`, or else follows the answer of AWS.',
+  },
+  SVC_S3_CONFIG_ENDPOINT: {
+    meaning: 'The address of another S3-compatible store: https, or http on loopback.',
+    unset: 'AWS',
+  },
+  SVC_S3_CONFIG_POLL_INTERVAL: {
+    meaning: 'Seconds between two looks at the document, 1 to 86400.',
+  },
   SVC_CLEANUP_INTERVAL: {
     meaning:
       'Seconds between two clean-ups of expired rows, by one replica at a time. 0 turns them off.',

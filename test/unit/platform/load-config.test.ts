@@ -173,7 +173,7 @@ describe('loadConfig', () => {
       SVC_S3_CONFIG_REGION: 'x',
     });
     expect(warnings).toEqual([
-      'SVC_S3_CONFIG_REGION: has no effect in this version',
+      'SVC_S3_CONFIG_REGION: has no effect without SVC_S3_CONFIG_BUCKET',
       'SVC_GITHUB_API_URL: has no effect without SVC_GITHUB_APP_ID',
     ]);
   });

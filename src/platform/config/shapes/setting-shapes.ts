@@ -13,13 +13,25 @@ export type AaguidPolicy =
   | { readonly kind: 'yubikey-5' }
   | { readonly kind: 'list'; readonly aaguids: ReadonlySet<string> };
 
+/** The forms that a setting has in the JSON document of an object store, beside a string. */
+export type JsonForm = 'list' | 'pem' | 'number' | 'flag';
+
+/** The form of each shape in JSON. A shape that is missing here is a string. */
+export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
+const inList = { form: 'list' } as const;
+const inPem = { form: 'pem' } as const;
+const inDigits = { form: 'number' } as const;
+
 /** A comma-separated list; empty items are dropped. */
-export const list = z.string().transform((text) =>
-  text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== ''),
-);
+export const list = z
+  .string()
+  .register(JSON_FORMS, inList)
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  );
 /** A comma-separated list whose items are ASCII lower-cased. */
 export const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLowerCase)));
 /** A whole number between two limits, both included. */
@@ -27,8 +39,20 @@ export const wholeNumber = (minimum: number, maximum: number) =>
   z
     .string()
     .regex(/^\d{1,9}$/, 'must be a whole number')
+    .register(JSON_FORMS, inDigits)
     .transform(Number)
     .refine((n) => n >= minimum && n <= maximum, `must be between ${minimum} and ${maximum}`);
+
+/** The number of an application: digits, kept as text. */
+export const digits = z
+  .string()
+  .regex(/^\d{1,12}$/, 'must be the number of a GitHub App')
+  .register(JSON_FORMS, inDigits);
+
+/** `true` or `false`. */
+export const flag = z
+  .enum(['true', 'false'], 'must be true or false')
+  .register(JSON_FORMS, { form: 'flag' });
 
 /** An origin: scheme, host and port, without a path. */
 export const origin = z.string().transform((text, context) => {
@@ -87,18 +111,21 @@ export const aaguidPolicy = list.transform((items, context): AaguidPolicy => {
 });
 
 /** Certificates in PEM, or a file of them. */
-export const certificates = z.string().transform((text, context): string[] => {
-  try {
-    const blocks =
-      readPem(text).match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-    if (blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0)) {
-      return blocks;
+export const certificates = z
+  .string()
+  .register(JSON_FORMS, inPem)
+  .transform((text, context): string[] => {
+    try {
+      const blocks =
+        readPem(text).match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+      if (blocks.length > 0 && blocks.every((block) => new X509Certificate(block).raw.length > 0)) {
+        return blocks;
+      }
+    } catch {
+      // The message below omits the reason, which may quote the value.
     }
-  } catch {
-    // The message below omits the reason, which may quote the value.
-  }
-  return refuse(context, 'must be PEM certificates, or a readable file of them');
-});
+    return refuse(context, 'must be PEM certificates, or a readable file of them');
+  });
 
 /** Log directives, such as `info,security=warn`. */
 export const logDirectives = z.string().transform((text, context) => {
@@ -115,19 +142,22 @@ export const logDirectives = z.string().transform((text, context) => {
 
 /** Blocks of PEM, base64 of it, or a file of it: the first is the private key that signs, the others are only published. */
 export const signingKeys = (fits: (key: KeyObject) => boolean, message: string) =>
-  z.string().transform((text, context): string[] => {
-    try {
-      const pem = readPem(text);
-      const blocks = pem.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g) ?? [];
-      const [first = '', ...others] = blocks;
-      const isWhole = pem.split('-----BEGIN ').length - 1 === blocks.length;
-      const isSigning = isWhole && fits(createPrivateKey(first));
-      if (isSigning && others.every((other) => fits(createPublicKey(other)))) return blocks;
-    } catch {
-      // The message below omits the reason, which may quote the value.
-    }
-    return refuse(context, message);
-  });
+  z
+    .string()
+    .register(JSON_FORMS, inPem)
+    .transform((text, context): string[] => {
+      try {
+        const pem = readPem(text);
+        const blocks = pem.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g) ?? [];
+        const [first = '', ...others] = blocks;
+        const isWhole = pem.split('-----BEGIN ').length - 1 === blocks.length;
+        const isSigning = isWhole && fits(createPrivateKey(first));
+        if (isSigning && others.every((other) => fits(createPublicKey(other)))) return blocks;
+      } catch {
+        // The message below omits the reason, which may quote the value.
+      }
+      return refuse(context, message);
+    });
 
 /** Checks that a key is a P-256 key. */
 export function isP256({
@@ -146,17 +176,20 @@ export function isLongRsa({
 }
 
 /** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
-export const rsaPrivateKey = z.string().transform((text, context): string => {
-  try {
-    const key = createPrivateKey(readPem(text));
-    if (key.asymmetricKeyType === 'rsa') {
-      return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+export const rsaPrivateKey = z
+  .string()
+  .register(JSON_FORMS, inPem)
+  .transform((text, context): string => {
+    try {
+      const key = createPrivateKey(readPem(text));
+      if (key.asymmetricKeyType === 'rsa') {
+        return key.export({ type: 'pkcs8', format: 'pem' }).toString();
+      }
+    } catch {
+      // The message below omits the reason, which may quote the value.
     }
-  } catch {
-    // The message below omits the reason, which may quote the value.
-  }
-  return refuse(context, 'must be an RSA private key in PEM, base64 of it, or a readable file');
-});
+    return refuse(context, 'must be an RSA private key in PEM, base64 of it, or a readable file');
+  });
 
 /** Printable ASCII without spaces, which fits into a header. */
 export const headerText = z

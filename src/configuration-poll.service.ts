@@ -1,0 +1,59 @@
+import {
+  Inject,
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { Clock } from '#platform/clock/clock.js';
+import { Random } from '#platform/clock/random.js';
+import type { LiveConfiguration } from '#platform/config/sources/live-configuration.js';
+import { Listeners } from './listeners.service.js';
+
+/** The injection token of the {@link LiveConfiguration}; null without an object store. */
+export const LIVE_CONFIGURATION = Symbol('LiveConfiguration');
+
+/** The part of the interval by which a wait is shortened at most, so that replicas do not ask at the same moment. */
+const JITTER = 0.2;
+
+/** Looks at the configuration document every SVC_S3_CONFIG_POLL_INTERVAL seconds, one look after the other, until the stop. */
+@Injectable()
+export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #log = new Logger('object-store');
+  readonly #stopping = new AbortController();
+  #polling: Promise<void> | undefined;
+
+  constructor(
+    @Inject(LIVE_CONFIGURATION) private readonly live: LiveConfiguration | null,
+    private readonly listeners: Listeners,
+    private readonly clock: Clock,
+    private readonly random: Random,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    if (this.live) this.#polling = this.#pollUntilStop(this.live);
+  }
+
+  /** Ends the wait or the look. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.#stopping.abort();
+    await this.#polling;
+  }
+
+  async #pollUntilStop(live: LiveConfiguration): Promise<void> {
+    const { signal } = this.#stopping;
+    const effects = {
+      log: this.#log,
+      replaceCertificate: this.listeners.replaceCertificate.bind(this.listeners),
+    };
+    while (!signal.aborted) {
+      const shortened = 1 - (JITTER * (this.random.bytes(1)[0] ?? 0)) / 255;
+      try {
+        await this.clock.sleep(live.pollSeconds * 1000 * shortened, { signal });
+      } catch {
+        return; // the stop ended the wait
+      }
+      await live.look(effects, signal);
+    }
+  }
+}

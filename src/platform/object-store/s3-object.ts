@@ -1,0 +1,127 @@
+import { Agent } from 'node:https';
+import type { Readable } from 'node:stream';
+import { getCACertificates } from 'node:tls';
+import { isHttpsOrLoopback } from '#platform/text/loopback.js';
+import { asObjectStoreError, ObjectStoreError } from './object-store-error.js';
+
+/** The place of one object. */
+export interface ObjectLocation {
+  readonly bucket: string;
+  readonly key: string;
+  readonly region: string;
+  /** The address of a store other than AWS, which has the bucket in the path. */
+  readonly endpoint: string | undefined;
+  /** Certificate authorities beside those of Node.js, PEM. */
+  readonly extraCaCerts: readonly string[];
+}
+
+/** The contents of an object, with the tag that changes with them. */
+export interface StoredObject {
+  readonly bytes: Buffer;
+  readonly etag: string | undefined;
+}
+
+/** One object of an object store. Each method rejects with an {@link ObjectStoreError}. */
+export interface ObjectReader {
+  /** Asks for the tag alone (HEAD); undefined where the store has none. */
+  etag(signal?: AbortSignal): Promise<string | undefined>;
+  /** Reads the object (GET). */
+  read(signal?: AbortSignal): Promise<StoredObject>;
+}
+
+/** The bytes that an object may have. */
+const MAX_BYTES = 1024 * 1024;
+
+/** Milliseconds for one read, with all attempts of the SDK. */
+const TIME_LIMIT = 10_000;
+
+/**
+ * Prepares the reads of one object by the AWS SDK, which is loaded here and in no other file. The service uses HEAD and GET of
+ * one object. Credentials come from the SDK's own chain: variables, web identity (IRSA), containers, EC2. The limits of size and
+ * time are this file's, because the SDK has none, and so is the rule that each request goes over https, loopback apart.
+ */
+export async function openS3Object(
+  { bucket, key, region, endpoint, extraCaCerts }: ObjectLocation,
+  timeLimit = TIME_LIMIT,
+): Promise<ObjectReader> {
+  const { GetObjectCommand, HeadObjectCommand, S3Client } = await import('@aws-sdk/client-s3');
+  const client = new S3Client({
+    region,
+    followRegionRedirects: endpoint === undefined,
+    ...(endpoint === undefined ? {} : { endpoint, forcePathStyle: true }),
+    requestChecksumCalculation: 'WHEN_REQUIRED', // other stores know no checksums
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      httpsAgent: new Agent({ ca: [...getCACertificates('default'), ...extraCaCerts] }),
+    },
+  });
+  client.middlewareStack.add(
+    (next) => (args) => {
+      requireTls(args.request);
+      return next(args);
+    },
+    { step: 'finalizeRequest', name: 'requireTls' },
+  );
+  const object = { Bucket: bucket, Key: key };
+  return {
+    etag: (signal) =>
+      withinLimit(timeLimit, signal, async (abortSignal) => {
+        const answer = await client.send(new HeadObjectCommand(object), { abortSignal });
+        return answer.ETag;
+      }),
+    read: (signal) =>
+      withinLimit(timeLimit, signal, async (abortSignal) => {
+        const answer = await client.send(new GetObjectCommand(object), { abortSignal });
+        const bytes = await readAll(answer.Body as Readable, abortSignal);
+        return { bytes, etag: answer.ETag };
+      }),
+  };
+}
+
+/** Refuses a request in plain HTTP, which a configuration file of the SDK could ask for. */
+function requireTls(request: unknown): void {
+  const { protocol, hostname } = request as {
+    readonly protocol: string;
+    readonly hostname: string;
+  };
+  if (isHttpsOrLoopback(`${protocol}//${hostname}`)) return;
+  throw new ObjectStoreError('failed', 'must be reached by https (http only for localhost)');
+}
+
+/** Runs a read until it ends, its time is over or the signal aborts it. */
+async function withinLimit<T>(
+  timeLimit: number,
+  stopping: AbortSignal | undefined,
+  read: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = AbortSignal.timeout(timeLimit);
+  const signal = stopping === undefined ? limit : AbortSignal.any([limit, stopping]);
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener('abort', onAbort);
+  try {
+    // The SDK does not notice the signal while it waits between two attempts, or looks for credentials.
+    return await Promise.race([read(signal), aborted]);
+  } catch (error) {
+    throw asObjectStoreError(error);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+async function readAll(body: Readable, signal: AbortSignal): Promise<Buffer> {
+  const stop = () => body.destroy(signal.reason);
+  signal.addEventListener('abort', stop);
+  try {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > MAX_BYTES) throw new ObjectStoreError('too-large', 'is larger than 1 MiB');
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
