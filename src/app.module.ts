@@ -8,6 +8,11 @@ import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
+import {
+  CERTIFICATE_HOLDER,
+  ConfigurationPoll,
+  LIVE_CONFIGURATION,
+} from '#platform/config/sources/configuration-poll.service.js';
 import type { LiveConfiguration } from '#platform/config/sources/live-configuration.js';
 import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
@@ -36,7 +41,6 @@ import { OwnSessionsModule } from './features/sessions/sessions.module.js';
 import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
 import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
-import { ConfigurationPoll, LIVE_CONFIGURATION } from './configuration-poll.service.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
 /** The parts of the application that only a composition root decides, and that no variable can change. */
@@ -112,7 +116,11 @@ export class AppModule {
         ...root.modules,
         FallbackModule,
       ],
-      providers: [Listeners, ConfigurationPoll],
+      providers: [
+        Listeners,
+        { provide: CERTIFICATE_HOLDER, useExisting: Listeners },
+        ConfigurationPoll,
+      ],
     };
   }
 }

@@ -7,11 +7,20 @@ import {
 } from '@nestjs/common';
 import { Clock } from '#platform/clock/clock.js';
 import { Random } from '#platform/clock/random.js';
-import type { LiveConfiguration } from '#platform/config/sources/live-configuration.js';
-import { Listeners } from './listeners.service.js';
+import type { TlsSource } from '#platform/tls/tls-material.js';
+import type { LiveConfiguration } from './live-configuration.js';
 
 /** The injection token of the {@link LiveConfiguration}; null without an object store. */
 export const LIVE_CONFIGURATION = Symbol('LiveConfiguration');
+
+/** The injection token of the {@link CertificateHolder}. */
+export const CERTIFICATE_HOLDER = Symbol('CertificateHolder');
+
+/** The listeners, as far as their certificate is concerned. */
+export interface CertificateHolder {
+  /** Serves new connections with another certificate and key. @throws Error where they cannot be used */
+  replaceCertificate(source: TlsSource): void;
+}
 
 /** The part of the interval by which a wait is shortened at most, so that replicas do not ask at the same moment. */
 const JITTER = 0.2;
@@ -25,7 +34,7 @@ export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicat
 
   constructor(
     @Inject(LIVE_CONFIGURATION) private readonly live: LiveConfiguration | null,
-    private readonly listeners: Listeners,
+    @Inject(CERTIFICATE_HOLDER) private readonly holder: CertificateHolder,
     private readonly clock: Clock,
     private readonly random: Random,
   ) {}
@@ -44,7 +53,7 @@ export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicat
     const { signal } = this.#stopping;
     const effects = {
       log: this.#log,
-      replaceCertificate: this.listeners.replaceCertificate.bind(this.listeners),
+      replaceCertificate: (source: TlsSource) => this.holder.replaceCertificate(source),
     };
     while (!signal.aborted) {
       const shortened = 1 - (JITTER * (this.random.bytes(1)[0] ?? 0)) / 255;
