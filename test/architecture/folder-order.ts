@@ -57,6 +57,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'sessions',
     'directory',
     'directory/provisioning',
+    'organization-domains',
     'github-app',
     'github-installations',
     'github-tokens',

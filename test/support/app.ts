@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Type } from '@nestjs/common';
+import type { DynamicModule, Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import {
   PINNED_ROOTS,
@@ -32,7 +32,7 @@ export interface TestAppOptions {
   /** The ports and hosts of the listeners with TLS; by default the real ports. */
   readonly ports?: ListenerPlan['ports'];
   /** Routes in addition to those of the product. */
-  readonly modules?: readonly Type[];
+  readonly modules?: readonly (Type | DynamicModule)[];
   /** Time-outs shorter than those of production. */
   readonly timeouts?: Partial<EdgeTimeouts>;
   /** Time-outs and retries of KMS that are shorter than those of production. */

@@ -10,7 +10,11 @@ import type { VerifiedRegistration } from '#domain/authenticators/webauthn-cerem
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
-import { MEMBERS_BY_SCIM_ONLY, OTHER_PROVIDER } from '#domain/organizations/membership.js';
+import {
+  DOMAIN_NEEDS_PROOF,
+  MEMBERS_BY_SCIM_ONLY,
+  OTHER_PROVIDER,
+} from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import {
   assuranceOf,
@@ -260,6 +264,7 @@ export class Enrollment {
         "Sign in as one of your organization's people: it owns the domain of your e-mail.",
       );
     }
+    if (await this.organizations.needsProof(tx, domain)) throw refused(DOMAIN_NEEDS_PROOF);
   }
 
   async #joinOrFound(
@@ -270,6 +275,7 @@ export class Enrollment {
     await this.organizations.lockDomain(tx, domain);
     const existing = await this.organizations.findByDomain(tx, domain, identity);
     if (!existing) {
+      if (await this.organizations.needsProof(tx, domain)) throw refused(DOMAIN_NEEDS_PROOF);
       return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
     }
     // Checked again: the organization may have been founded, or SCIM may have begun, since the sign-in.

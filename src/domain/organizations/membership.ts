@@ -12,6 +12,10 @@ export const MEMBERS_BY_SCIM_ONLY =
 export const REMOVED_BY_SCIM =
   'Your organization has removed this account: ask its administrator to provision it again.';
 
+/** The message for a user of a domain that an organization gave up, or whose DNS record it lost. */
+export const DOMAIN_NEEDS_PROOF =
+  'The domain of your e-mail belongs to no organization at present: ask your administrator to verify it.';
+
 /** The message for a sign-in through a provider, or a tenant of a provider, that the organization does not use. */
 export const OTHER_PROVIDER =
   'Your organization does not accept sign-ins through this identity provider.';

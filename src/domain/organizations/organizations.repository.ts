@@ -70,6 +70,16 @@ export class OrganizationsRepository {
     return found.length === 1;
   }
 
+  /**
+   * Returns true for a domain that an organization proved by DNS at any time. A sign-in does not found an organization for it: only
+   * another proof by DNS gives it to an organization again.
+   */
+  async needsProof(tx: EntityManager, domain: string): Promise<boolean> {
+    const found = await sql<{ domain: string }>(tx)`
+      SELECT domain FROM dns_proven_domains WHERE domain = ${domain}`;
+    return found.length === 1;
+  }
+
   /** Reads the settings of an organization. */
   async settings(tx: EntityManager, orgId: string): Promise<OrganizationSettings | undefined> {
     const [row] = await sql<OrganizationSettings>(tx)`

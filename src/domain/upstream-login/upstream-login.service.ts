@@ -9,6 +9,7 @@ import { reportOf } from '#domain/identity-providers/sign-in-failure.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import {
+  DOMAIN_NEEDS_PROOF,
   MEMBERS_BY_SCIM_ONLY,
   OTHER_PROVIDER,
   REMOVED_BY_SCIM,
@@ -160,7 +161,12 @@ export class UpstreamLogin {
   ): Promise<LinkedIdentity> {
     const domain = domainOfEmail(identity.email);
     const organization = await this.organizations.findByDomain(tx, domain, identity);
-    if (!organization) return { kind: 'new', orgId: null };
+    if (!organization) {
+      const isHeldBack = await this.organizations.needsProof(tx, domain);
+      return isHeldBack
+        ? { kind: 'refused', reason: DOMAIN_NEEDS_PROOF, orgId: null }
+        : { kind: 'new', orgId: null };
+    }
     const orgId = organization.id;
     const member = await this.users.lockByEmail(tx, orgId, identity.email);
     const refused = (reason: string): LinkedIdentity => ({

@@ -94,6 +94,13 @@ export const CATALOGUE = {
   own_account: { status: 409, title: 'Your own account', oauth: 'invalid_request' },
   last_admin: { status: 409, title: 'Last admin', oauth: 'invalid_request' },
 
+  // The domains of an organization.
+  primary_domain: { status: 409, title: 'Primary domain', oauth: 'invalid_request' },
+  domain_exists: { status: 409, title: 'Domain already added', oauth: 'invalid_request' },
+  domain_taken: { status: 409, title: 'Domain taken', oauth: 'invalid_request' },
+  domain_not_proven: { status: 409, title: 'Domain not proven', oauth: 'invalid_request' },
+  dns_unavailable: { status: 503, title: 'DNS unavailable', oauth: 'temporarily_unavailable' },
+
   // Registration of applications, and SCIM tokens.
   limit_reached: { status: 409, title: 'Limit reached', oauth: 'invalid_request' },
 

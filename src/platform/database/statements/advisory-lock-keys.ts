@@ -11,6 +11,8 @@ export const ADVISORY_LOCKS = {
   sshAuthority: 7_301_003,
   /** Held by the replica that deletes expired rows; other replicas skip the deletion. */
   cleanUp: 7_301_004,
+  /** Held by the replica that checks the DNS proofs of domains; other replicas skip the check. */
+  domainChecks: 7_301_005,
   /** Held by the transaction that registers a client for itself, so that its limits are counted exactly. */
   selfRegistration: 7_301_601,
 } as const;

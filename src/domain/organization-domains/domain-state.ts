@@ -1,0 +1,65 @@
+/** The failed checks after which a domain is unverified. */
+export const MOST_FAILURES = 3;
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+/** In milliseconds: a fault of the DNS is no failure while the record was seen so lately. */
+const FAULTS_FORGIVEN = 7 * DAY;
+
+/**
+ * The states of a domain. `pending`: not proven yet. `failing`: verified, but the last checks did not find the record. `unverified`:
+ * proven once, and the record is gone.
+ */
+export type DomainState = 'verified' | 'pending' | 'failing' | 'unverified';
+
+/** The facts of a domain that decide its state. */
+export interface DomainFacts {
+  readonly verifiedAt: Date | null;
+  readonly unverifiedAt: Date | null;
+  readonly failures: number;
+}
+
+/** Returns the state of a domain. Its organization owns it while it is verified or failing. */
+export function stateOf({ verifiedAt, unverifiedAt, failures }: DomainFacts): DomainState {
+  if (verifiedAt !== null) return failures === 0 ? 'verified' : 'failing';
+  return unverifiedAt === null ? 'pending' : 'unverified';
+}
+
+/** The result of a check: the record is there, it is not, or the DNS gave no usable response. */
+export type CheckResult = 'found' | 'missing' | 'fault';
+
+/** The facts of a verified domain after a check. */
+export interface Checked {
+  readonly failures: number;
+  readonly lastProvenAt: Date;
+  readonly nextCheckAt: Date;
+}
+
+/**
+ * Returns the facts after a daily check. A missing record is a failure. A fault of the DNS is none, and is checked again after an hour,
+ * until the record was not seen for seven days: an outage takes no domain at once, and a dead zone keeps none.
+ *
+ * @param spread a number from 0 to 1 that distributes the checks of many domains over an hour
+ */
+export function afterCheck(
+  before: { readonly failures: number; readonly lastProvenAt: Date },
+  result: CheckResult,
+  now: Date,
+  spread: number,
+): Checked {
+  const { failures, lastProvenAt } = before;
+  if (result === 'found') {
+    return { failures: 0, lastProvenAt: now, nextCheckAt: nextDay(now, spread) };
+  }
+  const isForgiven = now.getTime() - lastProvenAt.getTime() < FAULTS_FORGIVEN;
+  if (result === 'fault' && isForgiven) {
+    return { failures, lastProvenAt, nextCheckAt: new Date(now.getTime() + HOUR) };
+  }
+  return { failures: failures + 1, lastProvenAt, nextCheckAt: nextDay(now, spread) };
+}
+
+/** Returns a time of the next day: 23 to 24 hours from now, so that no check comes later than a day after the one before. */
+export function nextDay(now: Date, spread: number): Date {
+  return new Date(now.getTime() + DAY - spread * HOUR);
+}

@@ -1,0 +1,25 @@
+import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
+import { DNS_OPTIONS, TxtRecords, type DnsOptions } from '#platform/outbound/txt-records.js';
+import { DomainOwnership } from './domain-ownership.service.js';
+import { DomainRechecks } from './domain-rechecks.service.js';
+import { OrganizationDomains } from './organization-domains.service.js';
+
+@Module({
+  imports: [AccessRevocationModule, AuditModule, DirectoryModule, OrganizationsModule],
+  providers: [
+    DomainOwnership,
+    DomainRechecks,
+    OrganizationDomains,
+    {
+      provide: TxtRecords,
+      inject: [{ token: DNS_OPTIONS, optional: true }],
+      useFactory: (options?: DnsOptions) => new TxtRecords(options),
+    },
+  ],
+  exports: [OrganizationDomains],
+})
+export class OrganizationDomainsModule {}

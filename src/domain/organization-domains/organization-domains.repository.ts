@@ -1,0 +1,237 @@
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { Checked } from './domain-state.js';
+
+/** A domain of an organization. The primary domain has no token. */
+export interface OrganizationDomain {
+  readonly domain: string;
+  readonly isPrimary: boolean;
+  readonly token: string | null;
+  readonly addedBy: string | null;
+  readonly createdAt: Date;
+  readonly verifiedAt: Date | null;
+  readonly unverifiedAt: Date | null;
+  readonly lastCheckedAt: Date | null;
+  readonly failures: number;
+}
+
+/** A verified domain whose check is due. */
+export interface DueDomain {
+  readonly orgId: string;
+  readonly domain: string;
+  readonly token: string;
+  readonly failures: number;
+  readonly lastProvenAt: Date;
+  /** A result counts only while this is still the last check. */
+  readonly lastCheckedAt: Date;
+}
+
+interface Row {
+  domain: string;
+  is_primary: boolean;
+  token: string | null;
+  added_by: string | null;
+  created_at: Date;
+  verified_at: Date | null;
+  unverified_at: Date | null;
+  last_checked_at: Date | null;
+  failures: number;
+}
+
+/** Lists the domains of an organization: the primary one first, then by age. */
+export async function listDomains(tx: EntityManager, orgId: string): Promise<OrganizationDomain[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures
+    FROM organization_domains WHERE org_id = ${orgId}
+    ORDER BY is_primary DESC, created_at, domain`;
+  return rows.map(organizationDomain);
+}
+
+/** Finds a domain of an organization. */
+export async function findDomain(
+  tx: EntityManager,
+  orgId: string,
+  domain: string,
+): Promise<OrganizationDomain | undefined> {
+  const [row] = await sql<Row>(tx)`
+    SELECT domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures
+    FROM organization_domains WHERE org_id = ${orgId} AND domain = ${domain}`;
+  return row && organizationDomain(row);
+}
+
+/** Adds a pending domain. Returns undefined when the organization has the domain already. */
+export async function insertDomain(
+  tx: EntityManager,
+  added: {
+    readonly orgId: string;
+    readonly domain: string;
+    readonly token: string;
+    readonly addedBy: string;
+    readonly now: Date;
+  },
+): Promise<OrganizationDomain | undefined> {
+  const [row] = await sql<Row>(tx)`
+    INSERT INTO organization_domains (org_id, domain, token, added_by, created_at)
+    VALUES (${added.orgId}, ${added.domain}, ${added.token}, ${added.addedBy}, ${added.now})
+    ON CONFLICT (org_id, domain) DO NOTHING
+    RETURNING domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures`;
+  return row && organizationDomain(row);
+}
+
+/** Deletes a domain of an organization. The primary domain stays. Returns false without such a domain. */
+export async function deleteDomain(
+  tx: EntityManager,
+  orgId: string,
+  domain: string,
+): Promise<boolean> {
+  const deleted = await sql<{ domain: string }>(tx)`
+    DELETE FROM organization_domains WHERE org_id = ${orgId} AND domain = ${domain} AND NOT is_primary
+    RETURNING domain`;
+  return deleted.length === 1;
+}
+
+/**
+ * Notes the proof of a domain, which its organization then owns. One statement, so that of two organizations with a proof one gets the
+ * domain; the unique index of verified domains is behind it.
+ *
+ * @returns false when another organization owns the domain, or the domain was removed since the look-up
+ */
+export async function markProven(
+  tx: EntityManager,
+  { orgId, domain, token }: Pick<DueDomain, 'orgId' | 'domain' | 'token'>,
+  now: Date,
+  nextCheckAt: Date,
+): Promise<boolean> {
+  const proven = await sql<{ domain: string }>(tx)`
+    WITH proven AS (
+      UPDATE organization_domains d
+      SET verified_at = coalesce(d.verified_at, ${now}), unverified_at = NULL, failures = 0,
+          last_checked_at = ${now}, last_proven_at = ${now}, next_check_at = ${nextCheckAt}
+      WHERE d.org_id = ${orgId} AND d.domain = ${domain} AND d.token = ${token}
+        AND NOT EXISTS (SELECT FROM organization_domains o
+                        WHERE o.domain = ${domain} AND o.org_id <> ${orgId} AND o.verified_at IS NOT NULL)
+      RETURNING d.domain
+    ), noted AS (
+      INSERT INTO dns_proven_domains (domain) SELECT domain FROM proven ON CONFLICT DO NOTHING
+    )
+    SELECT domain FROM proven`;
+  return proven.length === 1;
+}
+
+/**
+ * Lists verified domains whose check is due, in the order of their keys, after one of them. Each run then sees a domain once, also where
+ * its result could not be recorded.
+ */
+export async function listDue(
+  tx: EntityManager,
+  now: Date,
+  after: Pick<DueDomain, 'orgId' | 'domain'>,
+  most: number,
+): Promise<DueDomain[]> {
+  const rows = await sql<{
+    org_id: string;
+    domain: string;
+    token: string;
+    failures: number;
+    last_proven_at: Date;
+    last_checked_at: Date;
+  }>(tx)`
+    SELECT org_id, domain, token, failures, last_proven_at, last_checked_at
+    FROM organization_domains
+    WHERE next_check_at <= ${now} AND (org_id, domain) > (${after.orgId}::uuid, ${after.domain}::text)
+      AND verified_at IS NOT NULL AND token IS NOT NULL
+    ORDER BY org_id, domain LIMIT ${most}`;
+  return rows.map((row) => ({
+    orgId: row.org_id,
+    domain: row.domain,
+    token: row.token,
+    failures: row.failures,
+    lastProvenAt: row.last_proven_at,
+    lastCheckedAt: row.last_checked_at,
+  }));
+}
+
+/**
+ * Records a check after which the domain stays verified.
+ *
+ * @returns false when the domain was checked, removed or added again since it was read
+ */
+export async function recordCheck(
+  tx: EntityManager,
+  { orgId, domain, token, lastCheckedAt }: DueDomain,
+  { failures, lastProvenAt, nextCheckAt }: Checked,
+  now: Date,
+): Promise<boolean> {
+  const recorded = await sql<{ domain: string }>(tx)`
+    UPDATE organization_domains
+    SET failures = ${failures}, last_checked_at = ${now}, last_proven_at = ${lastProvenAt}, next_check_at = ${nextCheckAt}
+    WHERE org_id = ${orgId} AND domain = ${domain} AND token = ${token} AND last_checked_at = ${lastCheckedAt}
+      AND verified_at IS NOT NULL
+    RETURNING domain`;
+  return recorded.length === 1;
+}
+
+/** Records the check that makes a domain unverified, under the same conditions as {@link recordCheck}. */
+export async function markUnverified(
+  tx: EntityManager,
+  { orgId, domain, token, lastCheckedAt }: DueDomain,
+  failures: number,
+  now: Date,
+): Promise<boolean> {
+  const lost = await sql<{ domain: string }>(tx)`
+    UPDATE organization_domains
+    SET failures = ${failures}, verified_at = NULL, unverified_at = ${now}, last_checked_at = ${now}, next_check_at = NULL
+    WHERE org_id = ${orgId} AND domain = ${domain} AND token = ${token} AND last_checked_at = ${lastCheckedAt}
+      AND verified_at IS NOT NULL
+    RETURNING domain`;
+  return lost.length === 1;
+}
+
+/**
+ * Locks the users of an organization whose e-mail is in a domain until the transaction ends, with one more user, in the order of their
+ * ids. Without an organization: the users who have none.
+ */
+export async function lockUsersOfDomain(
+  tx: EntityManager,
+  orgId: string | null,
+  domain: string,
+  also: string | null,
+): Promise<{ readonly id: string; readonly inDomain: boolean }[]> {
+  const ofOrganization = orgId === null ? fragment`org_id IS NULL` : fragment`org_id = ${orgId}`;
+  const inDomain = fragment`(${ofOrganization} AND split_part(email, '@', -1) = ${domain})`;
+  return sql<{ id: string; inDomain: boolean }>(tx)`
+    SELECT id, ${inDomain} IS TRUE AS "inDomain" FROM users
+    WHERE id IN (SELECT id FROM users WHERE ${inDomain} UNION ALL SELECT ${also}::uuid)
+    ORDER BY id FOR UPDATE`;
+}
+
+/**
+ * Takes the lock of the daily checks, unless another process holds it. The lock belongs to the connection.
+ *
+ * @param tx the manager of one connection, which releases the lock, too
+ */
+export async function lockRechecks(tx: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ taken: boolean }>(tx)`
+    SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.domainChecks}) AS taken`;
+  return row?.taken ?? false;
+}
+
+/** Releases the lock of the daily checks. */
+export async function unlockRechecks(tx: EntityManager): Promise<void> {
+  await sql(tx)`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.domainChecks})`;
+}
+
+function organizationDomain(row: Row): OrganizationDomain {
+  return {
+    domain: row.domain,
+    isPrimary: row.is_primary,
+    token: row.token,
+    addedBy: row.added_by,
+    createdAt: row.created_at,
+    verifiedAt: row.verified_at,
+    unverifiedAt: row.unverified_at,
+    lastCheckedAt: row.last_checked_at,
+    failures: row.failures,
+  };
+}

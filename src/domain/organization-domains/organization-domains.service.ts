@@ -1,0 +1,106 @@
+import { Injectable } from '@nestjs/common';
+import { Members } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { DnsFault, TxtRecords } from '#platform/outbound/txt-records.js';
+import { asciiDomain, parseDomain } from './domain-name.js';
+import { DomainOwnership, noDomain, type DomainAct } from './domain-ownership.service.js';
+import { describeMismatch, isProof, proofRecord } from './domain-record.js';
+import {
+  findDomain,
+  listDomains,
+  type OrganizationDomain,
+} from './organization-domains.repository.js';
+
+/** The seconds after which a client may try again when the DNS did not respond. */
+const RETRY_AFTER = 30;
+
+/**
+ * The acts of admins on the domains of their organization. A change locks the domain first, then the users with the admin among them: an
+ * enrollment takes the lock of the domain before it creates a user, and so waits for the change or is seen by it.
+ */
+@Injectable()
+export class OrganizationDomains {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly members: Members,
+    private readonly organizations: OrganizationsRepository,
+    private readonly ownership: DomainOwnership,
+    private readonly txtRecords: TxtRecords,
+  ) {}
+
+  /** Lists the domains: the primary one first, then by age. */
+  list({ orgId }: Admin): Promise<OrganizationDomain[]> {
+    return this.work.bounded(orgId, (tx) => listDomains(tx, orgId));
+  }
+
+  /**
+   * Adds a domain, which is pending until its record is verified.
+   *
+   * @throws DomainError invalid_request, domain_exists, limit_reached, admin_required
+   */
+  add(act: DomainAct): Promise<OrganizationDomain> {
+    const domain = parseDomain(act.domain);
+    return this.work.transact(act.admin.orgId, async (tx) => {
+      await this.members.holdAdmin(tx, act.admin);
+      return this.ownership.add(tx, { ...act, domain });
+    });
+  }
+
+  /**
+   * Looks for the record of a domain now, outside of any transaction, and gives the domain to the organization when it is there. Without
+   * the record nothing changes: only the daily check counts failures.
+   *
+   * @throws DomainError not_found, domain_not_proven, domain_taken, dns_unavailable, admin_required
+   */
+  async verify(act: DomainAct): Promise<OrganizationDomain> {
+    const { orgId } = act.admin;
+    const domain = asciiDomain(act.domain) ?? '';
+    const known = await this.work.bounded(orgId, (tx) => findDomain(tx, orgId, domain));
+    if (!known) throw noDomain();
+    if (known.isPrimary || known.token === null) return known;
+    const record = proofRecord(domain, known.token);
+    const texts = await this.#lookUp(record.name);
+    if (!isProof(record, texts)) {
+      throw new DomainError('domain_not_proven', describeMismatch(record, texts));
+    }
+    const { token } = known;
+    return this.#change(act, domain, (tx) => this.ownership.prove(tx, { ...act, domain }, token));
+  }
+
+  /**
+   * Removes a domain and ends what its users hold.
+   *
+   * @throws DomainError not_found, primary_domain, own_account, admin_required
+   */
+  remove(act: DomainAct): Promise<void> {
+    const domain = asciiDomain(act.domain) ?? '';
+    return this.#change(act, domain, (tx) => this.ownership.remove(tx, { ...act, domain }));
+  }
+
+  #change<Done>(
+    { admin }: DomainAct,
+    domain: string,
+    change: (tx: EntityManager) => Promise<Done>,
+  ): Promise<Done> {
+    return this.work.transact(admin.orgId, async (tx) => {
+      await this.organizations.lockDomain(tx, domain);
+      const done = await change(tx);
+      await this.members.holdAdmin(tx, admin);
+      return done;
+    });
+  }
+
+  async #lookUp(name: string): Promise<string[]> {
+    try {
+      return await this.txtRecords.lookUp(name);
+    } catch (error) {
+      if (!(error instanceof DnsFault)) throw error;
+      const detail = `The DNS gave no usable response for ${name}. Nothing was changed. Try again later.`;
+      throw new DomainError('dns_unavailable', detail, { cause: error, retryAfter: RETRY_AFTER });
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { adminOf } from '#domain/directory/members.service.js';
+import { OrganizationDomains } from '#domain/organization-domains/organization-domains.service.js';
+import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import {
+  ADD_DOMAIN,
+  DOMAIN_NAME,
+  domainJson,
+  type AddDomain,
+  type DomainJson,
+} from './domains.schemas.js';
+
+/** `/api/v1/org/domains`: the domains of the organization, each proven by a DNS TXT record. */
+@Controller('api/v1/org/domains')
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
+export class DomainsController {
+  constructor(private readonly organizationDomains: OrganizationDomains) {}
+
+  @Get()
+  @Route({ auth: ADMIN_READS, summary: 'Lists the domains' })
+  async list(@Caller() session: VerifiedSession): Promise<{ readonly domains: DomainJson[] }> {
+    const domains = await this.organizationDomains.list(adminOf(session));
+    return { domains: domains.map(domainJson) };
+  }
+
+  @Post()
+  @Route({ summary: 'Adds a domain, and says which DNS record proves it' })
+  @HttpCode(201)
+  async add(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: ADD_DOMAIN }) { domain }: AddDomain,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<DomainJson> {
+    const act = { admin: adminOf(session), domain, origin };
+    return domainJson(await this.organizationDomains.add(act));
+  }
+
+  @Post(':domain/verify')
+  @Route({ summary: 'Looks for the DNS record of a domain now' })
+  @HttpCode(200)
+  async verify(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: DOMAIN_NAME }) { domain }: { domain: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<DomainJson> {
+    const act = { admin: adminOf(session), domain, origin };
+    return domainJson(await this.organizationDomains.verify(act));
+  }
+
+  @Delete(':domain')
+  @Route({ summary: 'Removes a domain, and ends what its users hold' })
+  @HttpCode(204)
+  async remove(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: DOMAIN_NAME }) { domain }: { domain: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.organizationDomains.remove({ admin: adminOf(session), domain, origin });
+  }
+}
