@@ -24,7 +24,7 @@ import { PAGE_SCRIPTS } from '#platform/http/views/views.service.js';
 import type { KmsLimits } from '#platform/kms/call-policy.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
-import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
@@ -68,7 +68,6 @@ export interface CompositionRoot extends ListenerPlan {
   // Later versions serve these paths. Until then, their requests have the rate limits of those
   // versions.
   '/admin/*': { tier: 'general', audience: 'ui', errors: 'html' },
-  '/saml/acs': { body: { max: 64 * KIB }, errors: 'html' },
 })
 @Module({})
 export class AppModule {

@@ -50,7 +50,10 @@ SVC_JWT_SECRET
 SVC_SSH_CA_KEY
 {{- range splitList "," .Values.config.SVC_IDPS }}
 {{- with trim . }}
-SVC_IDP_{{ . | replace "-" "_" | upper }}_CLIENT_SECRET
+{{- $name := . | replace "-" "_" | upper }}
+{{- if ne (index $.Values.config (printf "SVC_IDP_%s_TYPE" $name) | default "oidc") "saml" }}
+SVC_IDP_{{ $name }}_CLIENT_SECRET
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { ENVIRONMENT, PROVIDER_ENVIRONMENT } from '#platform/config/environment.js';
+import { ENVIRONMENT, PROVIDER_SHAPES } from '#platform/config/environment.js';
 import {
   MEANINGS,
   PROVIDER_MEANINGS,
@@ -27,7 +27,7 @@ ${markdownTable([HEAD, ...rowsOf(ENVIRONMENT.shape, MEANINGS)])}
 Each slug in \`SVC_IDPS\` has these variables. \`<SLUG>\` is the slug in upper case, with underscores in
 place of hyphens.
 
-${markdownTable([HEAD, ...rowsOf(PROVIDER_ENVIRONMENT.shape, PROVIDER_MEANINGS, 'SVC_IDP_<SLUG>_')])}
+${markdownTable([HEAD, ...rowsOf(PROVIDER_SHAPES, PROVIDER_MEANINGS, 'SVC_IDP_<SLUG>_')])}
 `;
 }
 

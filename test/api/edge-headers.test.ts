@@ -249,5 +249,6 @@ describe('a request without a route', () => {
 });
 
 function issuerOf({ config }: TestApp): string {
-  return new URL(config.upstream.providers[0]?.issuer ?? '').origin;
+  const [provider] = config.upstream.providers;
+  return new URL(provider?.type === 'oidc' ? provider.issuer : '').origin;
 }

@@ -337,6 +337,7 @@ describe('a single process', () => {
     peer = await startTestApp(); // for its identity provider
     baseUrl = `http://localhost:${await freePort()}`;
     const [provider] = peer.config.upstream.providers;
+    if (provider?.type !== 'oidc') throw new Error('the peer has no OpenID provider');
     const environment = {
       SVC_BASE_URL: baseUrl,
       SVC_LISTEN_ADDR: `[::]:${new URL(baseUrl).port}`,
@@ -345,9 +346,9 @@ describe('a single process', () => {
       SVC_TRUSTED_PROXIES: peer.config.http.trustedProxies.join(),
       SVC_IDPS: 'demo',
       SVC_IDP_DEMO_TYPE: 'oidc',
-      SVC_IDP_DEMO_ISSUER: provider?.issuer,
-      SVC_IDP_DEMO_CLIENT_ID: provider?.clientId,
-      SVC_IDP_DEMO_CLIENT_SECRET: provider?.clientSecret,
+      SVC_IDP_DEMO_ISSUER: provider.issuer,
+      SVC_IDP_DEMO_CLIENT_ID: provider.clientId,
+      SVC_IDP_DEMO_CLIENT_SECRET: provider.clientSecret,
     };
     server = runScript('crowded-server.js', { environment, clients });
     await server.answer;

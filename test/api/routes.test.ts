@@ -25,6 +25,9 @@ GET    /install.sh                                general        none   256 ui  
 GET    /static/svc.mjs                            unlimited      none   256 ui         negotiated none
 GET    /static/:name                              unlimited      none   256 ui         negotiated none
 GET    /oauth/callback                            unlimited      none   256 api        html       optional    from:any no-head
+GET    /saml/metadata                             unlimited      none   256 api        negotiated none
+POST   /saml/acs                                  unlimited      form   64  api        html       none
+GET    /saml/complete                             general        none   256 api        html       optional    from:any no-head
 POST   /enroll/webauthn/start                     authentication json   32  ui         problem    any
 POST   /enroll/webauthn/failed                    authentication json   32  ui         problem    any
 POST   /enroll/webauthn/complete                  authentication json   32  ui         problem    optional    fails:400

@@ -42,6 +42,17 @@ function ofGitHubApp(
   return [[{ ...app, ...wrong }, `${Object.keys(wrong)[0]}: ${says}`]];
 }
 
+/** A wrong variable of a SAML provider whose other variables are right, and the line that must result. */
+function ofSamlProvider(
+  wrong: Record<string, string>,
+  says: string,
+): [Record<string, string>, string][] {
+  const provider = { TYPE: 'saml', METADATA_URL: 'http://127.0.0.1:9/metadata', ...wrong };
+  const named = Object.entries(provider).map(([name, value]) => [`SVC_IDP_CORP_${name}`, value]);
+  const environment = { SVC_IDPS: 'demo,corp', ...Object.fromEntries(named) };
+  return [[environment, `SVC_IDP_CORP_${Object.keys(wrong)[0]}: ${says}`]];
+}
+
 /** Variables over a working configuration, and the one line that must result. */
 const FATAL: readonly (readonly [environment: Record<string, string>, line: string])[] = [
   [{ SVC_JWT_SECRET: '' }, 'SVC_JWT_SECRET: is required'],
@@ -55,8 +66,28 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   [{ SVC_IDPS: 'demo,demo' }, 'SVC_IDPS: names a slug twice'],
   [{ SVC_IDPS: `${PLANTED}-` }, 'SVC_IDPS: has a malformed slug'],
   [{ SVC_IDP_DEMO_CLIENT_SECRET: '' }, 'SVC_IDP_DEMO_CLIENT_SECRET: is required'],
-  [{ SVC_IDP_DEMO_TYPE: 'saml' }, 'SVC_IDP_DEMO_TYPE: saml is not built yet'],
-  [{ SVC_IDP_DEMO_TYPE: PLANTED }, 'SVC_IDP_DEMO_TYPE: must be oidc'],
+  [{ SVC_IDP_DEMO_TYPE: PLANTED }, 'SVC_IDP_DEMO_TYPE: must be oidc or saml'],
+  [
+    { SVC_IDP_DEMO_METADATA_URL: `https://${PLANTED}.example` },
+    'SVC_IDP_DEMO_METADATA_URL: has no meaning for a provider of the type oidc',
+  ],
+  ...ofSamlProvider({ METADATA_URL: '' }, 'is required'),
+  ...ofSamlProvider({ METADATA_URL: PLANTED }, 'must be a URL'),
+  ...ofSamlProvider(
+    { METADATA_URL: `http://${PLANTED}.example` },
+    'must be https (http only for localhost)',
+  ),
+  ...ofSamlProvider(
+    { METADATA_URL: `https://a:${PLANTED}@idp.example` },
+    'must have no credentials and no fragment',
+  ),
+  ...ofSamlProvider(
+    { SP_ENTITY_ID: PLANTED },
+    'must be a URI, such as https://svc.example.com/saml/metadata',
+  ),
+  ...ofSamlProvider({ EMAIL_ATTRIBUTE: ' x' }, 'must be 512 printable ASCII characters at most'),
+  ...ofSamlProvider({ DOMAIN_ATTRIBUTE: 'x ' }, 'must be 512 printable ASCII characters at most'),
+  ...ofSamlProvider({ CLIENT_SECRET: PLANTED }, 'has no meaning for a provider of the type saml'),
   [{ SVC_IDP_DEMO_ISSUER: PLANTED }, 'SVC_IDP_DEMO_ISSUER: must be a URL'],
   [
     { SVC_IDP_DEMO_ISSUER: `http://${PLANTED}.example` },

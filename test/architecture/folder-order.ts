@@ -41,6 +41,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'scim-tokens',
     'token-signing',
     'single-use',
+    'saml/sp-keys',
+    'saml',
     'identity-providers',
     'authenticators/attestation',
     'authenticators/ceremony',

@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ENVIRONMENT, PROVIDER_ENVIRONMENT } from '../../src/platform/config/environment.js';
+import { ENVIRONMENT, PROVIDER_SHAPES } from '../../src/platform/config/environment.js';
 
 const folder = new URL('../../helm/', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
@@ -35,7 +35,7 @@ const NOT_TO_BE_SET = new Set([
 function isKnown(name: string): boolean {
   const ofProvider = /^SVC_IDP_(?:<SLUG>)?_?([A-Z_]*)$/.exec(name)?.[1];
   if (ofProvider !== undefined) {
-    return ofProvider === '' || Object.hasOwn(PROVIDER_ENVIRONMENT.shape, ofProvider);
+    return ofProvider === '' || Object.hasOwn(PROVIDER_SHAPES, ofProvider);
   }
   return Object.hasOwn(ENVIRONMENT.shape, name);
 }

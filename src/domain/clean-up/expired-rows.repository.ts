@@ -64,6 +64,8 @@ const EXPIRED = {
   },
   githubDeliveries: { table: 'github_deliveries', key: ['id'], ...PAST },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
+  /** Assertions that answer requests which no replica accepts any more. */
+  samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },
   /** Buckets that are full again: their bookings lapse within seconds, and then the bucket equals a new one. */
   rateLimits: {
     table: 'rate_limits',

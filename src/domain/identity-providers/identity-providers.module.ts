@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { SingleUseModule } from '#domain/single-use/single-use.module.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import { Clock } from '#platform/clock/clock.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
 import { CONFIG } from '#platform/config/config.js';
 import { IdentityProviders } from './identity-providers.service.js';
 
@@ -10,7 +11,7 @@ import { IdentityProviders } from './identity-providers.service.js';
   providers: [
     {
       provide: IdentityProviders,
-      inject: [CONFIG, SingleUseStates, Clock],
+      inject: [CONFIG, SingleUseStates, Clock, DataSource],
       useFactory: IdentityProviders.connect.bind(IdentityProviders),
     },
   ],

@@ -1,19 +1,37 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { RequestIds } from '#domain/saml/request-ids.js';
+import { failed, parseSamlResponse } from '#domain/saml/saml-response.js';
+import { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
+import { SingleUseStates, invalidState } from '#domain/single-use/single-use-states.service.js';
 import type { Clock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
+import { providerVariable } from '#platform/config/provider-settings.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { reportOf } from './sign-in-failure.js';
 import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import { OidcUpstream } from './oidc-upstream.js';
+import { SamlUpstream, type ReceivedResponse, type SamlParts } from './saml-upstream.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
 /** The purpose of the state that a browser carries to a provider and back. */
 const PURPOSE = 'upstream-sign-in';
 /** The lifetime of the state in seconds: enough for a password, a second factor and a lost phone. */
 const STATE_TTL = 600;
+/** The path and lifetime of the cookie with a kept state: the browser sends it to the end of a SAML sign-in alone. */
+export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_TTL } as const;
+/** The longest state that a browser keeps in a cookie, in characters. */
+const LONGEST_KEPT_STATE = 3800;
+/** The milliseconds between two reads of what the providers publish. */
+const REFRESH_INTERVAL = 86_400_000;
 
 /** The payload of the state: the provider, the secrets of the sign-in, and the address after it. */
 interface SignInState {
@@ -32,6 +50,18 @@ export interface SignInStart {
   readonly browser: string;
   /** True when a page of another site sent the browser: the user may not have started the sign-in. */
   readonly crossSite?: boolean;
+  /** Lets the browser keep the state under a name, for a provider that does not bring it back. */
+  readonly keep?: (name: string, state: string) => void;
+}
+
+/** A browser that returns from a provider. */
+export interface Callback {
+  /** The address with the parameters of the provider. */
+  readonly url: URL;
+  /** The secret in the cookie of the browser. */
+  readonly browser: string;
+  /** The state that the browser kept; undefined where the provider brings it back. */
+  readonly kept?: string;
 }
 
 /** A sign-in that returned from its provider. Its state is spent. */
@@ -53,39 +83,54 @@ export type ListedProvider = Pick<UpstreamProvider, 'slug' | 'name' | 'issuer' |
 
 /** The configured identity providers, in the configured order. */
 @Injectable()
-export class IdentityProviders implements OnApplicationShutdown {
+export class IdentityProviders implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #log = new Logger('upstream');
+  #refreshing: NodeJS.Timeout | undefined;
 
   private constructor(
     private readonly providers: ReadonlyMap<string, UpstreamProvider>,
     private readonly states: SingleUseStates,
     private readonly http: UpstreamHttp,
+    private readonly spKeys: SpKeys | undefined,
   ) {}
 
   /**
    * Discovers every configured provider, all at once.
    *
+   * @param dataSource needed where a SAML provider is configured
    * @throws ConfigProblems with one line for each problem of each provider
    */
   static async connect(
-    config: Pick<Config, 'http' | 'upstream'>,
+    config: Pick<Config, 'http' | 'upstream'> & Partial<Pick<Config, 'secrets'>>,
     states: SingleUseStates,
     clock: Clock,
+    dataSource?: DataSource,
   ): Promise<IdentityProviders> {
     const { providers, extraCaCerts } = config.upstream;
     const redirectUri = `${config.http.baseUrl}/oauth/callback`;
     const http = new UpstreamHttp(extraCaCerts);
-    const outcomes = await Promise.allSettled(
-      providers.map((settings) => OidcUpstream.connect(settings, redirectUri, http, clock)),
-    );
-    const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
-    if (failures.length > 0) {
+    try {
+      const saml = await samlParts(config, http, clock, dataSource);
+      const outcomes = await Promise.allSettled(
+        providers.map((settings): Promise<UpstreamProvider> =>
+          settings.type === 'oidc'
+            ? OidcUpstream.connect(settings, redirectUri, http, clock)
+            : SamlUpstream.connect(settings, required(saml)),
+        ),
+      );
+      const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
+      const connected = outcomes.filter((outcome) => outcome.status === 'fulfilled');
+      const problems = [
+        ...failures.flatMap(({ reason }) => problemsOf(reason)),
+        ...sharedEntityIds(connected.map(({ value }) => value)),
+      ];
+      if (problems.length > 0) throw new ConfigProblems(problems);
+      const bySlug = new Map(connected.map(({ value }) => [value.slug, value]));
+      return new IdentityProviders(bySlug, states, http, saml?.spKeys);
+    } catch (error) {
       await http.close();
-      throw new ConfigProblems(failures.flatMap(({ reason }) => problemsOf(reason)));
+      throw error;
     }
-    const connected = outcomes.filter((outcome) => outcome.status === 'fulfilled');
-    const bySlug = new Map(connected.map(({ value }) => [value.slug, value]));
-    return new IdentityProviders(bySlug, states, http);
   }
 
   /** Lists the providers in the configured order, for the log-in page and for the admins of organizations. */
@@ -111,16 +156,61 @@ export class IdentityProviders implements OnApplicationShutdown {
    */
   async begin(
     slug: string,
-    { browser, redirectTo, loginHint, crossSite = false }: SignInStart,
+    { browser, redirectTo, loginHint, crossSite = false, keep }: SignInStart,
   ): Promise<URL> {
     const provider = this.#find(slug);
     const remembered = provider.remember();
     const signIn: SignInState = { slug, remembered, redirectTo, crossSite };
-    const state = await this.states.seal(PURPOSE, signIn, {
-      binding: browser,
-      ttlSeconds: STATE_TTL,
-    });
+    const binding = { binding: browser, ttlSeconds: STATE_TTL };
+    let state = await this.states.seal(PURPOSE, signIn, binding);
+    const name = provider.keptUnder?.(remembered);
+    if (name !== undefined) {
+      if (state.length > LONGEST_KEPT_STATE) {
+        // The address after the sign-in is too long for a cookie: the sign-in ends on the first page.
+        state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
+      }
+      if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
+      keep(name, state);
+    }
     return provider.depart({ state, remembered, loginHint });
+  }
+
+  /**
+   * Takes the response of a SAML provider, which a browser posts without its cookies. The browser that began the sign-in resumes it.
+   *
+   * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no request of this service
+   */
+  async receive(encodedResponse: string): Promise<ReceivedResponse> {
+    try {
+      const response = parseSamlResponse(encodedResponse);
+      const provider = this.#samlProviders().find((one) => one.isAnsweredBy(response));
+      if (!provider) {
+        throw failed('It answers no request of this service. Start the sign-in on the login page.');
+      }
+      const received = await provider.receive(response);
+      if (received.kind === 'refused') this.#logFailure(provider.slug, received.error);
+      return received;
+    } catch (error) {
+      if (error instanceof DomainError) this.#logFailure(undefined, error);
+      throw error;
+    }
+  }
+
+  /**
+   * Writes the metadata of this service as a SAML service provider.
+   *
+   * @param slug the provider that reads it. Without it, the document has the entity id that is its own address, where a provider
+   *   knows this service by it, or else that of the first provider
+   * @throws DomainError not_found
+   */
+  serviceMetadata(slug: string | undefined, address: string): string {
+    const all = this.#samlProviders();
+    const provider =
+      slug === undefined
+        ? (all.find(({ spEntityId }) => spEntityId === address) ?? all[0])
+        : all.find((one) => one.slug === slug);
+    if (provider) return provider.serviceMetadata();
+    throw new DomainError('not_found', 'No SAML identity provider of that name is configured.');
   }
 
   /**
@@ -128,14 +218,16 @@ export class IdentityProviders implements OnApplicationShutdown {
    *
    * @throws DomainError invalid_state, unknown_provider
    */
-  async resume(callback: { url: URL; browser: string }): Promise<ReturnedSignIn> {
+  async resume(callback: Callback): Promise<ReturnedSignIn> {
     const parameters = callback.url.searchParams;
-    const state = parameters.get('state') ?? '';
+    const state = callback.kept ?? parameters.get('state') ?? '';
     const underWay = await this.states.redeem<SignInState>(PURPOSE, state, {
       binding: callback.browser,
     });
     const { slug, remembered, redirectTo, crossSite = false } = underWay;
     const provider = this.#find(slug);
+    // A state of one protocol is worth nothing in the other one.
+    if ((provider.keptUnder !== undefined) !== (callback.kept !== undefined)) throw invalidState();
     return {
       provider: slug,
       redirectTo,
@@ -144,8 +236,27 @@ export class IdentityProviders implements OnApplicationShutdown {
     };
   }
 
+  /** Reads once a day again what SAML providers publish: they replace their keys without notice. */
+  onApplicationBootstrap(): void {
+    if (!this.spKeys) return;
+    this.#refreshing = setInterval(() => void this.refresh(), REFRESH_INTERVAL).unref();
+  }
+
+  /** Reads the metadata of SAML providers again, and makes the next key of this service when it is due. A failure keeps what runs. */
+  async refresh(): Promise<void> {
+    const renewals = [
+      Promise.resolve(this.spKeys?.renew()),
+      ...[...this.providers.values()].map((provider) => Promise.resolve(provider.refresh?.())),
+    ];
+    for (const outcome of await Promise.allSettled(renewals)) {
+      if (outcome.status === 'fulfilled') continue;
+      this.#log.warn(`The daily refresh of SAML failed: ${reasonOf(outcome.reason)}`);
+    }
+  }
+
   /** Closes the connections to the providers. */
   onApplicationShutdown(): Promise<void> {
+    clearInterval(this.#refreshing);
     return this.http.close();
   }
 
@@ -153,9 +264,17 @@ export class IdentityProviders implements OnApplicationShutdown {
     try {
       return await provider.arrive(arrival);
     } catch (error) {
-      this.#log.warn({ provider: provider.slug, ...reportOf(error) }, 'A sign-in failed upstream');
+      this.#logFailure(provider.slug, error);
       throw error;
     }
+  }
+
+  #logFailure(provider: string | undefined, error: unknown): void {
+    this.#log.warn({ provider, ...reportOf(error) }, 'A sign-in failed upstream');
+  }
+
+  #samlProviders(): SamlUpstream[] {
+    return [...this.providers.values()].filter((provider) => provider instanceof SamlUpstream);
   }
 
   #find(slug: string): UpstreamProvider {
@@ -168,4 +287,44 @@ export class IdentityProviders implements OnApplicationShutdown {
 function problemsOf(reason: unknown): readonly string[] {
   if (reason instanceof ConfigProblems) return reason.problems;
   throw reason;
+}
+
+/** Makes the parts of SAML providers, if there is one: without any, no key of the service provider is made. */
+async function samlParts(
+  config: Parameters<typeof IdentityProviders.connect>[0],
+  http: UpstreamHttp,
+  clock: Clock,
+  dataSource: DataSource | undefined,
+): Promise<SamlParts | undefined> {
+  if (config.upstream.providers.every(({ type }) => type === 'oidc')) return undefined;
+  const secrets = required(config.secrets);
+  const spKeys = await SpKeys.open({
+    config: { ...config, secrets },
+    dataSource: required(dataSource),
+    clock,
+  });
+  return {
+    acsUrl: `${config.http.baseUrl}/saml/acs`,
+    http,
+    clock,
+    requestIds: new RequestIds(secrets, clock),
+    spKeys,
+    manager: required(dataSource).manager,
+  };
+}
+
+function required<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('a SAML provider needs the root secret and the database');
+  return part;
+}
+
+/** Reports SAML providers with the issuer of another provider: users are bound to issuer and subject, and could not be told apart. */
+function sharedEntityIds(providers: readonly UpstreamProvider[]): string[] {
+  return providers.flatMap((provider) => {
+    const others = providers.filter((other) => other !== provider);
+    const isShared = others.some(({ issuer }) => issuer === provider.issuer);
+    if (!(provider instanceof SamlUpstream) || !isShared) return [];
+    const variable = providerVariable(provider.slug, 'METADATA_URL');
+    return [`${variable}: the metadata has the entityID of another provider`];
+  });
 }

@@ -2,13 +2,14 @@ import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
+import { providerVariable } from '#platform/config/provider-settings.js';
 import {
   isCommonIssuer,
   isPersonalIssuer,
   normalizeTemplate,
   tenantTemplate,
 } from './microsoft-issuer.js';
-import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
 
 /** The asymmetric algorithms: neither `none` nor an HMAC with the client secret. */
 const ASYMMETRIC = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
@@ -45,14 +46,15 @@ export async function discoverProvider(
   http: UpstreamHttp,
 ): Promise<ProviderMetadata> {
   const refuse = (problem: string): never => {
-    const variable = `SVC_IDP_${slug.toUpperCase().replaceAll('-', '_')}_ISSUER`;
-    throw new ConfigProblems([`${variable}: ${problem}`]);
+    throw new ConfigProblems([`${providerVariable(slug, 'ISSUER')}: ${problem}`]);
   };
   const malformed = issuerProblem(issuer);
   if (malformed) return refuse(malformed);
 
   const answer = await fetchDocument(issuer, http).catch((error: unknown) =>
-    refuse(`discovery failed: ${describe(error)}`),
+    refuse(
+      `discovery failed: ${error instanceof SyntaxError ? 'its answer is not JSON' : fetchFault(error)}`,
+    ),
   );
   const { data: document, error } = DOCUMENT.safeParse(answer);
   if (!document) {
@@ -116,15 +118,4 @@ async function fetchDocument(issuer: string, http: UpstreamHttp): Promise<unknow
   });
   if (response.status !== 200) throw new Error(`it answered with status ${response.status}`);
   return response.json();
-}
-
-/** Describes a failed fetch without the configured address. */
-function describe(error: unknown): string {
-  if (error instanceof SyntaxError) return 'its answer is not JSON';
-  if (!(error instanceof Error)) return 'unknown error';
-  if (error.name === 'TimeoutError') return 'it did not answer in time';
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === undefined || typeof code !== 'string') return error.message;
-  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'its answer is too large';
-  return /CERT|ISSUER|SIGNATURE/.test(code) ? `${code} (see SVC_EXTRA_CA_CERTS)` : code;
 }

@@ -32,6 +32,13 @@ export interface UpstreamProvider {
   readonly origin: string;
   /** Creates the secrets of a new sign-in. */
   remember(): Remembered;
+  /**
+   * Returns the name under which the browser keeps the state of a sign-in. Without it, the state goes to the provider and comes
+   * back with the browser.
+   */
+  keptUnder?(remembered: Remembered): string;
+  /** Reads again what the provider publishes. A failure keeps what is known. */
+  refresh?(): Promise<void>;
   /** Returns the address at the provider for the browser. */
   depart(departure: Departure): Promise<URL>;
   /**

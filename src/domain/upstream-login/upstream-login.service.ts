@@ -95,25 +95,28 @@ export class UpstreamLogin {
     try {
       return await returned.identify();
     } catch (error) {
-      if (error instanceof DomainError) {
-        const { error: reported, errorDescription, reason } = reportOf(error);
-        await this.audit.record(this.dataSource.manager, {
-          type: 'upstream_login_refused',
-          actorId: null,
-          subjectId: null,
-          orgId: null,
-          origin,
-          details: {
-            provider: returned.provider,
-            code: error.code,
-            reason: reason ?? error.detail,
-            ...(reported === undefined ? {} : { error: reported }),
-            ...(errorDescription === undefined ? {} : { error_description: errorDescription }),
-          },
-        });
-      }
+      if (error instanceof DomainError) await this.recordFailure(returned.provider, error, origin);
       throw error;
     }
+  }
+
+  /** Records that a provider did not sign a user in. */
+  recordFailure(provider: string, error: DomainError, origin: AuditOrigin): Promise<void> {
+    const { error: reported, errorDescription, reason } = reportOf(error);
+    return this.audit.record(this.dataSource.manager, {
+      type: 'upstream_login_refused',
+      actorId: null,
+      subjectId: null,
+      orgId: null,
+      origin,
+      details: {
+        provider,
+        code: error.code,
+        reason: reason ?? error.detail,
+        ...(reported === undefined ? {} : { error: reported }),
+        ...(errorDescription === undefined ? {} : { error_description: errorDescription }),
+      },
+    });
   }
 
   /** Refuses, before anything changes, a sign-in that another site began for another user than the one who is logged in. */

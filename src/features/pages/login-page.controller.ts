@@ -2,7 +2,10 @@ import { Controller, Get, Inject, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { PendingLogins } from '#domain/grants/pending-logins.js';
-import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import {
+  IdentityProviders,
+  KEPT_STATE_COOKIE,
+} from '#domain/identity-providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
@@ -64,6 +67,8 @@ export class LoginPageController {
         loginHint: query.login_hint,
         browser: this.cookies.ensureBrowserSecret(request, response),
         crossSite: isCrossSite(request),
+        keep: (name, state) =>
+          this.cookies.keepSignIn(response, { name, state }, KEPT_STATE_COOKIE),
       });
       response.redirect(303, upstream.href);
       return;

@@ -9,6 +9,7 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
+import { goOn } from './signed-in.js';
 
 /** Serves `GET /oauth/callback`, to which an upstream OpenID provider redirects the browser. */
 @Controller('oauth/callback')
@@ -44,9 +45,8 @@ export class CallbackController {
       // Without the cookie no state matches: a state is bound to the browser that started the login.
       browser: this.cookies.browserSecret(request) ?? '',
     });
-    const { session, next } = await this.upstreamLogin.signIn(returned, origin, previous);
-    if (session) this.cookies.set(response, session);
-    const query = new URLSearchParams({ redirect_to: returned.redirectTo });
-    response.redirect(303, `${this.#baseUrl}/${next}?${query.toString()}`);
+    const signedIn = await this.upstreamLogin.signIn(returned, origin, previous);
+    const { redirectTo } = returned;
+    goOn(response, this.cookies, signedIn, { baseUrl: this.#baseUrl, redirectTo });
   }
 }

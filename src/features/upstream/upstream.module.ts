@@ -2,13 +2,17 @@ import { Module } from '@nestjs/common';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { UpstreamLoginModule } from '#domain/upstream-login/upstream-login.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
-import { UnmatchedPaths } from '#platform/http/routing/route.js';
+import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { CallbackController } from './callback.controller.js';
+import { SamlController } from './saml.controller.js';
 
-/** Serves /oauth/callback, to which an upstream identity provider redirects the browser. */
-@UnmatchedPaths({ '/oauth/callback/*': { errors: 'html' } })
+/** Serves /oauth/callback and /saml/*, to which an upstream identity provider sends the browser. */
+@UnmatchedPaths({
+  '/oauth/callback/*': { errors: 'html' },
+  '/saml/acs': { body: { max: 64 * KIB }, errors: 'html' },
+})
 @Module({
   imports: [HttpModule, IdentityProvidersModule, UpstreamLoginModule],
-  controllers: [CallbackController],
+  controllers: [CallbackController, SamlController],
 })
 export class UpstreamModule {}

@@ -23,6 +23,24 @@ export interface KmsKeySetting {
   readonly use: KmsKeyUse;
 }
 
+/** One upstream SAML provider (SVC_IDP_<SLUG>_*). */
+export interface SamlProviderConfig {
+  readonly slug: string;
+  readonly type: 'saml';
+  /** The label of its button. */
+  readonly name: string;
+  readonly metadataUrl: string;
+  /** The entity id of this service at the provider. */
+  readonly spEntityId: string;
+  /** The attribute with the e-mail address; undefined: the NameID has it. */
+  readonly emailAttribute: string | undefined;
+  /** The attribute with the domain of the organization; undefined: the e-mail address has it. */
+  readonly domainAttribute: string | undefined;
+}
+
+/** One upstream provider of either type. */
+export type ProviderConfig = OidcProviderConfig | SamlProviderConfig;
+
 /** The operator's settings, validated and frozen. A provider takes the part that it needs. */
 export interface Config {
   readonly http: {
@@ -61,7 +79,7 @@ export interface Config {
     readonly previousRoot: string | undefined;
   };
   readonly upstream: {
-    readonly providers: readonly OidcProviderConfig[];
+    readonly providers: readonly ProviderConfig[];
     /** Extra certificate authorities for upstream fetches, PEM. */
     readonly extraCaCerts: readonly string[];
   };

@@ -5,10 +5,12 @@ import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { holdsCertificates, holdsPrivateKey } from '#platform/tls/tls-material.js';
 import {
   aaguidPolicy,
+  attributeName,
   certificates,
   cidrList,
   digits,
   flag,
+  entityId,
   headerText,
   httpUrl,
   httpsUrl,
@@ -18,6 +20,7 @@ import {
   listenAddress,
   logDirectives,
   lowerCasedSet,
+  metadataUrl,
   origin,
   rootSecret,
   rsaPrivateKey,
@@ -148,13 +151,9 @@ export const ENVIRONMENT = z.object({
 /** The settings that {@link ENVIRONMENT} parses from an environment. */
 export type Settings = z.output<typeof ENVIRONMENT>;
 
-/** The shape of one provider's variables, SVC_IDP_<SLUG>_*. */
-export const PROVIDER_ENVIRONMENT = z.object({
-  TYPE: z
-    .string()
-    .refine((type) => type !== 'saml', 'saml is not built yet')
-    .refine((type) => type === 'saml' || type === 'oidc', 'must be oidc')
-    .transform(() => 'oidc' as const),
+/** The shape of the variables of an OpenID Connect provider, SVC_IDP_<SLUG>_*. */
+const OIDC_PROVIDER_ENVIRONMENT = z.object({
+  TYPE: z.literal('oidc'),
   NAME: shortName.optional(),
   ISSUER: z
     .string()
@@ -164,8 +163,28 @@ export const PROVIDER_ENVIRONMENT = z.object({
   CLIENT_SECRET: z.string(),
 });
 
-/** The settings of one identity provider. */
-export type ProviderSettings = z.output<typeof PROVIDER_ENVIRONMENT>;
+/** The shape of the variables of a SAML provider, SVC_IDP_<SLUG>_*. */
+const SAML_PROVIDER_ENVIRONMENT = z.object({
+  TYPE: z.literal('saml'),
+  NAME: shortName.optional(),
+  METADATA_URL: metadataUrl,
+  SP_ENTITY_ID: entityId.optional(), // default: {base}/saml/metadata
+  EMAIL_ATTRIBUTE: attributeName.optional(), // unset: the NameID of the format emailAddress
+  DOMAIN_ATTRIBUTE: attributeName.optional(), // unset: the domain of the e-mail address
+});
+
+/** The shape of one provider's variables by its type. A variable of the other type is a problem. */
+export const PROVIDER_ENVIRONMENT = {
+  oidc: OIDC_PROVIDER_ENVIRONMENT,
+  saml: SAML_PROVIDER_ENVIRONMENT,
+} as const;
+
+/** The variables of providers of every type. */
+export const PROVIDER_SHAPES = {
+  ...OIDC_PROVIDER_ENVIRONMENT.shape,
+  ...SAML_PROVIDER_ENVIRONMENT.shape,
+  TYPE: z.enum(['oidc', 'saml'], 'must be oidc or saml'),
+};
 
 /** The process's environment over that of `.env`, where there is one; empty strings count as unset. */
 export function readEnvironment(): Environment {

@@ -1,19 +1,18 @@
 import { join } from 'node:path';
-import { z } from 'zod';
-import type { Config, OidcProviderConfig } from './config.js';
-import {
-  ENVIRONMENT,
-  PROVIDER_ENVIRONMENT,
-  withoutEmpty,
-  type Environment,
-  type Settings,
-} from './environment.js';
+import type { Config, ProviderConfig } from './config.js';
+import { ENVIRONMENT, withoutEmpty, type Environment, type Settings } from './environment.js';
 import {
   certificationProblems,
   missingProvider,
   originProblems,
   warningsOf,
 } from './setting-rules.js';
+import {
+  loadProviders,
+  nameOfSlug,
+  problemLines,
+  PROVIDER_VARIABLES,
+} from './provider-settings.js';
 import { githubProblems, githubSettings, githubWarnings } from './github-settings.js';
 import { kmsProblems, kmsSettings } from './kms-settings.js';
 import { tlsProblems, tlsSource, withTlsOrigin } from './tls-settings.js';
@@ -41,15 +40,6 @@ const NOT_BUILT_YET = [
   'SVC_OIDC_SIGNING_KMS_KEY_ID',
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
   'SVC_DOCUMENT_KEY_KMS_KEY_ID',
-];
-
-/** The variables of SAML providers, which this version does not support. */
-const OF_SAML_PROVIDERS = ['METADATA_URL', 'SP_ENTITY_ID', 'EMAIL_ATTRIBUTE', 'DOMAIN_ATTRIBUTE'];
-
-/** The names after the prefix `SVC_IDP_<SLUG>_`, in this version or a later one. */
-export const PROVIDER_VARIABLES: readonly string[] = [
-  ...Object.keys(PROVIDER_ENVIRONMENT.shape),
-  ...OF_SAML_PROVIDERS,
 ];
 
 /**
@@ -90,7 +80,7 @@ export function loadConfig(raw: Environment): LoadedConfig {
 function configOf(
   settings: Settings,
   environment: Environment,
-  providers: readonly OidcProviderConfig[],
+  providers: readonly ProviderConfig[],
 ): Config {
   return {
     http: httpSettings(settings, environment),
@@ -185,30 +175,6 @@ function databaseSettings(
   };
 }
 
-/** Reads the settings of each upstream provider, and collects their problems. */
-function loadProviders(environment: Environment): {
-  readonly providers: readonly OidcProviderConfig[];
-  readonly problems: readonly string[];
-} {
-  const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
-  if (!slugs.success) return { providers: [], problems: [] }; // the schema reports this problem
-  const providers: OidcProviderConfig[] = [];
-  const problems: string[] = [];
-  for (const slug of slugs.data) {
-    const prefix = `SVC_IDP_${nameOfSlug(slug)}_`;
-    const own = Object.fromEntries(
-      Object.keys(PROVIDER_ENVIRONMENT.shape).map((key) => [key, environment[prefix + key]]),
-    );
-    const parsed = PROVIDER_ENVIRONMENT.safeParse(own);
-    if (parsed.success) {
-      const { TYPE: type, NAME, ISSUER: issuer, CLIENT_ID, CLIENT_SECRET } = parsed.data;
-      const client = { clientId: CLIENT_ID, clientSecret: CLIENT_SECRET };
-      providers.push({ slug, type, name: NAME ?? slug, issuer, ...client });
-    } else problems.push(...problemLines(parsed.error, prefix));
-  }
-  return { providers, problems };
-}
-
 /** Returns every name that an operator may set, in this version or a later one, and the variable of the command's folder. */
 function knownNames(environment: Environment): KnownNames {
   const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
@@ -217,20 +183,6 @@ function knownNames(environment: Environment): KnownNames {
     ofProviders: PROVIDER_VARIABLES,
     slugs: slugs.success ? slugs.data.map(nameOfSlug) : [],
   };
-}
-
-/** Names a provider as its variables do: `corp-saml` is `CORP_SAML`. */
-export function nameOfSlug(slug: string): string {
-  return slug.replaceAll('-', '_').toUpperCase();
-}
-
-/** Returns one line for each problem, with the variable's name and never its value. */
-export function problemLines(error: z.ZodError, prefix = ''): string[] {
-  const lines = error.issues.map((issue) => {
-    const missing = issue.code === 'invalid_type' && issue.message.includes('received undefined');
-    return `${prefix}${String(issue.path[0])}: ${missing ? 'is required' : issue.message}`;
-  });
-  return [...new Set(lines)];
 }
 
 function deepFreeze<T>(value: T): T {

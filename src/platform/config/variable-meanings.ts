@@ -1,4 +1,4 @@
-import type { ProviderSettings, Settings } from './environment.js';
+import type { PROVIDER_SHAPES, Settings } from './environment.js';
 
 /** The meaning of a variable, for the reference. */
 export interface VariableMeaning {
@@ -191,10 +191,36 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
 };
 
 /** The meaning of the variables of one identity provider. */
-export const PROVIDER_MEANINGS: Readonly<Record<keyof ProviderSettings, VariableMeaning>> = {
-  TYPE: { meaning: 'The protocol of the provider: `oidc`.', unset: '**required**' },
+export const PROVIDER_MEANINGS: Readonly<Record<keyof typeof PROVIDER_SHAPES, VariableMeaning>> = {
+  TYPE: { meaning: 'The protocol of the provider: `oidc` or `saml`.', unset: '**required**' },
   NAME: { meaning: 'The label of its button.', unset: 'the slug' },
-  ISSUER: { meaning: 'Its issuer: an https URL (http only on loopback).', unset: '**required**' },
-  CLIENT_ID: { meaning: 'The client id of this service there.', unset: '**required**' },
-  CLIENT_SECRET: { meaning: 'The client secret of this service there.', unset: '**required**' },
+  ISSUER: {
+    meaning: 'OpenID Connect: its issuer, an https URL (http only on loopback).',
+    unset: '**required**',
+  },
+  CLIENT_ID: {
+    meaning: 'OpenID Connect: the client id of this service there.',
+    unset: '**required**',
+  },
+  CLIENT_SECRET: {
+    meaning: 'OpenID Connect: the client secret of this service there.',
+    unset: '**required**',
+  },
+  METADATA_URL: {
+    meaning: 'SAML: the address of its metadata, an https URL (http only on loopback).',
+    unset: '**required**',
+  },
+  SP_ENTITY_ID: {
+    meaning: 'SAML: the entity id of this service there, a URI.',
+    unset: '`{SVC_BASE_URL}/saml/metadata`',
+  },
+  EMAIL_ATTRIBUTE: {
+    meaning: 'SAML: the name of the attribute with the e-mail address of the user.',
+    unset: 'the NameID, in the format `emailAddress`',
+  },
+  DOMAIN_ATTRIBUTE: {
+    meaning:
+      'SAML: the name of the attribute with the domain of the organization. It must be the domain of the e-mail address.',
+    unset: 'the domain of the e-mail address',
+  },
 };

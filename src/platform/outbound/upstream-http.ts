@@ -67,3 +67,13 @@ export class UpstreamHttp {
     return this.#agent.close();
   }
 }
+
+/** Describes a failed request for the operator, without the configured address. */
+export function fetchFault(error: unknown): string {
+  if (!(error instanceof Error)) return 'unknown error';
+  if (error.name === 'TimeoutError') return 'it did not answer in time';
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === undefined || typeof code !== 'string') return error.message;
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'its answer is too large';
+  return /CERT|ISSUER|SIGNATURE/.test(code) ? `${code} (see SVC_EXTRA_CA_CERTS)` : code;
+}

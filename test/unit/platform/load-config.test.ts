@@ -121,8 +121,8 @@ describe('loadConfig', () => {
     ['SVC_IDPS', 'corp-one,corp-one', 'names a slug twice'],
     ['SVC_IDPS', '-corp', 'has a malformed slug'],
     ['SVC_IDPS', 'corp_one', 'has a malformed slug'],
-    ['SVC_IDP_CORP_ONE_TYPE', 'saml', 'saml is not built yet'],
-    ['SVC_IDP_CORP_ONE_TYPE', 'ldap', 'must be oidc'],
+
+    ['SVC_IDP_CORP_ONE_TYPE', 'ldap', 'must be oidc or saml'],
     [
       'SVC_IDP_CORP_ONE_ISSUER',
       'http://login.example.org',

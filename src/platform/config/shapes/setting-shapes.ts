@@ -217,6 +217,28 @@ export const kmsKeyIds = list.refine(
 );
 /** One key in AWS KMS. */
 export const kmsKeyId = z.string().regex(KMS_KEY_ID, 'must be the id or ARN of a key in AWS KMS');
+/** The address of a document, which may have a query: https, loopback apart. */
+export const metadataUrl = z
+  .string()
+  .refine((text) => URL.canParse(text), { error: 'must be a URL', abort: true })
+  .refine((text) => isHttpsOrLoopback(text), 'must be https (http only for localhost)')
+  .refine((text) => {
+    const { username, password, hash } = new URL(text);
+    return !username && !password && !hash;
+  }, 'must have no credentials and no fragment');
+
+/** The entity id of a SAML service provider: a URI (SAML Core §8.3.6). */
+export const entityId = z
+  .string()
+  .regex(
+    /^[a-z][a-z\d+.-]*:[\x21-\x7e]{1,1000}$/i,
+    'must be a URI, such as https://svc.example.com/saml/metadata',
+  );
+
+/** The name of a SAML attribute. */
+export const attributeName = z
+  .string()
+  .regex(/^(?! )[\x20-\x7e]{1,512}(?<! )$/, 'must be 512 printable ASCII characters at most');
 
 /** A name that a page shows. */
 export const shortName = z.string().max(64, 'must have 64 characters at most');

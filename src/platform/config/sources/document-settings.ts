@@ -1,5 +1,5 @@
 import { ENVIRONMENT, type Environment } from '#platform/config/environment.js';
-import { nameOfSlug, PROVIDER_VARIABLES } from '#platform/config/load-config.js';
+import { nameOfSlug, PROVIDER_VARIABLES } from '#platform/config/provider-settings.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { editDistance } from '#platform/config/unknown-variables.js';
 import type { ConfigurationDocument } from './document.js';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { ConfigProblems, problemLines } from '#platform/config/load-config.js';
+import { ConfigProblems } from '#platform/config/load-config.js';
+import { problemLines } from '#platform/config/provider-settings.js';
 import { ENVIRONMENT, withoutEmpty, type Environment } from '#platform/config/environment.js';
 import { httpsUrl } from '#platform/config/shapes/setting-shapes.js';
 import type { ObjectLocation } from '#platform/object-store/s3-object.js';

@@ -17,6 +17,9 @@ const RETURNING = 'svc_returning';
 /** 400 days, the longest that browsers keep a cookie (RFC 6265bis §5.5). */
 const RETURNING_SECONDS = 400 * 86_400;
 
+/** The start of the names of cookies with the sealed state of a sign-in: one for each sign-in, so that tabs do not disturb each other. */
+const SIGN_IN = 'svc_sign_in_';
+
 const BROWSER_SECRET = /^[\w-]{43}$/; // 256 bits, base64url
 
 /**
@@ -96,5 +99,28 @@ export class SessionCookies {
   browserSecret(request: Request): string | undefined {
     const value = readCookie(request, this.#browser);
     return value !== undefined && BROWSER_SECRET.test(value) ? value : undefined;
+  }
+
+  /** Lets the browser keep the sealed state of a sign-in, for the paths below `path` alone. */
+  keepSignIn(
+    response: Response,
+    kept: { readonly name: string; readonly state: string },
+    { path, maxAgeSeconds }: { readonly path: string; readonly maxAgeSeconds: number },
+  ): void {
+    const options = { secure: this.#secure, maxAgeSeconds, path };
+    setCookie(response, SIGN_IN + kept.name, kept.state, options);
+  }
+
+  /** Reads the sealed state of a sign-in, and removes it from the browser; undefined where the browser has none. */
+  takeSignIn(
+    request: Request,
+    response: Response,
+    { name, path }: { readonly name: string; readonly path: string },
+  ): string | undefined {
+    const state = readCookie(request, SIGN_IN + name);
+    if (state !== undefined) {
+      setCookie(response, SIGN_IN + name, '', { secure: this.#secure, maxAgeSeconds: 0, path });
+    }
+    return state;
   }
 }

@@ -14,17 +14,17 @@ export function readCookieValues(request: Request, name: string): string[] {
   return [...new Set(values.filter((value) => value !== undefined))];
 }
 
-/** Sets a cookie that scripts cannot read and that writes from other sites do not carry: HttpOnly, SameSite=Lax, Path=/. */
+/** Sets a cookie that scripts cannot read and that writes from other sites do not carry: HttpOnly, SameSite=Lax, Path=/ by default. */
 export function setCookie(
   response: Response,
   name: string,
   value: string,
-  options: { readonly secure: boolean; readonly maxAgeSeconds?: number },
+  options: { readonly secure: boolean; readonly maxAgeSeconds?: number; readonly path?: string },
 ): void {
   const cookie = stringifySetCookie({
     name,
     value,
-    path: '/',
+    path: options.path ?? '/',
     httpOnly: true,
     sameSite: 'lax',
     secure: options.secure,

@@ -1,0 +1,304 @@
+import { hash } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { domainOfEmail, parseEmailAddress } from '#domain/organizations/email-address.js';
+import { organizationDomain } from '#domain/organizations/organization-domain.js';
+import {
+  parseAssertion,
+  readAssertion,
+  refused,
+  type AssertedSubject,
+} from '#domain/saml/assertion.js';
+import { authnRequestUrl } from '#domain/saml/authn-request.js';
+import { MetadataFault, readIdpMetadata, type IdpMetadata } from '#domain/saml/idp-metadata.js';
+import { collectIdentity, spendAssertion } from '#domain/saml/received-assertions.repository.js';
+import { REQUEST_TTL, type RequestIds } from '#domain/saml/request-ids.js';
+import { assertEnvelope, failed, type SamlResponse } from '#domain/saml/saml-response.js';
+import { isSigned, verifiedBytes } from '#domain/saml/signed-assertion.js';
+import type { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
+import { spMetadata } from '#domain/saml/sp-metadata.js';
+import { attributeOf } from '#domain/saml/xml-document.js';
+import { invalidState } from '#domain/single-use/single-use-states.service.js';
+import type { Clock } from '#platform/clock/clock.js';
+import { systemRandom } from '#platform/clock/random.js';
+import type { SamlProviderConfig } from '#platform/config/config.js';
+import { ConfigProblems } from '#platform/config/load-config.js';
+import { providerVariable } from '#platform/config/provider-settings.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { asciiLowerCase, toSingleLine } from '#platform/text/single-line.js';
+import { NO_TENANTS } from './tenancy.js';
+import type { UpstreamIdentity } from './upstream-identity.js';
+import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';
+
+/** The parts that SAML providers have in common. */
+export interface SamlParts {
+  readonly acsUrl: string;
+  readonly http: UpstreamHttp;
+  readonly clock: Clock;
+  readonly requestIds: RequestIds;
+  readonly spKeys: SpKeys;
+  readonly manager: EntityManager;
+}
+
+/** A response that arrived at the service: the browser collects its identity, or it was refused. */
+export type ReceivedResponse =
+  | { readonly kind: 'accepted'; readonly handle: string; readonly requestId: string }
+  | {
+      readonly kind: 'refused';
+      readonly provider: string;
+      readonly error: DomainError;
+    };
+
+/** The seconds for which a spent assertion is remembered: longer than any replica accepts the answered request. */
+const REMEMBERED_FOR = REQUEST_TTL + 300;
+const NAME_LIMIT = 200; // characters
+const NAMES = [
+  'displayName',
+  'urn:oid:2.16.840.1.113730.3.1.241',
+  'http://schemas.microsoft.com/identity/claims/displayname',
+];
+
+/** A SAML 2.0 identity provider: web browser single sign-on (SAML Profiles §4.1), which this service begins. */
+export class SamlUpstream implements UpstreamProvider {
+  readonly slug: string;
+  readonly name: string;
+  readonly issuer: string;
+  readonly tenancy = NO_TENANTS;
+  readonly origin: string;
+  readonly #log = new Logger('upstream');
+  #hasFailed = false;
+
+  private constructor(
+    private readonly settings: SamlProviderConfig,
+    private readonly parts: SamlParts,
+    private metadata: IdpMetadata,
+  ) {
+    this.slug = settings.slug;
+    this.name = settings.name;
+    this.issuer = metadata.entityId;
+    this.origin = new URL(metadata.ssoUrl).origin;
+  }
+
+  /**
+   * Reads the metadata of the provider.
+   *
+   * @throws ConfigProblems when it cannot be used as configured
+   */
+  static async connect(settings: SamlProviderConfig, parts: SamlParts): Promise<SamlUpstream> {
+    try {
+      return new SamlUpstream(settings, parts, await fetchMetadata(settings, parts));
+    } catch (error) {
+      if (!(error instanceof MetadataFault)) throw error;
+      const variable = providerVariable(settings.slug, 'METADATA_URL');
+      throw new ConfigProblems([`${variable}: the metadata ${error.message}`]);
+    }
+  }
+
+  /** The entity id of this service at the provider. */
+  get spEntityId(): string {
+    return this.settings.spEntityId;
+  }
+
+  remember(): Remembered {
+    return { requestId: this.parts.requestIds.make(this.slug) };
+  }
+
+  keptUnder({ requestId = '' }: Remembered): string {
+    return keptName(requestId);
+  }
+
+  depart({ remembered }: Departure): Promise<URL> {
+    const { wantsSignedRequests, ssoUrl } = this.metadata;
+    return authnRequestUrl({
+      id: remembered['requestId'] ?? '',
+      ssoUrl,
+      spEntityId: this.settings.spEntityId,
+      acsUrl: this.parts.acsUrl,
+      signingKey: wantsSignedRequests ? this.parts.spKeys.signingKey() : undefined,
+    });
+  }
+
+  /** Returns true for a response to a recent request to this provider. */
+  isAnsweredBy({ inResponseTo }: SamlResponse): boolean {
+    return this.parts.requestIds.isRecent(this.slug, inResponseTo);
+  }
+
+  /**
+   * Verifies a response, spends its assertion, and keeps the identity for the browser that began the sign-in. A response that no key
+   * of the provider signed leaves no trace.
+   *
+   * @throws DomainError sign_in_failed
+   */
+  async receive(response: SamlResponse): Promise<ReceivedResponse> {
+    const { entityId, keys } = this.metadata;
+    const requestId = response.inResponseTo;
+    assertEnvelope(response, { acsUrl: this.parts.acsUrl, issuer: entityId, requestId });
+    // A signature of the response is not needed, but a wrong one is a sign of a changed response.
+    if (isSigned(response.response)) verifiedBytes(response.document, response.response, keys);
+    const assertion = parseAssertion(verifiedBytes(response.document, response.assertion, keys));
+    const assertionId = attributeOf(assertion, 'ID') ?? '';
+    const identity = attempt(() => this.#identityFrom(assertion, requestId));
+    const handle = systemRandom.token();
+    const isFirst = await spendAssertion(
+      this.parts.manager,
+      {
+        issuer: entityId,
+        assertionId,
+        requestId,
+        collectable: identity instanceof DomainError ? null : { handle: hashOf(handle), identity },
+      },
+      new Date(this.parts.clock.milliseconds() + REMEMBERED_FOR * 1000),
+    );
+    if (!isFirst) throw failed('Its assertion was used before. Start again.');
+    return identity instanceof DomainError
+      ? { kind: 'refused', provider: this.slug, error: identity }
+      : { kind: 'accepted', handle, requestId };
+  }
+
+  /** Collects the identity that a response left for this sign-in. */
+  async arrive({ parameters, remembered }: Arrival): Promise<UpstreamIdentity> {
+    const identity = await collectIdentity(this.parts.manager, {
+      handle: hashOf(parameters.get('response') ?? ''),
+      requestId: remembered['requestId'] ?? '',
+      now: this.parts.clock.now(),
+    });
+    if (identity === undefined || identity === null) throw invalidState();
+    return identity as UpstreamIdentity;
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      const metadata = await fetchMetadata(this.settings, this.parts);
+      if (metadata.entityId !== this.metadata.entityId) {
+        throw new MetadataFault('names another entityID than at the start; restart the service');
+      }
+      if (new URL(metadata.ssoUrl).origin !== this.origin) {
+        throw new MetadataFault(
+          'has a SingleSignOnService at another origin than at the start; restart the service',
+        );
+      }
+      this.metadata = metadata;
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!(error instanceof MetadataFault)) throw error;
+      if (!this.#hasFailed) {
+        const reason = `the metadata ${error.message}`;
+        this.#log.warn({ provider: this.slug, reason }, 'The previous SAML metadata stays in use');
+      }
+      this.#hasFailed = true;
+    }
+  }
+
+  /** Writes the metadata of this service for the provider. */
+  serviceMetadata(): string {
+    return spMetadata({
+      entityId: this.settings.spEntityId,
+      acsUrl: this.parts.acsUrl,
+      signsRequests: this.metadata.wantsSignedRequests,
+      certificates: this.parts.spKeys.certificates(),
+    });
+  }
+
+  #identityFrom(
+    assertion: Parameters<typeof readAssertion>[0],
+    requestId: string,
+  ): UpstreamIdentity {
+    const subject = readAssertion(assertion, {
+      issuer: this.metadata.entityId,
+      audience: this.settings.spEntityId,
+      acsUrl: this.parts.acsUrl,
+      requestId,
+      now: this.parts.clock.milliseconds(),
+    });
+    const email = this.#emailOf(subject);
+    const domain = domainOfEmail(email);
+    this.#checkDomain(subject, domain);
+    return {
+      provider: this.slug,
+      issuer: this.metadata.entityId,
+      // An address names one mailbox in any case of its letters; a persistent id is compared exactly.
+      subject: subject.format === 'emailAddress' ? asciiLowerCase(subject.nameId) : subject.nameId,
+      tenant: '',
+      email,
+      name: nameOf(subject),
+      organizationDomain: organizationDomain(domain),
+    };
+  }
+
+  #emailOf(subject: AssertedSubject): string {
+    const { emailAttribute } = this.settings;
+    if (emailAttribute === undefined && subject.format !== 'emailAddress') {
+      const variable = providerVariable(this.slug, 'EMAIL_ATTRIBUTE');
+      throw refused(
+        'The identity provider sent no e-mail address. Its administrator must set the format of the NameID to emailAddress, or ' +
+          `the operator of this service must name the attribute with the address in ${variable}.`,
+      );
+    }
+    const text = emailAttribute === undefined ? subject.nameId : onlyValue(subject, emailAttribute);
+    const address = parseEmailAddress(text);
+    if (address) return address;
+    throw refused('The identity provider sent an e-mail address that is malformed.');
+  }
+
+  /** Refuses an address outside the domain that the provider names. The attribute never gives a user a domain that the address lacks. */
+  #checkDomain(subject: AssertedSubject, domain: string): void {
+    const { domainAttribute } = this.settings;
+    if (domainAttribute === undefined) return;
+    if (asciiLowerCase(onlyValue(subject, domainAttribute)) === domain) return;
+    throw refused(
+      'The identity provider names a domain of your organization that is not the domain of your e-mail address.',
+    );
+  }
+}
+
+/** Returns the name under which the browser keeps the state of a sign-in: a random part of the id of its request. */
+export function keptName(requestId: string): string {
+  return requestId.slice(9, 25);
+}
+
+async function fetchMetadata(
+  { metadataUrl }: SamlProviderConfig,
+  { http, clock }: SamlParts,
+): Promise<IdpMetadata> {
+  const response = await http
+    .fetch(metadataUrl, { headers: { accept: 'application/samlmetadata+xml, application/xml' } })
+    .catch((error: unknown) => {
+      throw new MetadataFault(`could not be fetched: ${fetchFault(error)}`);
+    });
+  if (response.status !== 200) {
+    const redirect = response.status >= 300 && response.status < 400;
+    const hint = redirect ? '; redirects are not followed, so name the final address' : '';
+    throw new MetadataFault(`was answered with status ${response.status}${hint}`);
+  }
+  return readIdpMetadata(await response.text(), metadataUrl, clock.milliseconds());
+}
+
+/** @throws DomainError sign_in_refused naming the attribute */
+function onlyValue({ attributes }: AssertedSubject, name: string): string {
+  const [value, ...others] = attributes.get(name) ?? [];
+  if (value !== undefined && value !== '' && others.length === 0) return value;
+  const fault = others.length > 0 ? 'more than one value for' : 'no value for';
+  throw refused(
+    `The identity provider sent ${fault} the attribute ${name}. Its administrator must send exactly one.`,
+  );
+}
+
+function nameOf({ attributes }: AssertedSubject): string | null {
+  const values = NAMES.flatMap((name) => attributes.get(name)?.[0] ?? []);
+  return toSingleLine(values[0] ?? '', NAME_LIMIT);
+}
+
+/** Returns the error of an assertion in place of its identity: both are spent. */
+function attempt<T>(read: () => T): T | DomainError {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof DomainError) return error;
+    throw error;
+  }
+}
+
+function hashOf(handle: string): Buffer {
+  return hash('sha256', handle, 'buffer');
+}

@@ -1,0 +1,197 @@
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isSingleLine } from '#platform/text/single-line.js';
+import { failed } from './saml-response.js';
+import {
+  attributeOf,
+  childrenOf,
+  instantOf,
+  isElement,
+  parseXml,
+  textOf,
+  type XmlElement,
+} from './xml-document.js';
+
+/** The expectations of an assertion (SAML Profiles §4.1.4.3). */
+export interface AssertionExpectations {
+  /** The entity id of the provider. */
+  readonly issuer: string;
+  /** The entity id of this service there. */
+  readonly audience: string;
+  readonly acsUrl: string;
+  readonly requestId: string;
+  /** In milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** The facts of an accepted assertion. */
+export interface AssertedSubject {
+  readonly nameId: string;
+  readonly format: 'persistent' | 'emailAddress';
+  /** The values of each attribute by its name; undefined for a value that is not plain text. */
+  readonly attributes: ReadonlyMap<string, readonly (string | undefined)[]>;
+}
+
+/** The milliseconds by which the clock of a provider may differ. */
+const SKEW = 300_000;
+const LIMITS = { depth: 32, elements: 2000, comments: false };
+const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
+const FORMATS: Readonly<Record<string, AssertedSubject['format']>> = {
+  'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent': 'persistent',
+  'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress': 'emailAddress',
+};
+const LONGEST_NAME_ID = 256; // SAML Core §8.3.7
+/** The conditions whose meaning is known. An unknown condition makes an assertion invalid (SAML Core §2.5.1). */
+const CONDITIONS = new Set(['AudienceRestriction', 'OneTimeUse', 'ProxyRestriction']);
+
+/**
+ * Parses the canonical bytes that a signature covers.
+ *
+ * @throws DomainError sign_in_failed when they are no assertion
+ */
+export function parseAssertion(bytes: string): XmlElement {
+  const assertion = parseXml(bytes, LIMITS);
+  const isWhole =
+    isElement(assertion, 'assertion', 'Assertion') && attributeOf(assertion, 'Version') === '2.0';
+  if (!isWhole) throw failed('Its signature covers no SAML 2.0 assertion.');
+  return assertion;
+}
+
+/**
+ * Checks a verified assertion and reads its subject.
+ *
+ * @throws DomainError sign_in_failed, or sign_in_refused where the provider must be configured differently
+ */
+export function readAssertion(
+  assertion: XmlElement,
+  expected: AssertionExpectations,
+): AssertedSubject {
+  if (textOf(one(assertion, 'Issuer')) !== expected.issuer) {
+    throw failed('Its assertion names another issuer.');
+  }
+  const issued = instantOf(attributeOf(assertion, 'IssueInstant'));
+  if (issued === undefined || issued > expected.now + SKEW) {
+    throw failed('Its assertion was issued in the future. Its clock may be wrong.');
+  }
+  checkConditions(one(assertion, 'Conditions'), expected);
+  checkAuthnStatements(childrenOf(assertion, 'assertion', 'AuthnStatement'), expected.now);
+  const subject = one(assertion, 'Subject');
+  checkConfirmation(one(subject, 'SubjectConfirmation'), expected);
+  return { ...readNameId(one(subject, 'NameID'), expected), attributes: attributesOf(assertion) };
+}
+
+/** Returns the only child of a name. @throws DomainError sign_in_failed when there is none, or more than one */
+function one(parent: XmlElement, name: string): XmlElement {
+  const [child, ...others] = childrenOf(parent, 'assertion', name);
+  if (child && others.length === 0) return child;
+  throw failed(`Its assertion has ${child ? 'more than one' : 'no'} ${name}.`);
+}
+
+function checkConditions(conditions: XmlElement, { audience, now }: AssertionExpectations): void {
+  checkTimes(conditions, now);
+  const all = childrenOf(conditions);
+  if (!all.every(({ localName }) => CONDITIONS.has(localName)))
+    throw failed('Its assertion has an unknown condition.');
+  const restrictions = childrenOf(conditions, 'assertion', 'AudienceRestriction');
+  const allows = (restriction: XmlElement) =>
+    childrenOf(restriction, 'assertion', 'Audience').some((named) => textOf(named) === audience);
+  if (restrictions.length === 0 || !restrictions.every(allows)) {
+    throw failed(
+      'Its assertion is meant for another service. Its administrator must check the audience (the entity id of this service).',
+    );
+  }
+}
+
+/** Checks NotBefore and NotOnOrAfter where they are present. @throws DomainError sign_in_failed */
+function checkTimes(element: XmlElement, now: number): void {
+  const [notBefore, notOnOrAfter] = ['NotBefore', 'NotOnOrAfter'].map((name) => {
+    const text = attributeOf(element, name);
+    const time = instantOf(text);
+    if (text !== undefined && time === undefined)
+      throw failed('Its assertion has a malformed time.');
+    return time;
+  });
+  if (notBefore !== undefined && notBefore > now + SKEW) {
+    throw failed('Its assertion is not valid yet. Its clock may be wrong.');
+  }
+  if (notOnOrAfter !== undefined && notOnOrAfter + SKEW <= now) {
+    throw failed('Its assertion has expired. Start again.');
+  }
+}
+
+function checkAuthnStatements(statements: readonly XmlElement[], now: number): void {
+  if (statements.length === 0)
+    throw failed('Its assertion does not say that you were authenticated.');
+  for (const statement of statements) {
+    const text = attributeOf(statement, 'SessionNotOnOrAfter');
+    if (text === undefined) continue;
+    const end = instantOf(text);
+    if (end === undefined) throw failed('Its assertion has a malformed time.');
+    if (end + SKEW <= now) throw failed('Your session there has ended. Start again.');
+  }
+}
+
+function checkConfirmation(
+  confirmation: XmlElement,
+  { acsUrl, requestId, now }: AssertionExpectations,
+): void {
+  if (attributeOf(confirmation, 'Method') !== BEARER) {
+    throw failed('Its assertion is not confirmed for a browser.');
+  }
+  const data = one(confirmation, 'SubjectConfirmationData');
+  if (attributeOf(data, 'Recipient') !== acsUrl) {
+    throw failed(
+      'Its assertion is meant for another recipient. Its administrator must check the address of the assertion consumer service.',
+    );
+  }
+  if (attributeOf(data, 'NotOnOrAfter') === undefined) throw failed('Its assertion never expires.');
+  checkTimes(data, now);
+  if (attributeOf(data, 'InResponseTo') !== requestId) {
+    throw failed('Its assertion answers another request.');
+  }
+}
+
+function readNameId(
+  nameId: XmlElement,
+  { issuer, audience }: AssertionExpectations,
+): Pick<AssertedSubject, 'nameId' | 'format'> {
+  const format = FORMATS[attributeOf(nameId, 'Format') ?? ''];
+  if (!format) {
+    throw refused(
+      'The identity provider sent a NameID of a format that names no lasting account. Its administrator must set the format of ' +
+        'the NameID to persistent or emailAddress.',
+    );
+  }
+  const value = textOf(nameId) ?? '';
+  if (value === '' || value.length > LONGEST_NAME_ID || !isSingleLine(value)) {
+    throw failed('Its assertion has a malformed NameID.');
+  }
+  // A qualified name is unique within its qualifiers. Only the names of this provider for this service are read.
+  const [by = issuer, forService = audience] = ['NameQualifier', 'SPNameQualifier'].map((name) =>
+    attributeOf(nameId, name),
+  );
+  if (by !== issuer || forService !== audience) {
+    throw refused(
+      'The identity provider sent a NameID of another provider or for another service. Its administrator must check the ' +
+        'qualifiers of the NameID (NameQualifier, SPNameQualifier).',
+    );
+  }
+  return { nameId: value, format };
+}
+
+function attributesOf(assertion: XmlElement): AssertedSubject['attributes'] {
+  const values = new Map<string, (string | undefined)[]>();
+  const attributes = childrenOf(assertion, 'assertion', 'AttributeStatement').flatMap((statement) =>
+    childrenOf(statement, 'assertion', 'Attribute'),
+  );
+  for (const attribute of attributes) {
+    const name = attributeOf(attribute, 'Name') ?? '';
+    const own = childrenOf(attribute, 'assertion', 'AttributeValue').map(textOf);
+    values.set(name, [...(values.get(name) ?? []), ...own]);
+  }
+  return values;
+}
+
+/** Returns the error of an assertion that the administrator of the provider must change. */
+export function refused(detail: string): DomainError {
+  return new DomainError('sign_in_refused', detail);
+}

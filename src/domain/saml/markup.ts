@@ -1,0 +1,86 @@
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The limits of a document, which hold before a parser sees it. */
+export interface MarkupLimits {
+  /** The deepest nesting of elements. */
+  readonly depth: number;
+  /** The most elements. */
+  readonly elements: number;
+  /** True for a document that may have comments, such as published metadata. */
+  readonly comments: boolean;
+}
+
+/** One start or end tag; no attribute value and no text has a `<` (XML 1.0 §2.4), so that a match never runs into the next one. */
+const TAG =
+  /<(?<close>\/?)(?<name>[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?:\s+[A-Za-z_][\w:.-]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*(?<empty>\/?)>/y;
+const COMMENT = /<!--(?:(?!--)[^])*-->/y;
+const DECLARATION = /^\s*<\?xml\s[^<>?]*\?>/;
+/** A reference that is neither to a character nor to one of the five entities that XML itself defines (§4.6). */
+const UNKNOWN_ENTITY = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)/;
+/** A character that no XML document has (§2.2). */
+// oxlint-disable-next-line no-control-regex -- these are the characters that are refused
+const NO_XML_CHARACTER = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Cs}/u;
+
+/**
+ * Checks that a text is plain, well-formed and shallow XML: one root, matching tags, no document type, no entity of its own, no
+ * CDATA section and no processing instruction. It runs before any parser.
+ *
+ * @throws DomainError sign_in_failed with a detail that quotes nothing of the text
+ */
+export function assertPlainMarkup(text: string, limits: MarkupLimits): void {
+  if (NO_XML_CHARACTER.test(text)) throw notPlain('has characters that XML does not allow');
+  const body = text.replace(DECLARATION, '');
+  if (UNKNOWN_ENTITY.test(body)) throw notPlain('uses an entity');
+  checkTags(body, limits);
+}
+
+/** @throws DomainError sign_in_failed */
+function checkTags(body: string, { depth, elements, comments }: MarkupLimits): void {
+  const open: string[] = [];
+  let roots = 0;
+  let count = 0;
+  let at = 0;
+  for (;;) {
+    const next = body.indexOf('<', at);
+    const text = body.slice(at, next < 0 ? undefined : next);
+    if (open.length === 0 && text.trim() !== '') throw notPlain('has text outside its root');
+    if (next < 0) break;
+    const skipped = comments ? endOfMatch(COMMENT, body, next) : undefined;
+    if (skipped !== undefined) {
+      at = skipped;
+      continue;
+    }
+    TAG.lastIndex = next;
+    const { close, name = '', empty } = TAG.exec(body)?.groups ?? refuseMarkup(body, next);
+    at = TAG.lastIndex;
+    if (close) {
+      if (empty || open.pop() !== name) throw notPlain('is not well-formed');
+      continue;
+    }
+    count += 1;
+    if (open.length === 0) roots += 1;
+    if (!empty) open.push(name);
+    if (open.length > depth || count > elements)
+      throw notPlain('is nested too deeply or too large');
+  }
+  if (open.length > 0 || roots !== 1) throw notPlain('is not well-formed');
+}
+
+function endOfMatch(pattern: RegExp, text: string, at: number): number | undefined {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex : undefined;
+}
+
+/** @throws DomainError sign_in_failed with the kind of the markup */
+function refuseMarkup(body: string, at: number): never {
+  const start = body.slice(at, at + 9).toUpperCase();
+  if (start === '<!DOCTYPE') throw notPlain('has a document type declaration (DTD)');
+  if (start.startsWith('<![CDATA[')) throw notPlain('has a CDATA section');
+  if (start.startsWith('<!--')) throw notPlain('has a comment');
+  if (start.startsWith('<?')) throw notPlain('has a processing instruction');
+  throw notPlain('is not well-formed');
+}
+
+function notPlain(fault: string): DomainError {
+  return new DomainError('sign_in_failed', `The XML of the identity provider ${fault}.`);
+}

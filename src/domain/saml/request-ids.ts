@@ -1,0 +1,60 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '#platform/clock/clock.js';
+import { systemRandom, type Random } from '#platform/clock/random.js';
+import type { Config } from '#platform/config/config.js';
+import { deriveKey } from '#platform/crypto/sealed-secret.js';
+
+/** The seconds in which a response to a request is accepted. */
+export const REQUEST_TTL = 600;
+/** The seconds by which the clocks of two replicas may differ. */
+const REPLICA_SKEW = 60;
+
+const TIME_BYTES = 6;
+const RANDOM_BYTES = 16;
+const MAC_BYTES = 16;
+const SHAPE = /^_([\w-]{51})$/;
+
+/**
+ * Makes and recognizes the ids of authentication requests. An id holds its time and a MAC, so that any replica recognizes the
+ * requests of this deployment, and a request costs no row.
+ */
+export class RequestIds {
+  readonly #keys: readonly Buffer[];
+
+  constructor(
+    { root, previousRoot }: Config['secrets'],
+    private readonly clock: Clock,
+    private readonly random: Random = systemRandom,
+  ) {
+    const secrets = previousRoot === undefined ? [root] : [root, previousRoot];
+    this.#keys = secrets.map((secret) => deriveKey(secret, 'saml request id', 32));
+  }
+
+  /** Makes the id of a request to a provider: an NCName (XML Schema 2 §3.3.8). */
+  make(provider: string): string {
+    const time = Buffer.alloc(TIME_BYTES);
+    time.writeUIntBE(this.clock.seconds(), 0, TIME_BYTES);
+    const body = Buffer.concat([time, this.random.bytes(RANDOM_BYTES)]);
+    const [key] = this.#keys;
+    if (!key) throw new Error('no root secret');
+    return `_${Buffer.concat([body, macOf(key, provider, body)]).toString('base64url')}`;
+  }
+
+  /** Returns true for the id of a request that this deployment sent to the provider within the last minutes. */
+  isRecent(provider: string, id: string): boolean {
+    const encoded = SHAPE.exec(id)?.[1];
+    if (encoded === undefined) return false;
+    const bytes = Buffer.from(encoded, 'base64url');
+    if (bytes.toString('base64url') !== encoded) return false;
+    const body = bytes.subarray(0, TIME_BYTES + RANDOM_BYTES);
+    const mac = bytes.subarray(TIME_BYTES + RANDOM_BYTES);
+    const isOurs = this.#keys.some((key) => timingSafeEqual(macOf(key, provider, body), mac));
+    const age = this.clock.seconds() - body.readUIntBE(0, TIME_BYTES);
+    return isOurs && age >= -REPLICA_SKEW && age <= REQUEST_TTL;
+  }
+}
+
+function macOf(key: Buffer, provider: string, body: Buffer): Buffer {
+  const mac = createHmac('sha256', key).update(`${provider}\0`).update(body).digest();
+  return mac.subarray(0, MAC_BYTES);
+}

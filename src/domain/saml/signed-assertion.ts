@@ -1,0 +1,174 @@
+import { createHash, verify, type KeyObject } from 'node:crypto';
+import { SignedXml, type HashAlgorithm, type SignatureAlgorithm } from 'xml-crypto';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { attributeOf, childrenOf, isElement, textOf, type XmlElement } from './xml-document.js';
+
+/**
+ * This file alone imports xml-crypto, the signature layer of node-saml. The library canonicalizes, computes the digest and returns
+ * the bytes that the signature covers. It gets one signature of a checked shape, tables with the allowed algorithms alone, and the
+ * keys of the metadata; the key in the message is never read.
+ */
+const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
+const EXCLUSIVE_C14N = 'http://www.w3.org/2001/10/xml-exc-c14n#';
+
+/** The signature algorithms (RFC 9231 §2.3): a digest and the type of the key. None with SHA-1, and no HMAC. */
+const SIGNATURES: Readonly<Record<string, { readonly hash: string; readonly type: 'rsa' | 'ec' }>> =
+  {
+    'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256': { hash: 'sha256', type: 'rsa' },
+    'http://www.w3.org/2001/04/xmldsig-more#rsa-sha384': { hash: 'sha384', type: 'rsa' },
+    'http://www.w3.org/2001/04/xmldsig-more#rsa-sha512': { hash: 'sha512', type: 'rsa' },
+    'http://www.w3.org/2001/04/xmldsig-more#ecdsa-sha256': { hash: 'sha256', type: 'ec' },
+    'http://www.w3.org/2001/04/xmldsig-more#ecdsa-sha384': { hash: 'sha384', type: 'ec' },
+    'http://www.w3.org/2001/04/xmldsig-more#ecdsa-sha512': { hash: 'sha512', type: 'ec' },
+  };
+
+const DIGESTS: Readonly<Record<string, string>> = {
+  'http://www.w3.org/2001/04/xmlenc#sha256': 'sha256',
+  'http://www.w3.org/2001/04/xmldsig-more#sha384': 'sha384',
+  'http://www.w3.org/2001/04/xmlenc#sha512': 'sha512',
+};
+
+/**
+ * Verifies the one enveloped signature of an element, and returns the canonical bytes that it covers. The caller reads those
+ * bytes and never the element.
+ *
+ * @param document the text that the element was parsed from
+ * @param keys the signing keys of the metadata
+ * @throws DomainError sign_in_failed when the signature is absent, of another shape, or of no key
+ */
+export function verifiedBytes(
+  document: string,
+  element: XmlElement,
+  keys: readonly KeyObject[],
+): string {
+  const [signature, ...others] = childrenOf(element, 'signature', 'Signature');
+  if (!signature) throw unverified('is not signed');
+  if (others.length > 0) throw unverified('is signed twice');
+  const { algorithm } = checkShape(signature, attributeOf(element, 'ID'));
+  for (const key of keys.filter(({ asymmetricKeyType }) => asymmetricKeyType === algorithm.type)) {
+    const bytes = verifyBy(key, signature, document);
+    if (bytes !== undefined) return bytes;
+  }
+  throw unverified('has a signature of no key in the metadata of the provider');
+}
+
+/** Returns true for an element with a signature of its own. */
+export function isSigned(element: XmlElement): boolean {
+  return childrenOf(element, 'signature', 'Signature').length > 0;
+}
+
+/** Checks everything that a signature may choose, before any of it is used. @throws DomainError sign_in_failed */
+function checkShape(signature: XmlElement, id: string | undefined) {
+  const [signedInfo, value, keyInfo, ...more] = childrenOf(signature);
+  const isWhole =
+    signedInfo !== undefined &&
+    isElement(signedInfo, 'signature', 'SignedInfo') &&
+    value !== undefined &&
+    isElement(value, 'signature', 'SignatureValue') &&
+    textOf(value) !== undefined &&
+    (keyInfo === undefined || isElement(keyInfo, 'signature', 'KeyInfo')) &&
+    more.length === 0;
+  if (!isWhole) throw unverified('has a signature of an unusual shape');
+  const [c14n, method, reference, ...others] = childrenOf(signedInfo);
+  if (!c14n || !method || !reference || others.length > 0) {
+    throw unverified('has a signature with other than one reference');
+  }
+  if (algorithmOf(c14n, 'CanonicalizationMethod') !== EXCLUSIVE_C14N) {
+    throw unverified('has a signature with another canonicalization than exclusive');
+  }
+  const algorithm = SIGNATURES[algorithmOf(method, 'SignatureMethod') ?? ''];
+  if (!algorithm) throw unverified('is signed by an algorithm that is not accepted, such as SHA-1');
+  checkReference(reference, id);
+  return { algorithm };
+}
+
+/** @throws DomainError sign_in_failed */
+function checkReference(reference: XmlElement, id: string | undefined): void {
+  const [transforms, method, value, ...others] = childrenOf(reference);
+  const isWhole =
+    isElement(reference, 'signature', 'Reference') &&
+    transforms !== undefined &&
+    isElement(transforms, 'signature', 'Transforms') &&
+    value !== undefined &&
+    isElement(value, 'signature', 'DigestValue') &&
+    textOf(value) !== undefined &&
+    others.length === 0;
+  if (!isWhole || !method) throw unverified('has a signature of an unusual shape');
+  const names = childrenOf(transforms).map((one) => algorithmOf(one, 'Transform'));
+  if (names.length !== 2 || names[0] !== ENVELOPED || names[1] !== EXCLUSIVE_C14N) {
+    throw unverified('has a signature with other transforms');
+  }
+  if (!Object.hasOwn(DIGESTS, algorithmOf(method, 'DigestMethod') ?? '')) {
+    throw unverified('is signed with a digest that is not accepted, such as SHA-1');
+  }
+  if (id === undefined || !/^[A-Za-z_][\w.-]{0,255}$/.test(id)) {
+    throw unverified('has no ID, or a malformed one');
+  }
+  if (attributeOf(reference, 'URI') !== `#${id}`) {
+    throw unverified('has a signature of another element');
+  }
+}
+
+function algorithmOf(element: XmlElement, name: string): string | undefined {
+  return isElement(element, 'signature', name) ? attributeOf(element, 'Algorithm') : undefined;
+}
+
+function verifyBy(key: KeyObject, signature: XmlElement, document: string): string | undefined {
+  const library = new SignedXml({
+    publicCert: key,
+    getCertFromKeyInfo: () => null,
+  });
+  library.SignatureAlgorithms = signatureTable();
+  library.HashAlgorithms = digestTable();
+  const { [ENVELOPED]: enveloped, [EXCLUSIVE_C14N]: exclusive } =
+    library.CanonicalizationAlgorithms;
+  if (!enveloped || !exclusive) throw new Error('xml-crypto knows its transforms no more');
+  library.CanonicalizationAlgorithms = { [ENVELOPED]: enveloped, [EXCLUSIVE_C14N]: exclusive };
+  try {
+    library.loadSignature(signature);
+    if (!library.checkSignature(document)) return undefined;
+  } catch {
+    return undefined; // a wrong signature, in the library's words: its message quotes the message
+  }
+  const [bytes, ...more] = library.getSignedReferences();
+  return more.length === 0 ? bytes : undefined;
+}
+
+/** Makes the table of signature algorithms in the shape of xml-crypto. */
+function signatureTable(): Record<string, new () => SignatureAlgorithm> {
+  const entries = Object.entries(SIGNATURES).map(([name, { hash, type }]) => {
+    class Verifier implements SignatureAlgorithm {
+      getAlgorithmName = () => name;
+      getSignature = (): never => {
+        throw new Error('this service verifies assertions and signs none');
+      };
+      verifySignature = (signed: string, key: KeyObject | string, value: string): boolean => {
+        if (typeof key === 'string' || key.asymmetricKeyType !== type) return false;
+        // XML signatures by ECDSA are r and s without ASN.1 (XML Signature 1.1 §6.4.3).
+        const options = { key, dsaEncoding: 'ieee-p1363' } as const;
+        return verify(hash, Buffer.from(signed), options, Buffer.from(value, 'base64'));
+      };
+    }
+    return [name, Verifier] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Makes the table of digests in the shape of xml-crypto. */
+function digestTable(): Record<string, new () => HashAlgorithm> {
+  const entries = Object.entries(DIGESTS).map(([name, hash]) => {
+    class Digest implements HashAlgorithm {
+      getAlgorithmName = () => name;
+      getHash = (xml: string) => createHash(hash).update(xml).digest('base64');
+    }
+    return [name, Digest] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+function unverified(fault: string): DomainError {
+  return new DomainError(
+    'sign_in_failed',
+    `The assertion of the identity provider ${fault}. Its administrator must check the signing of assertions.`,
+  );
+}

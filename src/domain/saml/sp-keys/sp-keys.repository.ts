@@ -1,0 +1,37 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** A stored key of the service provider. */
+export interface StoredKey {
+  readonly number: number;
+  readonly sealed: string;
+  /** DER. */
+  readonly certificate: Buffer;
+  readonly madeAt: Date;
+  readonly notAfter: Date;
+}
+
+/** Lists the keys, the oldest first. */
+export function listSpKeys(tx: EntityManager): Promise<StoredKey[]> {
+  return sql<StoredKey>(tx)`
+    SELECT number, sealed, certificate, made_at AS "madeAt", not_after AS "notAfter"
+      FROM saml_sp_keys ORDER BY number`;
+}
+
+/** Stores a key, unless another replica stored one of this number: then that one is the key of both. */
+export async function addSpKey(tx: EntityManager, key: StoredKey): Promise<void> {
+  await sql(tx)`
+    INSERT INTO saml_sp_keys (number, sealed, certificate, made_at, not_after)
+    VALUES (${key.number}, ${key.sealed}, ${key.certificate}, ${key.madeAt}, ${key.notAfter})
+    ON CONFLICT (number) DO NOTHING`;
+}
+
+/** Replaces the sealed text of a key, unless another replica has replaced it already. */
+export async function resealSpKey(
+  tx: EntityManager,
+  { number, sealed }: Pick<StoredKey, 'number' | 'sealed'>,
+  to: string,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE saml_sp_keys SET sealed = ${to} WHERE number = ${number} AND sealed = ${sealed}`;
+}

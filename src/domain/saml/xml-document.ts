@@ -1,0 +1,76 @@
+import { DOMParser, type Element as XmlElement } from '@xmldom/xmldom';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { assertPlainMarkup, type MarkupLimits } from './markup.js';
+
+/** The namespaces of SAML 2.0 and of what it uses. */
+export const NS = {
+  assertion: 'urn:oasis:names:tc:SAML:2.0:assertion',
+  protocol: 'urn:oasis:names:tc:SAML:2.0:protocol',
+  metadata: 'urn:oasis:names:tc:SAML:2.0:metadata',
+  signature: 'http://www.w3.org/2000/09/xmldsig#',
+} as const;
+
+/** The prefix of {@link NS} that names a namespace. */
+export type NamespaceName = keyof typeof NS;
+
+/** An element of a parsed document. */
+export type { XmlElement };
+
+/**
+ * Parses a document strictly: every warning of the parser is an error.
+ *
+ * @throws DomainError sign_in_failed
+ */
+export function parseXml(text: string, limits: MarkupLimits): XmlElement {
+  assertPlainMarkup(text, limits);
+  const parser = new DOMParser({ errorHandler: { warning: fail, error: fail, fatalError: fail } });
+  const root = parser.parseFromString(text, 'text/xml').documentElement;
+  return root ?? fail();
+}
+
+/** @throws DomainError without the parser's message, which quotes the document */
+function fail(): never {
+  throw new DomainError('sign_in_failed', 'The XML of the identity provider is malformed.');
+}
+
+/** Returns true for an element of this namespace and name. */
+export function isElement(element: XmlElement, namespace: NamespaceName, name: string): boolean {
+  return element.namespaceURI === NS[namespace] && element.localName === name;
+}
+
+/** Lists the child elements, those of one namespace and name where a name is given. */
+export function childrenOf(
+  parent: XmlElement,
+  namespace?: NamespaceName,
+  name?: string,
+): XmlElement[] {
+  const elements = Array.from(parent.childNodes).filter(
+    (node): node is XmlElement => node.nodeType === parent.ELEMENT_NODE,
+  );
+  if (namespace === undefined || name === undefined) return elements;
+  return elements.filter((element) => isElement(element, namespace, name));
+}
+
+/** Lists the element itself and every element below it. */
+export function elementsIn(element: XmlElement): XmlElement[] {
+  return [element, ...childrenOf(element).flatMap(elementsIn)];
+}
+
+/** Reads an attribute without a namespace; undefined where it is absent. */
+export function attributeOf(element: XmlElement, name: string): string | undefined {
+  return element.hasAttribute(name) ? (element.getAttribute(name) ?? undefined) : undefined;
+}
+
+/** Reads the whole text of an element that has no child elements, without white space around it; undefined for any other element. */
+export function textOf(element: XmlElement): string | undefined {
+  if (childrenOf(element).length > 0) return undefined;
+  return (element.textContent ?? '').trim();
+}
+
+/** Reads an xs:dateTime in UTC as milliseconds since 1970 (SAML Core §1.3.3); undefined for any other text. */
+export function instantOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,12})?Z$/.test(text)) return undefined;
+  const time = Date.parse(text.replace(/(\.\d{3})\d+/, '$1'));
+  return Number.isNaN(time) ? undefined : time;
+}

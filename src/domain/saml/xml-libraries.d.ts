@@ -1,0 +1,131 @@
+import type { KeyObject } from 'node:crypto';
+
+/**
+ * Types of the XML libraries, as far as they are used. Their own declarations refer to the DOM library of browsers, which would
+ * change the types of `fetch` and of Web Crypto in the whole service. The `paths` of tsconfig.json lead here.
+ */
+
+/** A node of a document. */
+export interface Node {
+  readonly nodeType: number;
+  readonly ELEMENT_NODE: number;
+  readonly childNodes: ArrayLike<Node>;
+  readonly parentNode: Node | null;
+  readonly textContent: string | null;
+  readonly ownerDocument: Document | null;
+  toString(): string;
+}
+
+export interface Attribute extends Node {
+  readonly name: string;
+  readonly localName: string;
+  readonly value: string;
+}
+
+export interface Element extends Node {
+  readonly tagName: string;
+  readonly localName: string;
+  readonly namespaceURI: string | null;
+  readonly attributes: ArrayLike<Attribute>;
+  hasAttribute(name: string): boolean;
+  getAttribute(name: string): string | null;
+  setAttribute(name: string, value: string): void;
+  removeAttribute(name: string): void;
+  appendChild(node: Node): Node;
+  insertBefore(node: Node, before: Node | null): Node;
+  removeChild(node: Node): Node;
+  cloneNode(deep: boolean): Element;
+}
+
+export interface Document extends Node {
+  readonly documentElement: Element | null;
+  getElementsByTagNameNS(namespace: string, name: string): ArrayLike<Element>;
+}
+
+/** The parser. */
+export class DOMParser {
+  constructor(options?: {
+    readonly errorHandler?: Readonly<
+      Record<'warning' | 'error' | 'fatalError', (message: string) => void>
+    >;
+  });
+  parseFromString(text: string, type?: string): Document;
+}
+
+/** The writer. */
+export class XMLSerializer {
+  serializeToString(node: Node): string;
+}
+
+type Table<Algorithm> = Record<string, new () => Algorithm>;
+
+export interface SignatureAlgorithm {
+  getAlgorithmName(): string;
+  getSignature(signed: string, key: KeyObject | string): string;
+  verifySignature(signed: string, key: KeyObject | string, value: string): boolean;
+}
+
+export interface HashAlgorithm {
+  getAlgorithmName(): string;
+  getHash(xml: string): string;
+}
+
+/** A signature of XML (XML Signature 1.1). */
+export class SignedXml {
+  constructor(options?: {
+    readonly publicCert?: KeyObject | string;
+    readonly privateKey?: KeyObject | string;
+    readonly idAttribute?: string;
+    readonly signatureAlgorithm?: string;
+    readonly canonicalizationAlgorithm?: string;
+    readonly getCertFromKeyInfo?: () => null;
+    readonly getKeyInfoContent?: (options?: unknown) => string | null;
+  });
+  SignatureAlgorithms: Table<SignatureAlgorithm>;
+  HashAlgorithms: Table<HashAlgorithm>;
+  CanonicalizationAlgorithms: Table<unknown>;
+  loadSignature(signature: Element | string): void;
+  /** @throws Error for a wrong signature value */
+  checkSignature(document: string): boolean;
+  /** Returns the canonical text of what the signature covers. */
+  getSignedReferences(): string[];
+  addReference(options: {
+    readonly xpath: string;
+    readonly transforms: readonly string[];
+    readonly digestAlgorithm: string;
+    readonly inclusiveNamespacesPrefixList?: readonly string[];
+  }): void;
+  computeSignature(
+    document: string,
+    options?: {
+      readonly prefix?: string;
+      readonly location?: { readonly reference: string; readonly action: string };
+    },
+  ): void;
+  getSignedXml(): string;
+  getSignatureXml(): string;
+}
+
+/** The settings of node-saml that are used. */
+export interface SamlSettings {
+  readonly callbackUrl: string;
+  readonly issuer: string;
+  readonly entryPoint: string;
+  readonly idpCert: string;
+  /** Null: the request names no format of the NameID. */
+  readonly identifierFormat: null;
+  readonly disableRequestedAuthnContext: true;
+  readonly wantAssertionsSigned: true;
+  readonly wantAuthnResponseSigned: false;
+  readonly generateUniqueId: () => string;
+  /** PKCS#8 in PEM: with it the request is signed. */
+  readonly privateKey?: string;
+  readonly signatureAlgorithm: 'sha256';
+}
+
+/** A service provider. */
+export class SAML {
+  constructor(settings: SamlSettings);
+  /** Returns the address of the provider with the request (HTTP-Redirect binding). */
+  getAuthorizeUrlAsync(relayState: string, host: undefined, options: object): Promise<string>;
+}

@@ -1,0 +1,15 @@
+import type { Response } from 'express';
+import type { SignedIn } from '#domain/upstream-login/upstream-login.service.js';
+import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+
+/** Sets the bootstrap session of a sign-in, and sends the browser on to enroll a key or to use its key. */
+export function goOn(
+  response: Response,
+  cookies: SessionCookies,
+  { session, next }: SignedIn,
+  address: { readonly baseUrl: string; readonly redirectTo: string },
+): void {
+  if (session) cookies.set(response, session);
+  const query = new URLSearchParams({ redirect_to: address.redirectTo });
+  response.redirect(303, `${address.baseUrl}/${next}?${query.toString()}`);
+}

@@ -1,0 +1,227 @@
+import { generateKeyPairSync, randomUUID, X509Certificate, type KeyObject } from 'node:crypto';
+import { createServer } from 'node:http';
+import { inflateRawSync } from 'node:zlib';
+import { SignedXml } from 'xml-crypto';
+import { issueCertificate } from '../../src/demo/software-key/certificates.js';
+import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
+import type { Client } from './client.js';
+
+const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256';
+const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256';
+const EXCLUSIVE = 'http://www.w3.org/2001/10/xml-exc-c14n#';
+const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
+export const PERSISTENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent';
+export const EMAIL_ADDRESS = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
+
+/** The facts of a response; a test changes some of them. */
+export interface ResponseFacts {
+  readonly requestId: string;
+  readonly acsUrl: string;
+  readonly audience: string;
+  readonly issuer: string;
+  readonly nameId: string;
+  readonly format: string;
+  readonly attributes: Readonly<Record<string, readonly string[]>>;
+  readonly assertionId: string;
+  /** In milliseconds since 1970. */
+  readonly now: number;
+  /** Added to the Conditions, SubjectConfirmationData, AuthnStatement and NameID elements as they are. */
+  readonly conditions: string;
+  readonly confirmation: string;
+  readonly statement: string;
+  readonly qualifiers: string;
+}
+
+/** A request of the service, as the provider reads it. */
+export interface SamlRequest {
+  readonly id: string;
+  readonly xml: string;
+  readonly parameters: URLSearchParams;
+}
+
+/** A SAML provider whose every word a test decides. */
+export interface TestSamlIdp {
+  readonly entityId: string;
+  readonly metadataUrl: string;
+  /** Changes the metadata; undefined leaves them as they are. */
+  metadata: ((xml: string) => string) | undefined;
+  /** Replaces the status of the metadata. */
+  status: number;
+  readonly key: KeyObject;
+  /** Signs with a new key, which is then the only published one. */
+  rotateKey(): void;
+  /** Signs in at the service with a browser, up to the response that the browser would post. */
+  answer(client: Client, changes?: Partial<ResponseFacts>): Promise<string>;
+  /** Sends the browser to the provider and reads the request. */
+  request(client: Client, path?: string): Promise<SamlRequest>;
+  /** Writes a response with a signed assertion, base64. */
+  respond(facts: Partial<ResponseFacts> & Pick<ResponseFacts, 'requestId'>): string;
+  close(): Promise<void>;
+}
+
+/** Starts a SAML provider for one service. */
+export async function startSamlIdp(options: {
+  readonly baseUrl: () => string;
+  readonly slug: string;
+  readonly wantsSignedRequests?: boolean;
+}): Promise<TestSamlIdp> {
+  let current = newKey();
+  const server = createServer((_, response) => {
+    response.writeHead(idp.status, { 'content-type': 'application/xml', location: '/elsewhere' });
+    response.end(idp.metadata ? idp.metadata(metadataOf()) : metadataOf());
+  });
+  const port = await listenOnLoopback(server);
+  const origin = `http://127.0.0.1:${port}`;
+  const metadataOf = () =>
+    metadataXml({
+      entityId: idp.entityId,
+      ssoUrl: `${origin}/sso?tenant=7`,
+      certificate: current.certificate,
+      wantsSignedRequests: options.wantsSignedRequests ?? false,
+    });
+  const idp: TestSamlIdp = {
+    entityId: `${origin}/idp`,
+    metadataUrl: `${origin}/metadata`,
+    metadata: undefined,
+    status: 200,
+    get key() {
+      return current.privateKey;
+    },
+    rotateKey() {
+      current = newKey();
+    },
+    async request(client, path = '/') {
+      const query = new URLSearchParams({ provider: options.slug, redirect_to: path });
+      const answer = await client.get(`/login?${query.toString()}`);
+      const url = new URL(answer.headers.get('location') ?? '');
+      const deflated = Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64');
+      const xml = inflateRawSync(deflated).toString();
+      return { id: / ID="([^"]+)"/.exec(xml)?.[1] ?? '', xml, parameters: url.searchParams };
+    },
+    async answer(client, changes = {}) {
+      const { id } = await idp.request(client);
+      return idp.respond({ requestId: id, ...changes });
+    },
+    respond(facts) {
+      const whole: ResponseFacts = {
+        acsUrl: `${options.baseUrl()}/saml/acs`,
+        audience: `${options.baseUrl()}/saml/metadata`,
+        issuer: idp.entityId,
+        nameId: 'ada@engine.test',
+        format: EMAIL_ADDRESS,
+        attributes: {},
+        assertionId: `_${randomUUID()}`,
+        now: Date.now(),
+        conditions: '',
+        confirmation: '',
+        statement: '',
+        qualifiers: '',
+        ...facts,
+      };
+      return Buffer.from(signed(responseXml(whole), current.privateKey)).toString('base64');
+    },
+    close: () => stopServer(server),
+  };
+  return idp;
+}
+
+/** Posts a response as the browser does: from another site, without cookies. */
+export function postResponse(client: Client, response: string, path = '/saml/acs') {
+  return client.post(path, new URLSearchParams({ SAMLResponse: response }).toString(), {
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      origin: 'https://idp.example',
+      cookie: '',
+    },
+  });
+}
+
+/** Signs the assertion of a response, or the element that `xpath` selects. */
+export function signed(
+  xml: string,
+  key: KeyObject,
+  xpath = "//*[local-name(.)='Assertion']",
+): string {
+  const signature = new SignedXml({
+    privateKey: key.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    signatureAlgorithm: RSA_SHA256,
+    canonicalizationAlgorithm: EXCLUSIVE,
+    idAttribute: 'ID',
+  });
+  signature.addReference({
+    xpath,
+    transforms: [ENVELOPED, EXCLUSIVE],
+    digestAlgorithm: SHA256,
+  });
+  const issuer = `${xpath}/*[local-name(.)='Issuer']`;
+  signature.computeSignature(xml, {
+    prefix: 'ds',
+    location: { reference: issuer, action: 'after' },
+  });
+  return signature.getSignedXml();
+}
+
+/** Writes a response without a signature. */
+export function responseXml(facts: ResponseFacts): string {
+  const at = (offset: number) => new Date(facts.now + offset).toISOString();
+  const attributes = Object.entries(facts.attributes).map(
+    ([name, values]) =>
+      `<saml:Attribute Name="${name}">${values
+        .map((value) => `<saml:AttributeValue>${value}</saml:AttributeValue>`)
+        .join('')}</saml:Attribute>`,
+  );
+  const statement =
+    attributes.length > 0
+      ? `<saml:AttributeStatement>${attributes.join('')}</saml:AttributeStatement>`
+      : '';
+  return (
+    `<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol" xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_${randomUUID()}" Version="2.0" IssueInstant="${at(0)}" Destination="${facts.acsUrl}" InResponseTo="${facts.requestId}">` +
+    `<saml:Issuer>${facts.issuer}</saml:Issuer>` +
+    '<samlp:Status><samlp:StatusCode Value="urn:oasis:names:tc:SAML:2.0:status:Success"/></samlp:Status>' +
+    `<saml:Assertion ID="${facts.assertionId}" Version="2.0" IssueInstant="${at(0)}">` +
+    `<saml:Issuer>${facts.issuer}</saml:Issuer>` +
+    `<saml:Subject><saml:NameID Format="${facts.format}" ${facts.qualifiers}>${facts.nameId}</saml:NameID>` +
+    '<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">' +
+    `<saml:SubjectConfirmationData Recipient="${facts.acsUrl}" InResponseTo="${facts.requestId}" ${facts.confirmation || `NotOnOrAfter="${at(60_000)}"`}/>` +
+    '</saml:SubjectConfirmation></saml:Subject>' +
+    `<saml:Conditions ${facts.conditions || `NotBefore="${at(-1000)}" NotOnOrAfter="${at(60_000)}"`}>` +
+    `<saml:AudienceRestriction><saml:Audience>${facts.audience}</saml:Audience></saml:AudienceRestriction></saml:Conditions>` +
+    `<saml:AuthnStatement AuthnInstant="${at(0)}" ${facts.statement}><saml:AuthnContext><saml:AuthnContextClassRef>urn:oasis:names:tc:SAML:2.0:ac:classes:Password</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement>` +
+    `${statement}</saml:Assertion></samlp:Response>`
+  );
+}
+
+/** Writes the metadata of a provider. */
+export function metadataXml(facts: {
+  readonly entityId: string;
+  readonly ssoUrl: string;
+  readonly certificate: string;
+  readonly wantsSignedRequests: boolean;
+}): string {
+  return (
+    `<?xml version="1.0"?>\n<!-- made by hand -->\n<md:EntityDescriptor xmlns:md="urn:oasis:names:tc:SAML:2.0:metadata" xmlns:ds="http://www.w3.org/2000/09/xmldsig#" entityID="${facts.entityId}">` +
+    `<md:IDPSSODescriptor WantAuthnRequestsSigned="${facts.wantsSignedRequests}" protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol">` +
+    `<md:KeyDescriptor use="signing"><ds:KeyInfo><ds:X509Data><ds:X509Certificate>${facts.certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></md:KeyDescriptor>` +
+    `<md:SingleSignOnService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect" Location="${facts.ssoUrl.replaceAll('&', '&amp;')}"/>` +
+    '</md:IDPSSODescriptor></md:EntityDescriptor>\n'
+  );
+}
+
+/** Makes a key and a certificate of it, DER in base64. */
+export function newKey(bits = 2048): {
+  readonly privateKey: KeyObject;
+  readonly certificate: string;
+} {
+  const keys = generateKeyPairSync('rsa', { modulusLength: bits });
+  const { der } = issueCertificate({
+    subject: [['CN', 'a test provider']],
+    notBefore: new Date(Date.now() - 86_400_000),
+    notAfter: new Date(Date.now() + 86_400_000),
+    extensions: [],
+    keys,
+  });
+  return {
+    privateKey: keys.privateKey,
+    certificate: new X509Certificate(der).raw.toString('base64'),
+  };
+}
