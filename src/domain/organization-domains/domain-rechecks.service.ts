@@ -9,8 +9,7 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import { Clock } from '#platform/clock/clock.js';
 import { Random } from '#platform/clock/random.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
-import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
-import { DataSource } from '#platform/database/statements/typeorm.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { TxtRecords } from '#platform/outbound/txt-records.js';
 import { DomainOwnership } from './domain-ownership.service.js';
 import { isProof, proofRecord } from './domain-record.js';
@@ -30,8 +29,8 @@ const INTERVAL = 600_000;
 const AT_ONCE = 32;
 
 /**
- * Checks each verified domain every day, in one replica at a time. The table says which check is due, so that a restart neither repeats
- * nor forgets one.
+ * Checks each verified domain every day, in one replica at a time and on one connection. The table says which check is due, so that a
+ * restart neither repeats nor forgets one.
  */
 @Injectable()
 export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -69,7 +68,7 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
     try {
       if (!(await lockRechecks(runner.manager))) return undefined;
       try {
-        return await this.#checkDue();
+        return await this.#checkDue(runner.manager);
       } finally {
         await unlockRechecks(runner.manager);
       }
@@ -90,27 +89,19 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
     }
   }
 
-  async #checkDue(): Promise<number> {
+  async #checkDue(tx: EntityManager): Promise<number> {
     let checked = 0;
     let after: Pick<DueDomain, 'orgId' | 'domain'> | undefined = { orgId: NIL, domain: '' };
     while (after && !this.#stopping.signal.aborted) {
-      const due = await listDue(this.dataSource.manager, this.clock.now(), after, AT_ONCE);
-      await Promise.all(due.map((one) => this.#check(one)));
+      const due = await listDue(tx, this.clock.now(), after, AT_ONCE);
+      const results = await Promise.all(
+        due.map(async (one) => ({ one, result: await this.#lookUp(one) })),
+      );
+      for (const { one, result } of results) await this.#settle(tx, one, result);
       checked += due.length;
       after = due.length < AT_ONCE ? undefined : due.at(-1);
     }
     return checked;
-  }
-
-  /** Checks a domain and records the result. A result that cannot be recorded leaves the check due. */
-  async #check(due: DueDomain): Promise<void> {
-    try {
-      const result = await this.#lookUp(due);
-      if (this.#stopping.signal.aborted) return;
-      await this.#settle(due, result);
-    } catch (error) {
-      this.#log.warn(`The check of ${due.domain} waits: ${reasonOf(error)}`);
-    }
   }
 
   async #lookUp({ domain, token }: DueDomain): Promise<CheckResult> {
@@ -124,21 +115,31 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
     }
   }
 
-  async #settle(due: DueDomain, result: CheckResult): Promise<void> {
+  /** Records a result. Where that fails the check stays due; after a stop of the service there is no result. */
+  async #settle(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    try {
+      await this.#record(tx, due, result);
+    } catch (error) {
+      this.#log.warn(`The check of ${due.domain} waits: ${reasonOf(error)}`);
+    }
+  }
+
+  async #record(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
     const now = this.clock.now();
     const checked = afterCheck(due, result, now, this.random.bytes(1).readUInt8() / 255);
     const { orgId, domain } = due;
     const facts = { orgId, domain, failures: checked.failures };
     if (checked.failures < MOST_FAILURES) {
-      await recordCheck(this.dataSource.manager, due, checked, now);
-      if (checked.failures > due.failures) {
+      const isRecorded = await recordCheck(tx, due, checked, now);
+      if (isRecorded && checked.failures > due.failures) {
         this.#security.warn(facts, 'the record of a verified domain is missing');
       }
       return;
     }
-    const isLost = await withTransactionRetry(this.dataSource, async (tx) => {
-      await this.organizations.lockDomain(tx, domain);
-      return this.ownership.lose(tx, due, checked.failures);
+    const isLost = await tx.transaction(async (inner) => {
+      await this.organizations.lockDomain(inner, domain);
+      return this.ownership.lose(inner, due, checked.failures);
     });
     if (isLost) this.#security.warn(facts, 'a domain is unverified: its users are issued nothing');
   }

@@ -1,4 +1,4 @@
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Checked } from './domain-state.js';
@@ -159,15 +159,14 @@ export async function listDue(
  */
 export async function recordCheck(
   tx: EntityManager,
-  { orgId, domain, token, lastCheckedAt }: DueDomain,
+  due: DueDomain,
   { failures, lastProvenAt, nextCheckAt }: Checked,
   now: Date,
 ): Promise<boolean> {
   const recorded = await sql<{ domain: string }>(tx)`
     UPDATE organization_domains
     SET failures = ${failures}, last_checked_at = ${now}, last_proven_at = ${lastProvenAt}, next_check_at = ${nextCheckAt}
-    WHERE org_id = ${orgId} AND domain = ${domain} AND token = ${token} AND last_checked_at = ${lastCheckedAt}
-      AND verified_at IS NOT NULL
+    WHERE ${unchanged(due)}
     RETURNING domain`;
   return recorded.length === 1;
 }
@@ -175,17 +174,22 @@ export async function recordCheck(
 /** Records the check that makes a domain unverified, under the same conditions as {@link recordCheck}. */
 export async function markUnverified(
   tx: EntityManager,
-  { orgId, domain, token, lastCheckedAt }: DueDomain,
+  due: DueDomain,
   failures: number,
   now: Date,
 ): Promise<boolean> {
   const lost = await sql<{ domain: string }>(tx)`
     UPDATE organization_domains
     SET failures = ${failures}, verified_at = NULL, unverified_at = ${now}, last_checked_at = ${now}, next_check_at = NULL
-    WHERE org_id = ${orgId} AND domain = ${domain} AND token = ${token} AND last_checked_at = ${lastCheckedAt}
-      AND verified_at IS NOT NULL
+    WHERE ${unchanged(due)}
     RETURNING domain`;
   return lost.length === 1;
+}
+
+/** Returns the condition under which a domain is still as the check read it. */
+function unchanged({ orgId, domain, token, lastCheckedAt }: DueDomain): SqlFragment {
+  return fragment`org_id = ${orgId} AND domain = ${domain} AND token = ${token} AND last_checked_at = ${lastCheckedAt}
+      AND verified_at IS NOT NULL`;
 }
 
 /**

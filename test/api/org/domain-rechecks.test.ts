@@ -191,6 +191,22 @@ describe('the daily check of domains', () => {
   });
 });
 
+describe('a service with one connection for its work', () => {
+  it('checks domains, and takes one that is lost', async () => {
+    const dns = await DnsServer.start();
+    const modules = [dnsModule({ servers: [dns.address] })];
+    const app = await startTestApp({ modules, environment: { SVC_DB_MAX_CONNECTIONS: '2' } });
+    const { client } = await app.enrolled('ada@narrow.example');
+    const record = await proven(client, dns, 'narrow-extra.example');
+    await recheck(app, 'narrow-extra.example');
+    dns.replies.delete(record.name);
+    for (let time = 0; time < 3; time += 1) await recheck(app, 'narrow-extra.example');
+    expect(await listed(client, 'narrow-extra.example')).toMatchObject({ state: 'unverified' });
+    await app.close();
+    await dns.close();
+  });
+});
+
 describe('a stop of the service', () => {
   it('ends the look-ups without a result, so that the next start repeats them', async () => {
     const dns = await DnsServer.start();
