@@ -105,6 +105,13 @@ export class Client {
     this.#jar(new URL(this.baseUrl)).set(name, value);
   }
 
+  /** Returns another client with the same cookies, as if a browser had been copied. */
+  copy(): Client {
+    const other = new Client(this.baseUrl);
+    for (const [origin, jar] of this.#jars) other.#jars.set(origin, new Map(jar));
+    return other;
+  }
+
   /** Signs in at the tests' identity provider as the user with this e-mail. */
   signIn(email: string, redirectTo = '/'): Promise<Answer & { readonly url: URL }> {
     const query = new URLSearchParams({

@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, expect } from 'vitest';
+import { startTestApp, type TestApp } from '../app.js';
+import type { Client } from '../client.js';
+import { count, rows } from '../rows.js';
+import type { Asked } from './forger.js';
+import {
+  startForgedProvider,
+  type ForgedProvider,
+  type ResponseChanges,
+} from './forged-provider.js';
+import { samlEnvironment } from './saml-app.js';
+import {
+  beginSamlSignIn,
+  comeBack,
+  encoded,
+  textOf,
+  type AcsForm,
+  type Landed,
+} from './saml-browser.js';
+
+/** The user whose account an attacker wants. */
+export const VICTIM = 'admin@victim.example';
+/** The attacker's own account at the provider. */
+export const MALLORY = 'mallory@forged.example';
+
+/** Writes a response: XML, which is then encoded, or the form field itself. */
+export type Forge = (
+  asked: Asked,
+  provider: ForgedProvider,
+) => string | Buffer | { readonly field: string };
+
+/** An attack beside the same response without the attack. */
+export interface Attack {
+  /** The response without the attack, which must sign the user in. */
+  readonly honest?: Forge;
+  readonly forged: Forge;
+  /** Matches the reason in the audit event or the page, so that no other fault refuses the response. */
+  readonly reason: RegExp;
+  /** The slug of the provider; by default the one whose NameID is the e-mail address. */
+  readonly slug?: 'corp' | 'attr';
+}
+
+/** The service with two SAML providers whose responses the tests write. */
+export interface AttackSuite {
+  readonly app: TestApp;
+  /** `corp`, whose NameID is the e-mail address. */
+  readonly corp: ForgedProvider;
+  /** `attr`, whose attribute `mail` is the e-mail address. */
+  readonly attr: ForgedProvider;
+}
+
+/** Starts the service for the tests of a file. */
+export function attackSuite(): AttackSuite {
+  let app: TestApp;
+  let corp: ForgedProvider;
+  let attr: ForgedProvider;
+  beforeAll(async () => {
+    [corp, attr] = await Promise.all([startForgedProvider('corp'), startForgedProvider('attr')]);
+    app = await startTestApp({
+      environment: samlEnvironment({
+        corp: { metadataUrl: corp.metadataUrl },
+        attr: { metadataUrl: attr.metadataUrl, settings: { EMAIL_ATTRIBUTE: 'mail' } },
+      }),
+    });
+  });
+  afterAll(async () => {
+    await app.close();
+    await Promise.all([corp.close(), attr.close()]);
+  });
+
+  return {
+    get app() {
+      return app;
+    },
+    get corp() {
+      return corp;
+    },
+    get attr() {
+      return attr;
+    },
+  };
+}
+
+/** Signs in with a response in a new browser, and expects that the user is signed in. */
+export async function expectAccepted(
+  suite: AttackSuite,
+  forge: Forge,
+  email = MALLORY,
+  slug: 'corp' | 'attr' = 'corp',
+): Promise<void> {
+  const client = suite.app.client();
+  const page = await submit(suite, client, forge, slug);
+  const landed = [page.status, page.url.pathname, textOf(page)];
+  expect(landed).toEqual([200, '/enroll', expect.anything()]);
+  expect(client.cookie('svc_session')).toBeDefined();
+  expect(await lastSignedIn(suite.app)).toBe(email);
+}
+
+/** Proves that the honest response passes, and that the forged one is refused and leaves nothing behind. */
+export async function expectAttackRefused(
+  suite: AttackSuite,
+  { honest = honestly(), forged, reason, slug = 'corp' }: Attack,
+): Promise<Landed> {
+  await expectAccepted(suite, honest, MALLORY, slug);
+  const client = suite.app.client();
+  return expectRefused(suite, client, () => submit(suite, client, forged, slug), reason);
+}
+
+/** Expects that a submission is refused for a reason, and leaves no session, user or identity behind. */
+export async function expectRefused(
+  { app }: Pick<AttackSuite, 'app'>,
+  client: Client,
+  act: () => Promise<Landed>,
+  reason: RegExp,
+): Promise<Landed> {
+  const before = await traces(app);
+  const page = await act();
+  const isClientError = expect.toSatisfy((status: number) => status >= 400 && status < 500);
+  expect([page.status, textOf(page)]).toEqual([isClientError, expect.anything()]);
+  expect(page.headers.get('content-type')).toContain('text/html');
+  expect(client.cookie('svc_session')).toBeUndefined();
+  const after = await traces(app);
+  expect({ ...after, reasons: [] }).toEqual({ ...before, reasons: [] });
+  expect([...after.reasons.slice(before.reasons.length), textOf(page)].join('\n')).toMatch(reason);
+  expect((await client.post('/enroll/webauthn/start', {})).status).not.toBe(200);
+  return page;
+}
+
+async function submit(
+  suite: AttackSuite,
+  client: Client,
+  forge: Forge,
+  slug: 'corp' | 'attr',
+): Promise<Landed> {
+  const asked = await beginSamlSignIn(client, slug);
+  return comeBack(client, formOf(asked, forge(asked, suite[slug])));
+}
+
+/** Returns the writer of a right response with the given differences. */
+export function honestly(changes: ResponseChanges = {}): Forge {
+  return (asked, provider) => provider.respond(asked, { email: MALLORY, ...changes });
+}
+
+/** Returns the form that carries a written response. */
+export function formOf(asked: Asked, written: ReturnType<Forge>): AcsForm {
+  const samlResponse =
+    typeof written === 'string' || Buffer.isBuffer(written) ? encoded(written) : written.field;
+  return { samlResponse, relayState: asked.relayState };
+}
+
+/** Returns what a sign-in would leave behind, and the reasons of all refusals so far. */
+async function traces({ dataSource }: Pick<TestApp, 'dataSource'>) {
+  const refusals = await rows<{ reason: string }>(
+    dataSource,
+    `SELECT details->>'reason' AS reason FROM audit_events
+     WHERE type = 'upstream_login_refused' ORDER BY id`,
+  );
+  return {
+    users: await count(dataSource, 'users'),
+    identities: await count(dataSource, 'identities'),
+    sessions: await count(dataSource, 'sessions'),
+    signIns: await count(dataSource, "audit_events WHERE type = 'upstream_login'"),
+    reasons: refusals.map(({ reason }) => reason),
+  };
+}
+
+async function lastSignedIn({ dataSource }: Pick<TestApp, 'dataSource'>) {
+  const [row] = await rows<{ email: string }>(
+    dataSource,
+    `SELECT details->>'email' AS email FROM audit_events
+     WHERE type = 'upstream_login' ORDER BY id DESC LIMIT 1`,
+  );
+  return row?.email;
+}

@@ -1,0 +1,42 @@
+import { createServer, request } from 'node:http';
+import { pipeline } from 'node:stream';
+import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
+
+/** A load balancer before replicas: each request goes to the next one. */
+export interface Balancer {
+  /** `http://localhost:{port}`, the base URL of every replica. */
+  readonly baseUrl: string;
+  /** The addresses of the replicas, set after they started. */
+  replicas: readonly string[];
+  /** How many requests each replica answered. */
+  readonly served: Map<string, number>;
+  close(): Promise<void>;
+}
+
+/** Starts a load balancer without replicas. */
+export async function startBalancer(): Promise<Balancer> {
+  let next = 0;
+  const server = createServer((incoming, outgoing) => {
+    const replica = balancer.replicas[next++ % balancer.replicas.length] ?? '';
+    balancer.served.set(replica, (balancer.served.get(replica) ?? 0) + 1);
+    const forwarded = request(new URL(incoming.url ?? '/', replica), {
+      method: incoming.method ?? 'GET',
+      headers: incoming.headers, // with the Host of the base URL
+      agent: false,
+    });
+    forwarded.once('response', (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+      pipeline(answer, outgoing, () => undefined);
+    });
+    forwarded.once('error', () => outgoing.destroy());
+    pipeline(incoming, forwarded, () => undefined);
+  });
+  const port = await listenOnLoopback(server);
+  const balancer: Balancer = {
+    baseUrl: `http://localhost:${port}`,
+    replicas: [],
+    served: new Map(),
+    close: () => stopServer(server),
+  };
+  return balancer;
+}

@@ -1,0 +1,227 @@
+import { createHash, createHmac, createSign, randomUUID } from 'node:crypto';
+import { ALG, NAME_ID, NS } from './saml-names.js';
+
+/**
+ * Writes SAML responses as text in canonical form (Exclusive XML Canonicalization), so that the digest of an element
+ * is the digest of its text. No XML library takes part: the tests decide every byte.
+ */
+
+/** The request that a response answers. */
+export interface Asked {
+  readonly requestId: string;
+  readonly acsUrl: string;
+  /** The entity id of the service provider. */
+  readonly audience: string;
+  readonly relayState: string;
+}
+
+/** The content of an assertion. Texts are XML already, so that a test can write markup into them. */
+export interface AssertionFields {
+  readonly id: string;
+  readonly issuer: string;
+  readonly nameId: string;
+  readonly nameIdFormat: string;
+  readonly inResponseTo: string | undefined;
+  readonly recipient: string;
+  readonly audience: string;
+  readonly issueInstant: Date;
+  readonly notBefore: Date;
+  readonly notOnOrAfter: Date;
+  /** Attributes in order; a name with several values has several. */
+  readonly attributes: readonly (readonly [name: string, ...values: string[]])[];
+  /** Further XML at the end of the assertion. */
+  readonly extra: string;
+}
+
+/** The content of a response around its assertions. */
+export interface ResponseFields {
+  readonly id: string;
+  readonly issuer: string;
+  readonly destination: string | undefined;
+  readonly inResponseTo: string | undefined;
+  readonly issueInstant: Date;
+  readonly status: string;
+}
+
+/** The way in which an element is signed. */
+export interface SignatureOptions {
+  /** The private key, PEM; for HMAC the secret. */
+  readonly key: string;
+  /** The certificate in KeyInfo, base64; without one there is no KeyInfo. */
+  readonly certificate?: string | undefined;
+  readonly method?: string;
+  readonly digestMethod?: string;
+  readonly canonicalization?: string;
+  readonly transforms?: readonly string[];
+  /** The URI of the reference; by default the ID of the element. */
+  readonly uri?: string;
+  /** Changes the text of SignedInfo before it is signed. */
+  readonly signedInfo?: (signedInfo: string) => string;
+  /** Changes the text of the signature after it was made. */
+  readonly signature?: (signature: string) => string;
+  /** The text that is digested in place of the element. */
+  readonly digested?: string;
+}
+
+const MINUTE = 60_000;
+
+/** Returns the fields of an assertion that is right in every respect. */
+export function assertionFields(
+  asked: Asked,
+  issuer: string,
+  email: string,
+  now = new Date(),
+): AssertionFields {
+  return {
+    id: `_${randomUUID()}`,
+    issuer,
+    nameId: email,
+    nameIdFormat: NAME_ID.email,
+    inResponseTo: asked.requestId,
+    recipient: asked.acsUrl,
+    audience: asked.audience,
+    issueInstant: now,
+    notBefore: new Date(now.getTime() - MINUTE / 2),
+    notOnOrAfter: new Date(now.getTime() + 5 * MINUTE),
+    attributes: [['mail', email]],
+    extra: '',
+  };
+}
+
+/** Returns the fields of a response that is right in every respect. */
+export function responseFields(asked: Asked, issuer: string, now = new Date()): ResponseFields {
+  return {
+    id: `_${randomUUID()}`,
+    issuer,
+    destination: asked.acsUrl,
+    inResponseTo: asked.requestId,
+    issueInstant: now,
+    status: 'urn:oasis:names:tc:SAML:2.0:status:Success',
+  };
+}
+
+/** Writes an unsigned assertion. */
+export function assertionXml(fields: AssertionFields): string {
+  const { inResponseTo, recipient } = fields;
+  const expiry = fields.notOnOrAfter.toISOString();
+  const answer = inResponseTo === undefined ? '' : ` InResponseTo="${inResponseTo}"`;
+  return (
+    `<saml:Assertion xmlns:saml="${NS.assertion}" ID="${fields.id}" ` +
+    `IssueInstant="${fields.issueInstant.toISOString()}" Version="2.0">` +
+    `<saml:Issuer>${fields.issuer}</saml:Issuer>` +
+    `<saml:Subject><saml:NameID Format="${fields.nameIdFormat}">${fields.nameId}</saml:NameID>` +
+    `<saml:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:bearer">` +
+    `<saml:SubjectConfirmationData${answer} NotOnOrAfter="${expiry}" Recipient="${recipient}">` +
+    `</saml:SubjectConfirmationData></saml:SubjectConfirmation></saml:Subject>` +
+    `<saml:Conditions NotBefore="${fields.notBefore.toISOString()}" NotOnOrAfter="${expiry}">` +
+    `<saml:AudienceRestriction><saml:Audience>${fields.audience}</saml:Audience>` +
+    `</saml:AudienceRestriction></saml:Conditions>` +
+    `<saml:AuthnStatement AuthnInstant="${fields.issueInstant.toISOString()}">` +
+    `<saml:AuthnContext><saml:AuthnContextClassRef>` +
+    `urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport` +
+    `</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement>` +
+    attributeStatement(fields.attributes) +
+    `${fields.extra}</saml:Assertion>`
+  );
+}
+
+/** Writes the attributes of an assertion. */
+export function attributeStatement(attributes: AssertionFields['attributes']): string {
+  if (attributes.length === 0) return '';
+  const written = attributes.map(([name, ...values]) => {
+    const inner = values.map((value) => `<saml:AttributeValue>${value}</saml:AttributeValue>`);
+    return `<saml:Attribute Name="${name}">${inner.join('')}</saml:Attribute>`;
+  });
+  return `<saml:AttributeStatement>${written.join('')}</saml:AttributeStatement>`;
+}
+
+/** Writes an unsigned response around its content. */
+export function responseXml(fields: ResponseFields, content: string): string {
+  const { destination, inResponseTo } = fields;
+  const to = destination === undefined ? '' : ` Destination="${destination}"`;
+  const answer = inResponseTo === undefined ? '' : ` InResponseTo="${inResponseTo}"`;
+  return (
+    `<samlp:Response xmlns:samlp="${NS.protocol}"${to} ID="${fields.id}"${answer} ` +
+    `IssueInstant="${fields.issueInstant.toISOString()}" Version="2.0">` +
+    `<saml:Issuer xmlns:saml="${NS.assertion}">${fields.issuer}</saml:Issuer>` +
+    `<samlp:Status><samlp:StatusCode Value="${fields.status}"></samlp:StatusCode></samlp:Status>` +
+    `${content}</samlp:Response>`
+  );
+}
+
+/** Signs an element in canonical form, and puts the signature behind its Issuer. */
+export function signed(element: string, options: SignatureOptions): string {
+  return afterIssuer(element, signatureOf(element, options));
+}
+
+/** Puts XML behind the first Issuer of an element. */
+export function afterIssuer(element: string, xml: string): string {
+  const end = element.indexOf('</saml:Issuer>') + '</saml:Issuer>'.length;
+  return element.slice(0, end) + xml + element.slice(end);
+}
+
+/** Returns the ID of an element. */
+export function idOf(element: string): string {
+  return / ID="([^"]*)"/.exec(element)?.[1] ?? '';
+}
+
+/** Returns the signature of an element that contains none yet. */
+export function signatureOf(element: string, options: SignatureOptions): string {
+  const { signedInfo: change = same, signature: changeSignature = same } = options;
+  const signedInfo = change(signedInfoOf(element, options));
+  const value = signatureValue(signedInfo, options);
+  const keyInfo =
+    options.certificate === undefined
+      ? ''
+      : '<ds:KeyInfo><ds:X509Data><ds:X509Certificate>' +
+        `${options.certificate}</ds:X509Certificate></ds:X509Data></ds:KeyInfo>`;
+  const inPlace = signedInfo.replace(` xmlns:ds="${NS.signature}"`, '');
+  return changeSignature(
+    `<ds:Signature xmlns:ds="${NS.signature}">${inPlace}` +
+      `<ds:SignatureValue>${value}</ds:SignatureValue>${keyInfo}</ds:Signature>`,
+  );
+}
+
+/** Signs a SignedInfo in canonical form. Returns base64. */
+export function signatureValue(
+  signedInfo: string,
+  { key, method = ALG.rsaSha256 }: SignatureOptions,
+): string {
+  if (method === ALG.hmacSha1) return createHmac('sha1', key).update(signedInfo).digest('base64');
+  const hash = method === ALG.rsaSha1 ? 'RSA-SHA1' : 'RSA-SHA256';
+  return createSign(hash).update(signedInfo).sign(key, 'base64');
+}
+
+/** Returns the base64 digest of a text. */
+export function digestOf(text: string, method: string = ALG.sha256): string {
+  const hash = method === ALG.sha1 ? 'sha1' : 'sha256';
+  return createHash(hash).update(text).digest('base64');
+}
+
+function signedInfoOf(element: string, options: SignatureOptions): string {
+  const {
+    method = ALG.rsaSha256,
+    digestMethod = ALG.sha256,
+    canonicalization = ALG.exclusive,
+    transforms = [ALG.enveloped, ALG.exclusive],
+    uri = `#${idOf(element)}`,
+    digested = element,
+  } = options;
+  const listed = transforms.map((transform) =>
+    transform.startsWith('<')
+      ? transform
+      : `<ds:Transform Algorithm="${transform}"></ds:Transform>`,
+  );
+  return (
+    `<ds:SignedInfo xmlns:ds="${NS.signature}">` +
+    `<ds:CanonicalizationMethod Algorithm="${canonicalization}"></ds:CanonicalizationMethod>` +
+    `<ds:SignatureMethod Algorithm="${method}"></ds:SignatureMethod>` +
+    `<ds:Reference URI="${uri}"><ds:Transforms>${listed.join('')}</ds:Transforms>` +
+    `<ds:DigestMethod Algorithm="${digestMethod}"></ds:DigestMethod>` +
+    `<ds:DigestValue>${digestOf(digested, digestMethod)}</ds:DigestValue></ds:Reference></ds:SignedInfo>`
+  );
+}
+
+function same(text: string): string {
+  return text;
+}
