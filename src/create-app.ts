@@ -4,6 +4,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ThrottlerStorage } from '#platform/rate-limit/buckets/throttler.js';
 import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import { IssuerHosts } from '#domain/organization-issuers/issuer-hosts.service.js';
 import type { Config } from '#platform/config/config.js';
 import { expectations } from '#platform/http/body/expectation.js';
 import { requestEdge, type EdgeStep } from '#platform/http/contract/edge-step.js';
@@ -121,6 +122,7 @@ function edgesOf(parts: Parts): Edges {
     baseUrl: config.http.baseUrl,
     routePolicies,
     errorRenderer: nest.get(ErrorRenderer),
+    tenantHosts: nest.get(IssuerHosts),
   };
   const first = firstSteps(parts);
   const onAuthority = hostRule(ownAuthorities(config.http), hostOptions);

@@ -54,16 +54,16 @@ POST   /api/webhooks/github                       general        raw    1024 api
 GET    /v1/credentials/ssh/ca                     general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl                    general        none   8   api        problem    none
 GET    /v1/credentials/ssh/krl/:serial            general        none   8   api        problem    none
-GET    /health                                    unlimited      none   256 api        negotiated none        any-host plain-http
-GET    /health/ready                              unlimited      none   256 api        negotiated none        any-host plain-http
+GET    /health                                    unlimited      none   256 api        negotiated none        any-host tenant-hosts plain-http
+GET    /health/ready                              unlimited      none   256 api        negotiated none        any-host tenant-hosts plain-http
 GET    /metrics                                   unlimited      none   256 api        negotiated none        any-host
 POST   /certification/complete-login              general        form   256 api        problem    none
 POST   /certification/deny-login                  general        form   256 api        problem    none
 
-GET    /.well-known/openid-configuration          unlimited      none   256 api        negotiated none
+GET    /.well-known/openid-configuration          unlimited      none   256 api        negotiated none        tenant-hosts
 GET    /.well-known/oauth-authorization-server    unlimited      none   256 api        negotiated none
 GET    /.well-known/oauth-protected-resource      unlimited      none   256 api        negotiated none
-GET    /oauth/jwks                                unlimited      none   256 api        oauth      none
+GET    /oauth/jwks                                unlimited      none   256 api        oauth      none        tenant-hosts
 GET    /oauth/authorize                           general        none   64  navigation html       none
 POST   /oauth/authorize                           general        fields 64  navigation html       none
 GET    /oauth/authorize/:uid                      general        none   256 navigation html       none
@@ -106,6 +106,11 @@ GET    /api/v1/org/domains                        general        none   256 api 
 POST   /api/v1/org/domains                        general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/domains/:domain/verify         general        json   256 api        problem    verified    svc:admin touch:300
 DELETE /api/v1/org/domains/:domain                general        none   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/issuer                         general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/issuer                         general        json   256 api        problem    verified    svc:admin touch:300
+PATCH  /api/v1/org/issuer                         general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/issuer                         general        none   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/issuer/rotate                  general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/members                        general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/members/:id/promote            general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/demote             general        json   256 api        problem    verified    svc:admin touch:300
@@ -165,6 +170,7 @@ function rowOf({ method, template, policy }: CompiledRoute): string {
     ...(auth.headerOnly === true ? ['header-only'] : []),
     ...(policy.failureStatus === undefined ? [] : [`fails:${policy.failureStatus}`]),
     ...(policy.hosts === 'any' ? ['any-host'] : []),
+    ...(policy.tenantHosts ? ['tenant-hosts'] : []),
     ...(policy.plainHttp ? ['plain-http'] : []),
     ...(policy.head ? [] : ['no-head']),
   ].join(' ');

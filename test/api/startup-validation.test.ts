@@ -106,6 +106,14 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_AWS_AUDIENCE: `${PLANTED} ${PLANTED}` },
     'SVC_AWS_AUDIENCE: must be 1 to 255 printable ASCII characters without a space',
   ],
+  [
+    { SVC_DOCUMENT_KEY_KMS_KEY_ID: `${PLANTED}!` },
+    'SVC_DOCUMENT_KEY_KMS_KEY_ID: must be ids or ARNs of different keys in AWS KMS, comma-separated',
+  ],
+  [
+    { SVC_DOCUMENT_KEY_KMS_KEY_ID: `alias/${PLANTED}` },
+    'SVC_DOCUMENT_KEY_KMS_KEY_ID: must not name an alias: what a key wrapped, only that key opens',
+  ],
   [{ SVC_SSH_REQUIRE_SK: PLANTED }, 'SVC_SSH_REQUIRE_SK: must be true or false'],
   ...ofGitHubApp({ SVC_GITHUB_APP_ID: PLANTED }, 'must be the number of a GitHub App'),
   ...ofGitHubApp(
@@ -257,7 +265,6 @@ const UNSUPPORTED = [
   'SVC_SSH_CA_KMS_KEY_ID',
   'SVC_OIDC_SIGNING_KMS_KEY_ID',
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
-  'SVC_DOCUMENT_KEY_KMS_KEY_ID',
 ];
 
 /** Values that are wrong for nearly every variable; each variable with wrong values refuses one of them. */

@@ -38,6 +38,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'audit',
     'access-revocation',
     'organizations',
+    'organization-issuers/document-key',
+    'organization-issuers',
     'scim-tokens',
     'token-signing',
     'single-use',

@@ -17,9 +17,14 @@ export interface TlsAuthority {
  * Issues both, the server certificate for one hour. @param name of the authority: two of one name are taken for
  * each other
  */
-export function makeTlsAuthority(name = 'Private authority'): TlsAuthority {
+export function makeTlsAuthority(
+  name = 'Private authority',
+  hosts: readonly string[] = ['localhost'],
+): TlsAuthority {
   const authority = issueAuthority(name, new Date());
-  const names = new GeneralNames({ names: [new GeneralName({ type: 2, value: 'localhost' })] });
+  const names = new GeneralNames({
+    names: hosts.map((value) => new GeneralName({ type: 2, value })),
+  });
   const server = issueCertificate(
     {
       subject: [['CN', 'localhost']],

@@ -1,11 +1,12 @@
 import { Module } from '@nestjs/common';
 import { IssuanceModule } from '#domain/issuance/issuance.module.js';
+import { OrganizationIssuersModule } from '#domain/organization-issuers/organization-issuers.module.js';
 import { TokenSigningModule } from '#domain/token-signing/token-signing.module.js';
 import { AwsTokens } from './aws-tokens.service.js';
 
 /** Tokens for AWS. They have no revocable row: access revocation ends the session that the next token needs. */
 @Module({
-  imports: [IssuanceModule, TokenSigningModule],
+  imports: [IssuanceModule, OrganizationIssuersModule, TokenSigningModule],
   providers: [AwsTokens],
   exports: [AwsTokens],
 })

@@ -5,6 +5,10 @@ import {
   type RequestOfUser,
 } from '#domain/issuance/audit-of-user.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
+import {
+  signingKeyOf,
+  type TokenIssuer,
+} from '#domain/organization-issuers/signing-key.repository.js';
 import { fragment } from '#platform/database/statements/sql.js';
 
 /** The record of a token, which is written before the token is signed. */
@@ -28,12 +32,15 @@ export interface RecordedAwsToken {
   /** Seconds since 1970. */
   readonly issuedAt: number;
   readonly expiresAt: number;
+  /** Null: the token comes from the service's own issuer. */
+  readonly tokenIssuer: TokenIssuer | null;
 }
 
 interface AwsTokenRow extends OutcomeRow {
   readonly org_id: string;
   readonly issued_at: number;
   readonly expires_at: number;
+  readonly token_issuer: TokenIssuer | null;
 }
 
 /**
@@ -51,16 +58,20 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
     goneIf: fragment`a.email IS DISTINCT FROM k.email OR s.expires_at < now() + interval '1 second'`,
     computed: fragment`
       date_trunc('second', now()) AS issued_at,
-      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.lifetime))) AS token_ends`,
-    issuedIf: () => fragment`i.org_id IS NOT NULL`,
+      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.lifetime))) AS token_ends,
+      ${signingKeyOf(fragment`a.org_id`)} AS token_issuer`,
+    issuedIf: () =>
+      fragment`i.org_id IS NOT NULL AND (i.token_issuer IS NULL OR i.token_issuer ->> 'kid' IS NOT NULL)`,
     written: auditOfUser(
       fragment`'aws_credential'`,
       fragment`jsonb_build_object('jti', i.token_id, 'role_arn', i.role_arn,
-          'source_identity', i.source_identity, 'expires_at', i.token_ends)`,
+          'source_identity', i.source_identity, 'expires_at', i.token_ends)
+        || CASE WHEN i.token_issuer IS NULL THEN '{}'::jsonb
+                ELSE jsonb_build_object('issuer_label', i.token_issuer -> 'label', 'kid', i.token_issuer -> 'kid') END`,
     ),
     audited: undefined,
     returned: fragment`i.org_id, extract(epoch FROM i.issued_at)::float8 AS issued_at,
-      extract(epoch FROM i.token_ends)::float8 AS expires_at`,
+      extract(epoch FROM i.token_ends)::float8 AS expires_at, i.token_issuer`,
   },
   (request) => ({
     user_id: request.userId,
@@ -72,5 +83,10 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
     lifetime: request.lifetime,
     ...auditValues(request),
   }),
-  (row) => ({ orgId: row.org_id, issuedAt: row.issued_at, expiresAt: row.expires_at }),
+  (row) => ({
+    orgId: row.org_id,
+    issuedAt: row.issued_at,
+    expiresAt: row.expires_at,
+    tokenIssuer: row.token_issuer,
+  }),
 );

@@ -2,6 +2,8 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { Issuance } from '#domain/issuance/issuance.repository.js';
 import { refusedIssuance } from '#domain/issuance/refused-issuance.js';
+import { issuerOfLabel } from '#domain/organization-issuers/issuer-label.js';
+import { IssuerKeys } from '#domain/organization-issuers/issuer-keys.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -33,12 +35,15 @@ export class AwsTokens {
     @Inject(CONFIG) private readonly config: Pick<Config, 'aws' | 'http'>,
     private readonly issuance: Issuance,
     private readonly tokenSigningKeys: TokenSigningKeys,
+    private readonly issuerKeys: IssuerKeys,
   ) {}
 
   /**
    * Issues a token that ends after 300 seconds, or with the session.
    *
-   * @throws DomainError `unauthenticated`, `account_inactive` or `issuance_refused`
+   * The statement that records it also decides its issuer and the key that signs it.
+   *
+   * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`, `issuers_not_configured` or `kms_unavailable`
    */
   async issue(
     session: AwsTokenSession,
@@ -58,11 +63,12 @@ export class AwsTokens {
       origin,
     });
     if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
-    const { orgId, issuedAt, expiresAt } = outcome.issued;
+    const { orgId, issuedAt, expiresAt, tokenIssuer } = outcome.issued;
+    const { baseUrl } = this.config.http;
     const claims = awsTokenClaims(
       { ...session, orgId },
       {
-        issuer: this.config.http.baseUrl,
+        issuer: tokenIssuer === null ? baseUrl : issuerOfLabel(baseUrl, tokenIssuer.label),
         audience: this.config.aws.audience,
         tokenId,
         roleArn,
@@ -70,7 +76,9 @@ export class AwsTokens {
         expiresAt,
       },
     );
-    const token = await this.tokenSigningKeys.signRs256(claims);
+    const token = await (tokenIssuer === null
+      ? this.tokenSigningKeys.signRs256(claims)
+      : this.issuerKeys.sign(orgId, tokenIssuer, claims));
     return { token, expiresIn: expiresAt - issuedAt };
   }
 }

@@ -63,6 +63,13 @@ const EXPIRED = {
     by: 'expires_at',
   },
   githubDeliveries: { table: 'github_deliveries', key: ['id'], ...PAST },
+  /** Keys of issuers that are not published any more. Their sealed private parts go with them. */
+  issuerKeys: {
+    table: 'organization_issuer_keys',
+    key: ['kid'],
+    where: 'published_until < now()',
+    by: 'published_until',
+  },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
   /** Assertions that answer requests which no replica accepts any more. */
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },

@@ -14,6 +14,7 @@ const DATABASE_TIMEOUT_MS = 2000;
   audience: 'api',
   errors: 'negotiated',
   hosts: 'any',
+  tenantHosts: true,
   plainHttp: true,
   auth: PUBLIC,
 })

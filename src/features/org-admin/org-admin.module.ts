@@ -1,11 +1,14 @@
 import { Module } from '@nestjs/common';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
+import { OrganizationIssuersModule } from '#domain/organization-issuers/organization-issuers.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { OrganizationDomainsModule } from '#domain/organization-domains/organization-domains.module.js';
 import { DomainsController } from './domains/domains.controller.js';
+import { IssuerAdmin } from './issuer/issuer-admin.service.js';
+import { IssuerController } from './issuer/issuer.controller.js';
 import { MembersController } from './members.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { OrganizationAdmin } from './organization-admin.service.js';
@@ -15,12 +18,19 @@ import { ScimTokensController } from './scim-tokens.controller.js';
 @Module({
   imports: [
     AuditModule,
+    OrganizationDomainsModule,
+    OrganizationIssuersModule,
     OrganizationsModule,
     ScimTokensModule,
     DirectoryModule,
-    OrganizationDomainsModule,
   ],
-  controllers: [DomainsController, MembersController, OrganizationController, ScimTokensController],
-  providers: [OrganizationAdmin],
+  controllers: [
+    DomainsController,
+    IssuerController,
+    MembersController,
+    OrganizationController,
+    ScimTokensController,
+  ],
+  providers: [IssuerAdmin, OrganizationAdmin],
 })
 export class OrgAdminModule {}

@@ -89,6 +89,10 @@ export interface Config {
     /** Undefined: the address of AWS for the region. */
     readonly endpoint: string | undefined;
   };
+  readonly documentKey: {
+    /** The keys of KMS that wrap document keys: the first one wraps new ones. Without any, no organization has an issuer. */
+    readonly kmsKeyIds: readonly string[];
+  };
   readonly enrollment: {
     /** Lower-cased e-mail domains that may enroll; undefined allows any. */
     readonly allowedDomains: ReadonlySet<string> | undefined;

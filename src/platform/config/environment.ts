@@ -16,6 +16,7 @@ import {
   httpsUrl,
   isLongRsa,
   isP256,
+  kmsKeyIds,
   list,
   listenAddress,
   logDirectives,
@@ -73,6 +74,12 @@ export const ENVIRONMENT = z.object({
     isLongRsa,
     'must be RSA keys of 3072 bits or more in PEM, a private one first',
   ).optional(), // default: the database keeps one
+  SVC_DOCUMENT_KEY_KMS_KEY_ID: kmsKeyIds
+    .refine(
+      (ids) => ids.every((id) => !id.includes('alias/')),
+      'must not name an alias: what a key wrapped, only that key opens',
+    )
+    .default([]), // no organization can have an issuer
   AWS_ENDPOINT_URL_KMS: z.string().optional(), // default: AWS_ENDPOINT_URL, or else the address of AWS
   AWS_ENDPOINT_URL: z.string().optional(),
   SVC_DEVICE_CODE_EXPIRES: wholeNumber(60, 3600).default(600), // seconds

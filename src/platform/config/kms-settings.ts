@@ -3,7 +3,9 @@ import type { Config, KmsKeySetting, KmsKeyUse } from './config.js';
 import type { Environment, Settings } from './environment.js';
 
 /** The variables that name keys in AWS KMS, each with the use of its keys. */
-const KMS_VARIABLES: Readonly<Partial<Record<keyof Settings, KmsKeyUse>>> = {};
+const KMS_VARIABLES: Readonly<Partial<Record<keyof Settings, KmsKeyUse>>> = {
+  SVC_DOCUMENT_KEY_KMS_KEY_ID: 'data keys',
+};
 
 /** The addresses of KMS, the one that counts first. */
 const ENDPOINTS = ['AWS_ENDPOINT_URL_KMS', 'AWS_ENDPOINT_URL'] as const;

@@ -39,7 +39,6 @@ const NOT_BUILT_YET = [
   'SVC_SSH_CA_KMS_KEY_ID',
   'SVC_OIDC_SIGNING_KMS_KEY_ID',
   'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
-  'SVC_DOCUMENT_KEY_KMS_KEY_ID',
 ];
 
 /**
@@ -93,6 +92,7 @@ function configOf(
     secrets: { root: settings.SVC_JWT_SECRET, previousRoot: settings.SVC_JWT_SECRET_PREVIOUS },
     upstream: { providers, extraCaCerts: settings.SVC_EXTRA_CA_CERTS },
     kms: kmsSettings(settings),
+    documentKey: { kmsKeyIds: settings.SVC_DOCUMENT_KEY_KMS_KEY_ID },
     enrollment: {
       allowedDomains: settings.SVC_ALLOWED_DOMAINS,
       bootstrapAdmins: settings.SVC_BOOTSTRAP_ADMINS,

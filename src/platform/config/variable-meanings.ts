@@ -62,6 +62,11 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning: 'The same for RS256: RSA keys of 3072 bits or more.',
     unset: 'a key in the database',
   },
+  SVC_DOCUMENT_KEY_KMS_KEY_ID: {
+    meaning:
+      'Keys in AWS KMS, ids or ARNs, comma-separated: the first one wraps the document encryption key, the others still open it. Issuer subdomains need it.',
+    unset: 'no organization can have an issuer',
+  },
   AWS_ENDPOINT_URL_KMS: {
     meaning: 'The address of AWS KMS: https, or http on loopback.',
     unset: 'AWS_ENDPOINT_URL, or else the address of AWS',

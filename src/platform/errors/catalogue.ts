@@ -161,6 +161,17 @@ export const CATALOGUE = {
   principal_not_allowed: { status: 403, title: 'Principal not allowed', oauth: 'access_denied' },
   issuance_refused: { status: 403, title: 'Issuance refused', oauth: 'access_denied' },
 
+  // Issuers of organizations.
+  label_reserved: { status: 409, title: 'Label reserved', oauth: 'invalid_request' },
+  label_taken: { status: 409, title: 'Label taken', oauth: 'invalid_request' },
+  issuer_exists: { status: 409, title: 'An issuer exists', oauth: 'invalid_request' },
+  rotation_pending: { status: 409, title: 'A rotation is pending', oauth: 'invalid_request' },
+  issuers_not_configured: {
+    status: 503,
+    title: 'Issuers are not configured',
+    oauth: 'temporarily_unavailable',
+  },
+
   // GitHub.
   permission_not_allowed: { status: 403, title: 'Permission not allowed', oauth: 'access_denied' },
   github_suspended: { status: 403, title: 'Installation suspended', oauth: 'access_denied' },

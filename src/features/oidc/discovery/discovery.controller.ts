@@ -6,9 +6,10 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { OWN_SCOPES } from '../protocol/scopes.js';
+import { issuerMetadata, publishedIssuerOf } from './issuer-host.js';
 import { correctDiscovery, type ServerMetadata } from './server-metadata.js';
 
-/** `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server. */
+/** `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server, and of issuers at their hosts. */
 @Controller()
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })
 export class DiscoveryController implements OnModuleInit {
@@ -34,9 +35,14 @@ export class DiscoveryController implements OnModuleInit {
 
   /** Returns the metadata of OpenID Connect Discovery (§4). */
   @Get('.well-known/openid-configuration')
-  @Route({ summary: 'Metadata of the OpenID provider (OpenID Connect Discovery)' })
-  openIdConfiguration(@Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.oidcProvider.answer(request, response);
+  @Route({
+    tenantHosts: true,
+    summary: 'Metadata of the OpenID provider, or of the issuer of an organization at its host',
+  })
+  async openIdConfiguration(@Req() request: Request, @Res() response: Response): Promise<void> {
+    const issuer = publishedIssuerOf(request);
+    if (issuer) response.json(issuerMetadata(issuer));
+    else await this.oidcProvider.answer(request, response);
   }
 
   /** Returns the metadata of RFC 8414 (§3). */
@@ -61,8 +67,14 @@ export class DiscoveryController implements OnModuleInit {
 
   /** Returns the public keys that verify our signatures (RFC 7517 §5). */
   @Get('oauth/jwks')
-  @Route({ errors: 'oauth', summary: 'Public keys of the token signatures (RFC 7517)' })
-  jwks(@Req() request: Request, @Res() response: Response): Promise<void> {
-    return this.oidcProvider.answer(request, response);
+  @Route({
+    errors: 'oauth',
+    tenantHosts: true,
+    summary: 'Public keys of the token signatures, or of the issuer of an organization at its host',
+  })
+  async jwks(@Req() request: Request, @Res() response: Response): Promise<void> {
+    const issuer = publishedIssuerOf(request);
+    if (issuer) response.json({ keys: issuer.keys });
+    else await this.oidcProvider.answer(request, response);
   }
 }

@@ -1,11 +1,17 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Logger } from '@nestjs/common';
 import type { Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { limitedLines } from './limited-lines.js';
 import { targetAuthority } from '#platform/http/contract/request-path.js';
+import {
+  noteTenant,
+  type HostedTenant,
+  type TenantHosts,
+} from '#platform/http/request/tenant-host.js';
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
@@ -38,31 +44,91 @@ export interface HostRuleOptions {
   readonly baseUrl: string;
   readonly routePolicies: RoutePolicies;
   readonly errorRenderer: ErrorRenderer;
+  readonly tenantHosts: TenantHosts;
 }
 
 /**
  * Refuses a request for another host with 421 (RFC 9110 §7.4) and logs it for `security`, since an attacker may have bound a
  * name to our address. The response names the configured address. A request without a `Host`, with two or with a malformed
- * one gets 400 (RFC 9112 §3.2).
+ * one gets 400 (RFC 9112 §3.2). At the host of a tenant, only the routes with `tenantHosts` exist.
  */
 export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeStep {
-  const { baseUrl, routePolicies, errorRenderer } = options;
-  const security = new Logger('security');
-  const log = limitedLines((line) => security.warn(line));
+  const { routePolicies, tenantHosts } = options;
+  const refuseHost = hostRefusal(options);
+  const decideOnTenant = tenantRule(options);
   return (request, response, next) => {
     const host = authorityOf(request);
-    const isServed =
-      host !== undefined && (isOwn(host) || routePolicies.of(request).hosts === 'any');
-    if (isServed) next();
-    else if (!host) {
-      const detail = 'The request must name one host.';
-      errorRenderer.render(new DomainError('invalid_request', detail), request, response);
+    const policy = routePolicies.of(request);
+    const label = tenantLabel(host, isOwn, tenantHosts);
+    const admitOrRefuse = () => {
+      if (host !== undefined && (isOwn(host) || policy.hosts === 'any')) next();
+      else refuseHost(host, request, response);
+    };
+    if (label === undefined || (policy.hosts === 'any' && policy.tenantHosts)) admitOrRefuse();
+    else void decideOnTenant(label, { request, response, next, otherwise: admitOrRefuse });
+  };
+}
+
+/** A request at a host that may be that of a tenant. */
+interface TenantRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly next: () => void;
+  /** Decides about the request where no tenant has the label. */
+  readonly otherwise: () => void;
+}
+
+/** Makes the rule about a request at a host with a label. It reads the tenant from the database. */
+function tenantRule({ routePolicies, errorRenderer, tenantHosts }: HostRuleOptions) {
+  return async (label: string, visit: TenantRequest): Promise<void> => {
+    const { request, response } = visit;
+    let tenant: HostedTenant | undefined;
+    try {
+      tenant = await tenantHosts.find(label);
+    } catch (error) {
+      errorRenderer.render(asDomainError(error), request, response);
+      return;
+    }
+    if (tenant === undefined) visit.otherwise();
+    else if (routePolicies.of(request).tenantHosts) {
+      noteTenant(request, tenant);
+      visit.next();
     } else {
-      log(`refused a request for the host ${toSingleLine(host, LONGEST_HOST)}`);
-      const detail = `This host name is not the service’s. Use ${baseUrl}.`;
-      errorRenderer.render(new DomainError('misdirected_request', detail), request, response);
+      routePolicies.ofNothing(request);
+      const error = new DomainError('not_found', 'There is nothing here.');
+      errorRenderer.render(error, request, response);
     }
   };
+}
+
+/** Makes the refusal of a request whose host is missing, malformed or another one. */
+function hostRefusal({ baseUrl, errorRenderer }: HostRuleOptions) {
+  const security = new Logger('security');
+  const log = limitedLines((line) => security.warn(line));
+  return (host: string | undefined, request: IncomingMessage, response: ServerResponse): void => {
+    if (!host) {
+      const detail = 'The request must name one host.';
+      errorRenderer.render(new DomainError('invalid_request', detail), request, response);
+      return;
+    }
+    log(`refused a request for the host ${toSingleLine(host, LONGEST_HOST)}`);
+    const detail = `This host name is not the service’s. Use ${baseUrl}.`;
+    errorRenderer.render(new DomainError('misdirected_request', detail), request, response);
+  };
+}
+
+/** Reads the label in front of our own authority; undefined for every authority that can have no tenant. */
+function tenantLabel(
+  host: string | undefined,
+  isOwn: OwnAuthority,
+  tenantHosts: TenantHosts,
+): string | undefined {
+  const dot = host?.indexOf('.') ?? -1;
+  if (host === undefined || dot === -1 || isOwn(host) || !isOwn(host.slice(dot + 1))) {
+    return undefined;
+  }
+  const label = host.slice(0, dot);
+  return tenantHosts.isLabel(label) ? label : undefined;
 }
 
 /**

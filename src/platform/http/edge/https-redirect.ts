@@ -1,9 +1,10 @@
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
+import { tenantOf } from '#platform/http/request/tenant-host.js';
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
  * Redirects every request of the plain listener beside TLS to https, except for routes that serve plain HTTP. The origin of
- * the redirect comes from the configuration, and never from the request.
+ * the redirect comes from the configuration, and never from the request: at the host of a tenant it is the tenant's.
  *
  * @param baseUrl the public origin, https
  */
@@ -13,7 +14,8 @@ export function httpsRedirect(routePolicies: RoutePolicies, baseUrl: string): Ed
       next();
       return;
     }
-    const location = baseUrl + pathAndQuery(request.url ?? '');
+    const origin = tenantOf(request)?.origin ?? baseUrl;
+    const location = origin + pathAndQuery(request.url ?? '');
     response.writeHead(308, { Location: location, 'Content-Length': 0 }).end();
   };
 }

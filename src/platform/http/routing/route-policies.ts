@@ -76,6 +76,11 @@ export class RoutePolicies {
     ));
   }
 
+  /** Treats a request as one that no route takes: nothing is at its path, and errors are for programs. */
+  ofNothing(request: Classified): void {
+    request[POLICY] = { ...UNMATCHED_POLICY, errors: 'problem' };
+  }
+
   /**
    * Reduces the target of a request to its path and query, so that the router reads the same path as the steps before it. It runs
    * once the authority of the target is checked.
@@ -123,6 +128,7 @@ function entryOf(template: string, routes: readonly CompiledRoute[]): PathEntry 
 }
 
 /** The rules that the edge applies to a path for every method. */
-function sharedRules({ audience, hosts, plainHttp, errors, body }: RoutePolicy): string {
-  return [audience, hosts, plainHttp, errors, body.max].join(' ');
+function sharedRules(policy: RoutePolicy): string {
+  const { audience, hosts, tenantHosts, plainHttp, errors, body } = policy;
+  return [audience, hosts, tenantHosts, plainHttp, errors, body.max].join(' ');
 }

@@ -67,6 +67,8 @@ export interface RoutePolicy {
   readonly auth: AuthRule;
   /** `any`: the route answers requests for every host, since probes know the service by its address alone. */
   readonly hosts: 'own' | 'any';
+  /** True if the route also answers at the hosts of tenants, which serve no other route. */
+  readonly tenantHosts: boolean;
   /** True if the plain listener beside TLS answers the route itself and sends no redirect to https. */
   readonly plainHttp: boolean;
   /** True if HEAD works like GET. False where a GET uses up what the request carries. */
@@ -91,6 +93,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   errors: 'negotiated',
   auth: PUBLIC,
   hosts: 'own',
+  tenantHosts: false,
   plainHttp: false,
   head: true,
   failureStatus: undefined,

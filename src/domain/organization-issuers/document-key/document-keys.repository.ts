@@ -1,0 +1,100 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** A document key as KMS wrapped it. */
+export interface WrappedDocumentKey {
+  readonly id: string;
+  /** The key of KMS, as SVC_DOCUMENT_KEY_KMS_KEY_ID named it. */
+  readonly kmsKeyId: string;
+  readonly wrapped: Buffer;
+}
+
+/** A sealed private key, and the document key that opens it. */
+export interface SealedIssuerKey {
+  readonly orgId: string;
+  readonly label: string;
+  readonly kid: string;
+  readonly sealed: Buffer;
+  readonly documentKeyId: string;
+}
+
+/** Returns true while an organization has an issuer. */
+export async function hasIssuers(tx: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ label: string }>(tx)`
+    SELECT label FROM organization_issuers WHERE released_at IS NULL AND org_id IS NOT NULL LIMIT 1`;
+  return row !== undefined;
+}
+
+/** Lists the document keys that sealed keys need. */
+export function documentKeysInUse(tx: EntityManager): Promise<WrappedDocumentKey[]> {
+  return sql<WrappedDocumentKey>(tx)`
+    SELECT d.id, d.kms_key_id AS "kmsKeyId", d.wrapped FROM document_keys d
+    WHERE EXISTS (SELECT FROM organization_issuer_keys y WHERE y.document_key_id = d.id)`;
+}
+
+/** Finds the document key that a key of KMS wrapped. */
+export async function findDocumentKey(
+  tx: EntityManager,
+  kmsKeyId: string,
+): Promise<WrappedDocumentKey | undefined> {
+  const [row] = await sql<WrappedDocumentKey>(tx)`
+    SELECT id, kms_key_id AS "kmsKeyId", wrapped FROM document_keys WHERE kms_key_id = ${kmsKeyId}`;
+  return row;
+}
+
+/** Reads a document key by its id. */
+export async function readDocumentKey(
+  tx: EntityManager,
+  id: string,
+): Promise<WrappedDocumentKey | undefined> {
+  const [row] = await sql<WrappedDocumentKey>(tx)`
+    SELECT id, kms_key_id AS "kmsKeyId", wrapped FROM document_keys WHERE id = ${id}`;
+  return row;
+}
+
+/** Stores a document key, unless another replica stored one of the same key of KMS; returns the stored one. */
+export async function recordDocumentKey(
+  tx: EntityManager,
+  key: WrappedDocumentKey,
+): Promise<WrappedDocumentKey> {
+  const [row] = await sql<WrappedDocumentKey>(tx)`
+    INSERT INTO document_keys (id, kms_key_id, wrapped)
+    VALUES (${key.id}, ${key.kmsKeyId}, ${key.wrapped}::bytea)
+    ON CONFLICT (kms_key_id) DO UPDATE SET kms_key_id = EXCLUDED.kms_key_id
+    RETURNING id, kms_key_id AS "kmsKeyId", wrapped`;
+  if (!row) throw new Error('INSERT returned no row');
+  return row;
+}
+
+/** Lists the sealed keys that another document key opens. */
+export function sealedByOthers(
+  tx: EntityManager,
+  documentKeyId: string,
+): Promise<SealedIssuerKey[]> {
+  return sql<SealedIssuerKey>(tx)`
+    SELECT org_id AS "orgId", label, kid, sealed, document_key_id AS "documentKeyId"
+    FROM organization_issuer_keys WHERE document_key_id <> ${documentKeyId}`;
+}
+
+/** Replaces the sealed form of a key, unless another replica has replaced it already. */
+export async function resealIssuerKey(
+  tx: EntityManager,
+  { kid, documentKeyId }: SealedIssuerKey,
+  to: { readonly sealed: Buffer; readonly documentKeyId: string },
+): Promise<void> {
+  await sql(tx)`
+    UPDATE organization_issuer_keys
+    SET sealed = ${to.sealed}::bytea, document_key_id = ${to.documentKeyId}
+    WHERE kid = ${kid} AND document_key_id = ${documentKeyId}`;
+}
+
+/** Deletes the document keys of keys of KMS that the configuration does not name any more, where no sealed key needs them. */
+export async function deleteUnusedDocumentKeys(
+  tx: EntityManager,
+  kmsKeyIds: readonly string[],
+): Promise<void> {
+  await sql(tx)`
+    DELETE FROM document_keys d
+    WHERE d.kms_key_id <> ALL (${kmsKeyIds}::text[])
+      AND NOT EXISTS (SELECT FROM organization_issuer_keys y WHERE y.document_key_id = d.id)`;
+}

@@ -1,0 +1,145 @@
+import { newUuid } from '#platform/clock/random.js';
+import type { Config } from '#platform/config/config.js';
+import { ConfigProblems } from '#platform/config/load-config.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { KmsKeys } from '#platform/kms/kms-keys.js';
+import {
+  deleteUnusedDocumentKeys,
+  documentKeysInUse,
+  findDocumentKey,
+  hasIssuers,
+  readDocumentKey,
+  recordDocumentKey,
+  resealIssuerKey,
+  sealedByOthers,
+  type WrappedDocumentKey,
+} from './document-keys.repository.js';
+import { openPrivateKey, sealPrivateKey } from './sealed-key.js';
+
+const VARIABLE = 'SVC_DOCUMENT_KEY_KMS_KEY_ID';
+
+/** A document key, unwrapped. */
+export interface DocumentKey {
+  readonly id: string;
+  readonly dataKey: Buffer;
+}
+
+/** The settings that the document key depends on. */
+export type DocumentKeyConfig = Pick<Config, 'documentKey' | 'relyingParty'>;
+
+/**
+ * The document keys of this deployment, unwrapped at start-up. The first configured key of KMS wraps the one that seals; the
+ * others still open. A key of another replica that this process does not know yet is unwrapped when a row needs it.
+ */
+export class DocumentKeys {
+  readonly #opened = new Map<string, Promise<Buffer>>();
+  #current: DocumentKey | undefined;
+
+  private constructor(
+    private readonly config: DocumentKeyConfig,
+    private readonly manager: EntityManager,
+    private readonly kms: KmsKeys,
+  ) {}
+
+  /**
+   * Unwraps the document keys that sealed keys need, and the one that seals. The first start under a key of KMS makes that one,
+   * and seals every key again under it.
+   *
+   * @throws ConfigProblems when an organization has an issuer and no document key is configured, or when one does not open
+   */
+  static async open(
+    config: DocumentKeyConfig,
+    { manager }: DataSource,
+    kms: KmsKeys,
+  ): Promise<DocumentKeys> {
+    const keys = new DocumentKeys(config, manager, kms);
+    const [first] = config.documentKey.kmsKeyIds;
+    if (first === undefined) {
+      if (!(await hasIssuers(manager))) return keys;
+      throw new ConfigProblems([`${VARIABLE}: is required: an organization has an issuer`]);
+    }
+    try {
+      for (const used of await documentKeysInUse(manager)) await keys.#unwrap(used);
+      await keys.#useKeyOf(first);
+    } catch (error) {
+      throw problemOf(error);
+    }
+    return keys;
+  }
+
+  /** True if a document key is configured. */
+  get isConfigured(): boolean {
+    return this.#current !== undefined;
+  }
+
+  /** Returns the key that seals. @throws DomainError issuers_not_configured */
+  current(): DocumentKey {
+    if (this.#current === undefined) throw notConfigured();
+    return this.#current;
+  }
+
+  /** Returns a key by its id. @throws DomainError issuers_not_configured, kms_unavailable */
+  async byId(id: string): Promise<Buffer> {
+    const known = this.#opened.get(id);
+    if (known !== undefined) return known;
+    if (!this.isConfigured) throw notConfigured();
+    const key = await readDocumentKey(this.manager, id);
+    if (key === undefined) throw new Error('a document key is missing');
+    return this.#unwrap(key);
+  }
+
+  /** Makes the key of a key of KMS the one that seals, and seals under it what another key sealed. */
+  async #useKeyOf(kmsKeyId: string): Promise<void> {
+    const found = (await findDocumentKey(this.manager, kmsKeyId)) ?? (await this.#make(kmsKeyId));
+    const current = { id: found.id, dataKey: await this.#unwrap(found) };
+    this.#current = current;
+    for (const key of await sealedByOthers(this.manager, current.id)) {
+      const opened = openPrivateKey(await this.byId(key.documentKeyId), key, key.sealed);
+      const sealed = sealPrivateKey(current.dataKey, key, opened);
+      await resealIssuerKey(this.manager, key, { sealed, documentKeyId: current.id });
+    }
+    await deleteUnusedDocumentKeys(this.manager, this.config.documentKey.kmsKeyIds);
+  }
+
+  /** Makes a new document key. Of replicas that start at once, the first one stores its key, and the others use that. */
+  async #make(kmsKeyId: string): Promise<WrappedDocumentKey> {
+    const { encrypted } = await this.kms.generateDataKey(kmsKeyId, this.#context());
+    return recordDocumentKey(this.manager, { id: newUuid(), kmsKeyId, wrapped: encrypted });
+  }
+
+  #unwrap({ id, kmsKeyId, wrapped }: WrappedDocumentKey): Promise<Buffer> {
+    const known = this.#opened.get(id);
+    if (known !== undefined) return known;
+    if (!this.config.documentKey.kmsKeyIds.includes(kmsKeyId)) throw notConfigured();
+    const opening = this.kms.decryptDataKey(kmsKeyId, wrapped, this.#context());
+    this.#opened.set(id, opening);
+    opening.catch(() => this.#opened.delete(id)); // the next caller asks KMS again
+    return opening;
+  }
+
+  /** The context that KMS binds a data key to: the key of one deployment does not open in another. */
+  #context(): Readonly<Record<string, string>> {
+    return { deployment: this.config.relyingParty.id, purpose: 'svc document encryption key' };
+  }
+}
+
+function notConfigured(): DomainError {
+  return new DomainError(
+    'issuers_not_configured',
+    'This deployment has no document encryption key. Ask its operator.',
+  );
+}
+
+/** Returns the line of a start that the document key stops. A fault of the database stays what it is. */
+function problemOf(error: unknown): unknown {
+  if (!(error instanceof DomainError)) return error;
+  const reason =
+    error.code === 'issuers_not_configured'
+      ? 'name the key of KMS that wrapped it, too'
+      : reasonOf(error.cause);
+  return new ConfigProblems([
+    `${VARIABLE}: a document key of this database does not open: ${reason}`,
+  ]);
+}

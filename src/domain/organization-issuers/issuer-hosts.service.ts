@@ -1,0 +1,41 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { JWK } from 'jose';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
+import { isIssuerLabel, issuerOfLabel } from './issuer-label.js';
+import { publishedIssuers } from './published-issuers.repository.js';
+
+/** An issuer as its host publishes it. */
+export interface PublishedIssuer {
+  /** The issuer, which is the origin of the host. */
+  readonly origin: string;
+  /** The public keys, the newest last. */
+  readonly keys: readonly JWK[];
+}
+
+/**
+ * Finds the issuers of hosts. Nothing is cached: each request rests on a statement that began after it, and requests of one moment
+ * share that statement. So a released label and a withdrawn key are gone with the commit, on every replica.
+ */
+@Injectable()
+export class IssuerHosts {
+  readonly #baseUrl: string;
+  readonly #batcher: QueryBatcher<string, readonly JWK[] | undefined>;
+
+  constructor(@Inject(CONFIG) config: Pick<Config, 'http'>, manager: EntityManager) {
+    this.#baseUrl = config.http.baseUrl;
+    this.#batcher = new QueryBatcher((labels) => publishedIssuers(manager, labels));
+  }
+
+  /** Returns true for a text that has the form of a label. Other names cost no work of the database. */
+  isLabel(text: string): boolean {
+    return isIssuerLabel(text);
+  }
+
+  /** Finds the issuer that has a label now. */
+  async find(label: string): Promise<PublishedIssuer | undefined> {
+    const keys = await this.#batcher.load(label);
+    return keys && { origin: issuerOfLabel(this.#baseUrl, label), keys };
+  }
+}

@@ -1,0 +1,105 @@
+import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
+import { promisify } from 'node:util';
+import { calculateJwkThumbprint, exportJWK } from 'jose';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
+import { Semaphore } from '#platform/database/tenants/semaphore.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { compactJws } from '#platform/crypto/compact-jws.js';
+import { localSigner, type Signer } from '#platform/crypto/signer.js';
+import type { KmsKeys } from '#platform/kms/kms-keys.js';
+import { DocumentKeys, type DocumentKeyConfig } from './document-key/document-keys.js';
+import { openPrivateKey, sealPrivateKey } from './document-key/sealed-key.js';
+import type { NewIssuerKey } from './organization-issuers.repository.js';
+import type { TokenIssuer } from './signing-key.repository.js';
+
+const generate = promisify(generateKeyPair);
+
+/** Generations at once in a process: each takes a thread of libuv for a second, and signatures need the others. */
+const GENERATIONS = 2;
+const PATIENCE_MS = 20_000;
+
+/** The most opened keys that a process keeps. */
+const MOST_OPENED = 500;
+
+/**
+ * The private keys of issuers. A process keeps opened keys by their ids. Which key signs is never kept: the statement that records
+ * a token decides it.
+ */
+export class IssuerKeys {
+  readonly #opened = new Map<string, Promise<Signer>>();
+  readonly #generations = new Semaphore(GENERATIONS);
+
+  private constructor(private readonly documentKeys: DocumentKeys) {}
+
+  /** Unwraps the document keys. @throws ConfigProblems see {@link DocumentKeys.open} */
+  static async open(
+    config: DocumentKeyConfig,
+    dataSource: DataSource,
+    kms: KmsKeys,
+  ): Promise<IssuerKeys> {
+    return new IssuerKeys(await DocumentKeys.open(config, dataSource, kms));
+  }
+
+  /** Refuses every change of an issuer while no document key is configured. @throws DomainError issuers_not_configured */
+  assertConfigured(): void {
+    this.documentKeys.current();
+  }
+
+  /** Generates a key of RSA-3072, and seals its private part. @throws DomainError issuers_not_configured, unavailable */
+  async newKey(orgId: string, label: string): Promise<NewIssuerKey> {
+    const { id: documentKeyId, dataKey } = this.documentKeys.current();
+    const privateKey = await this.#generate();
+    const jwk = await exportJWK(createPublicKey(privateKey));
+    const kid = await calculateJwkThumbprint(jwk);
+    const place = { orgId, label, kid };
+    const publicJwk = { ...jwk, kid, use: 'sig', alg: 'RS256' };
+    return {
+      ...place,
+      publicJwk,
+      sealed: sealPrivateKey(dataKey, place, privateKey),
+      documentKeyId,
+    };
+  }
+
+  /**
+   * Signs the claims of a token by the key that the statement of the token named (RS256).
+   *
+   * @throws DomainError issuers_not_configured, kms_unavailable
+   */
+  async sign(orgId: string, issuer: TokenIssuer, claims: object): Promise<string> {
+    return compactJws(await this.#signerOf(orgId, issuer), issuer.kid, claims);
+  }
+
+  async #generate(): Promise<KeyObject> {
+    const release = await this.#generations.take(PATIENCE_MS);
+    if (release === undefined) {
+      const detail = 'Many keys are generated at this moment. Try again.';
+      throw new DomainError('unavailable', detail, { retryAfter: 5 });
+    }
+    try {
+      return (await generate('rsa', { modulusLength: 3072 })).privateKey;
+    } finally {
+      release();
+    }
+  }
+
+  async #signerOf(orgId: string, issuer: TokenIssuer): Promise<Signer> {
+    const name = `${orgId} ${issuer.label} ${issuer.kid}`;
+    const known = this.#opened.get(name);
+    const opening = known ?? this.#open(orgId, issuer).then(localSigner);
+    this.#opened.delete(name);
+    this.#opened.set(name, opening); // the key that was used last is the last to go
+    const [oldest] = this.#opened.keys();
+    if (this.#opened.size > MOST_OPENED && oldest !== undefined) this.#opened.delete(oldest);
+    if (known === undefined) opening.catch(() => this.#opened.delete(name));
+    return opening;
+  }
+
+  async #open(
+    orgId: string,
+    { label, kid, sealed, documentKeyId }: TokenIssuer,
+  ): Promise<KeyObject> {
+    const dataKey = await this.documentKeys.byId(documentKeyId);
+    return openPrivateKey(dataKey, { orgId, label, kid }, Buffer.from(sealed, 'base64'));
+  }
+}

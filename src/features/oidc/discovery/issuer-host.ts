@@ -1,0 +1,39 @@
+import type { IncomingMessage } from 'node:http';
+import type { PublishedIssuer } from '#domain/organization-issuers/issuer-hosts.service.js';
+import { tenantOf } from '#platform/http/request/tenant-host.js';
+
+/** The claims of the tokens for AWS. */
+const CLAIMS = [
+  'iss',
+  'sub',
+  'aud',
+  'iat',
+  'exp',
+  'jti',
+  'auth_time',
+  'amr',
+  'acr',
+  'hardware_verified',
+  'hardware_aaguid',
+  'role_arn',
+];
+
+/** Returns the issuer whose host a request names; undefined at the service's own host. `src/create-app.ts` finds tenants so. */
+export function publishedIssuerOf(request: IncomingMessage): PublishedIssuer | undefined {
+  return tenantOf(request) as PublishedIssuer | undefined;
+}
+
+/**
+ * Returns the metadata of an issuer: the fields that a verifier of its tokens reads, and IAM demands. It names no endpoint for
+ * authorization or tokens, because the host has none; OpenID Connect Discovery §3 lists one as required.
+ */
+export function issuerMetadata({ origin }: PublishedIssuer) {
+  return {
+    issuer: origin,
+    jwks_uri: `${origin}/oauth/jwks`,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['RS256'],
+    claims_supported: CLAIMS,
+  };
+}

@@ -1,0 +1,16 @@
+import type { Signer } from './signer.js';
+
+/** Signs claims as a JWT in the compact form (RFC 7515 §7.1). */
+export async function compactJws(
+  { alg, sign }: Pick<Signer, 'alg' | 'sign'>,
+  kid: string,
+  claims: object,
+): Promise<string> {
+  const signed = `${encode({ alg, kid, typ: 'JWT' })}.${encode(claims)}`;
+  const signature = await sign(Buffer.from(signed));
+  return `${signed}.${signature.toString('base64url')}`;
+}
+
+function encode(part: object): string {
+  return Buffer.from(JSON.stringify(part)).toString('base64url');
+}

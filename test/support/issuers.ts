@@ -1,0 +1,129 @@
+import dns from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
+import { startTestApp, type EnrolledUser, type TestApp, type TestAppOptions } from './app.js';
+import { newAddress, type Answer, type Client } from './client.js';
+import { kmsAdmin, useMotoCredentials, type KmsAdmin } from './kms.js';
+import { startMoto } from './moto.js';
+import { orgApi } from './org-api.js';
+import { rawExchange, requestBytes, type RawAnswer } from './raw-http.js';
+
+/** A stand-in for KMS with keys that wrap document keys. */
+export interface DocumentKeyGround {
+  readonly admin: KmsAdmin;
+  /** The id of a key that wraps document keys. */
+  readonly keyId: string;
+  /** The variables of an application that uses it. */
+  readonly environment: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+/** Starts moto with a key for the document key. */
+export async function startDocumentKeyGround(): Promise<DocumentKeyGround> {
+  const restore = useMotoCredentials();
+  const moto = await startMoto();
+  const admin = await kmsAdmin(moto.endpoint);
+  const keyId = await admin.create('SYMMETRIC_DEFAULT');
+  return {
+    admin,
+    keyId,
+    environment: {
+      SVC_DOCUMENT_KEY_KMS_KEY_ID: keyId,
+      AWS_ENDPOINT_URL_KMS: moto.endpoint,
+    },
+    async close() {
+      await moto.close();
+      restore();
+    },
+  };
+}
+
+/** Starts a second replica of an application: the same database and base URL, another listener. */
+export function startReplicaOf(
+  { baseUrl, config }: TestApp,
+  port: number,
+  options: TestAppOptions,
+): Promise<TestApp> {
+  return startTestApp({
+    database: { url: config.database.url ?? '' },
+    environment: {
+      ...options.environment,
+      SVC_BASE_URL: baseUrl,
+      SVC_LISTEN_ADDR: `[::]:${port}`,
+      SVC_JWT_SECRET: config.secrets.root,
+      SVC_SSH_CA_KEY_PATH: config.ssh.caKeyPath,
+    },
+  });
+}
+
+/** The variable that names the address of a replica's listener. */
+export const listenerOf = (port: number) => `http://localhost:${port}`;
+
+/** Sends a request to the host of a label, at the listener of the application or of a replica. */
+export function atLabel(
+  { baseUrl }: Pick<TestApp, 'baseUrl'>,
+  label: string,
+  line: string,
+  { listener = baseUrl, headers = [] }: { listener?: string; headers?: readonly string[] } = {},
+): Promise<RawAnswer> {
+  const host = `Host: ${label}.${new URL(baseUrl).host}`;
+  return rawExchange(listener, requestBytes(baseUrl, line, [host, ...headers]));
+}
+
+/** Returns the JWK Set at the host of a label. */
+export async function jwksAt(
+  app: Pick<TestApp, 'baseUrl'>,
+  label: string,
+  listener?: string,
+): Promise<JSONWebKeySet> {
+  const answer = await atLabel(app, label, 'GET /oauth/jwks', listener ? { listener } : {});
+  if (answer.status !== 200) throw new Error(`${label}: ${answer.status} ${answer.body}`);
+  return JSON.parse(answer.body) as JSONWebKeySet;
+}
+
+/** Returns the issuer of a label. */
+export function issuerOf({ baseUrl }: Pick<TestApp, 'baseUrl'>, label: string): string {
+  return `http://${label}.${new URL(baseUrl).host}`;
+}
+
+/** Enrolls the first user of a domain, its admin, and claims a label. */
+export async function claimedBy(
+  app: TestApp,
+  email: string,
+  body: { readonly label: string; readonly active?: boolean },
+): Promise<EnrolledUser> {
+  const user = await app.enrolled(email);
+  const answer = await orgApi(user.client, 'POST', '/issuer', body);
+  if (answer.status !== 201) throw new Error(`the claim failed: ${answer.text}`);
+  return user;
+}
+
+/** Requests a token for AWS, from an unused address. */
+export function requestToken(browser: Client): Promise<Answer> {
+  return browser.post('/v1/credentials/aws/token', {}, { address: newAddress() });
+}
+
+/** Requests a token for AWS, and returns it. */
+export async function awsToken(browser: Client): Promise<string> {
+  const answer = await requestToken(browser);
+  if (answer.status !== 200) throw new Error(`no token: ${answer.text}`);
+  return answer.json.id_token as string;
+}
+
+/** Verifies a token as an application does: by the issuer and a JWK Set. Rejects where it does not verify. */
+export async function verified(token: string, issuer: string, jwks: JSONWebKeySet) {
+  const options = { issuer, algorithms: ['RS256'] };
+  return (await jwtVerify(token, createLocalJWKSet(jwks), options)).payload;
+}
+
+/** Resolves every name below `localhost` as `localhost`, as browsers do. The result restores the resolver. */
+export function resolveNamesBelowLocalhost(): () => void {
+  const original = dns.lookup;
+  const lookup: LookupFunction = (name, options, callback) => {
+    original(name.endsWith('.localhost') ? 'localhost' : name, options, callback);
+  };
+  Object.assign(dns, { lookup });
+  return () => {
+    Object.assign(dns, { lookup: original });
+  };
+}
