@@ -25,6 +25,9 @@ export interface JwtClaims {
 /** A prefix that no opaque token has. */
 const HANDLE = 'jwt.';
 
+/** The library's models of access tokens, which are recorded apart. */
+const KINDS = ['AccessToken', 'ClientCredentials'] as const;
+
 /** A value that matches no token. It replaces an expired JWT, and a JWT of another issuer. */
 const NO_TOKEN = 'none';
 
@@ -35,7 +38,8 @@ const NO_TOKEN = 'none';
 @Injectable()
 export class AccessTokens {
   readonly #issuer: string;
-  readonly #handleKey: KeyObject;
+  /** The key of handles under the root secret, and then that under the previous one. */
+  readonly #handleKeys: readonly KeyObject[];
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
 
   constructor(
@@ -45,9 +49,10 @@ export class AccessTokens {
     tokenSigningKeys: TokenSigningKeys,
   ) {
     this.#issuer = config.http.baseUrl;
-    this.#handleKey = createSecretKey(
-      deriveKey(config.secrets.root, 'JWT access token handle', 32),
-    );
+    const { root, previousRoot } = config.secrets;
+    this.#handleKeys = [root, previousRoot]
+      .filter((secret) => secret !== undefined)
+      .map((secret) => createSecretKey(deriveKey(secret, 'JWT access token handle', 32)));
     this.#keys = createLocalJWKSet(tokenSigningKeys.publicJwks());
   }
 
@@ -70,22 +75,16 @@ export class AccessTokens {
       grantId,
       gty,
     };
-    await this.adapters.of(kind, () => ctx).upsert(this.#handle(jti), payload, exp - iat);
+    await this.adapters
+      .of(kind, () => ctx)
+      .upsert(this.#handles(jti)[0] ?? NO_TOKEN, payload, exp - iat);
   }
 
   /** Returns the key under which a token is stored; undefined for an expired JWT, or one of another issuer. */
   async storedIdOf(token: string): Promise<string | undefined> {
     if (!isJwt(token)) return token;
-    try {
-      const { payload } = await jwtVerify(token, this.#keys, {
-        issuer: this.#issuer,
-        typ: 'at+jwt',
-        requiredClaims: ['exp', 'jti'],
-      });
-      return payload.jti === undefined ? undefined : this.#handle(payload.jti);
-    } catch {
-      return undefined;
-    }
+    const jti = await this.#jtiOf(token);
+    return jti === undefined ? undefined : this.#recordedHandle(jti);
   }
 
   /** Replaces a JWT by its stored key in the fields of a request: the library finds only stored keys, and rejects JWTs. */
@@ -110,8 +109,34 @@ export class AccessTokens {
     return other !== undefined && mayIntrospectTokensOf(other, client);
   }
 
-  #handle(jti: string): string {
-    return HANDLE + createHmac('sha256', this.#handleKey).update(jti).digest('base64url');
+  /** Returns the id of a valid JWT of this issuer; undefined for any other text. */
+  async #jtiOf(token: string): Promise<string | undefined> {
+    try {
+      const { payload } = await jwtVerify(token, this.#keys, {
+        issuer: this.#issuer,
+        typ: 'at+jwt',
+        requiredClaims: ['exp', 'jti'],
+      });
+      return payload.jti;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Returns the handle under which a JWT is recorded. While the root secret changes, that may be one of the previous secret. */
+  async #recordedHandle(jti: string): Promise<string | undefined> {
+    const [handle, previous] = this.#handles(jti);
+    if (handle === undefined || previous === undefined) return handle;
+    for (const kind of KINDS) {
+      if (await this.adapters.of(kind, () => undefined).find(previous)) return previous;
+    }
+    return handle;
+  }
+
+  #handles(jti: string): string[] {
+    return this.#handleKeys.map(
+      (key) => HANDLE + createHmac('sha256', key).update(jti).digest('base64url'),
+    );
   }
 }
 

@@ -1,6 +1,10 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
 import { Provider, interactionPolicy } from 'oidc-provider';
+// @ts-expect-error -- this file of the library has no types
+import ServerChallenge from 'oidc-provider/lib/helpers/challenge.js';
+// @ts-expect-error -- this file of the library has no types
+import instanceOf from 'oidc-provider/lib/helpers/weak_cache.js';
 import { AAL3 } from '#domain/sessions/session.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { secretHashesOf } from '../protocol/client-metadata.js';
@@ -39,6 +43,25 @@ export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<
 
 /** Seconds for which an id is stored after its proof expires: the time of a proof may lie in the future as well. */
 const REPLAY_MARGIN = 600;
+
+/** The nonces of a server for DPoP proofs, as far as a proof is concerned. */
+interface Nonces {
+  checkChallenge(nonce: string): boolean;
+}
+
+const Challenges = ServerChallenge as new (secret: Buffer, info: string) => Nonces;
+const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonces };
+
+/**
+ * Also accepts the nonces of another secret. Reason: the library knows one `nonceSecret`, and a replica that has the next root
+ * secret already gives out nonces that the others must accept. Tests: test/api/root-secret-rotation.test.ts.
+ */
+export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
+  const { DPoPNonces: own } = inside(provider);
+  const others = new Challenges(secret, 'DPoP');
+  const checkOwn = own.checkChallenge.bind(own);
+  own.checkChallenge = (nonce) => checkOwn(nonce) || others.checkChallenge(nonce);
+}
 
 /** Applies all patches to a new provider. */
 export function patchProvider(

@@ -9,9 +9,9 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 import type { OwnAudiences } from '../protocol/resource-servers.js';
 import { ErrorResponses } from './error-responses.service.js';
 import { ROUTES } from './fixed-options.js';
-import { patchProvider } from './library-patches.js';
+import { acceptNoncesOf, patchProvider } from './library-patches.js';
 import { correctResponse, routeOf } from './provider-middleware.js';
-import { ProviderOptions } from './provider-options.service.js';
+import { nonceSecretOf, ProviderOptions } from './provider-options.service.js';
 
 /** A step that a controller runs before or after the library's own. */
 type Step = (ctx: KoaContextWithOIDC) => Promise<void> | void;
@@ -59,6 +59,8 @@ export class OidcProvider {
     patchProvider(this.provider, baseUrl, ROUTES.token, (issuer, jti, expiresAt) =>
       batchedQueries.spend(issuer, jti, expiresAt),
     );
+    const { previousRoot } = config.secrets;
+    if (previousRoot !== undefined) acceptNoncesOf(this.provider, nonceSecretOf(previousRoot));
     errorResponses.listen(this.provider);
     this.#use(async (ctx, next) => {
       for (const step of this.#before) await step(ctx);

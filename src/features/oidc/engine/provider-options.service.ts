@@ -43,6 +43,11 @@ import {
 
 type Features = NonNullable<Configuration['features']>;
 
+/** Returns the secret of the nonces for DPoP proofs that a root secret leads to. */
+export function nonceSecretOf(rootSecret: string): Buffer {
+  return deriveKey(rootSecret, 'DPoP nonces', 32);
+}
+
 /** Builds the options of the library, one method for each topic. */
 @Injectable()
 export class ProviderOptions {
@@ -206,7 +211,7 @@ export class ProviderOptions {
       },
       dPoP: {
         enabled: true,
-        nonceSecret: deriveKey(this.config.secrets.root, 'DPoP nonces', 32),
+        nonceSecret: nonceSecretOf(this.config.secrets.root),
         requireNonce: () => false,
       },
     } satisfies Features;
