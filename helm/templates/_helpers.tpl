@@ -43,7 +43,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- (urlParse .Values.config.SVC_BASE_URL).hostname | lower -}}
 {{- end -}}
 
-{{/* The keys that the Secret must have, a line each: the slug of a provider becomes a name as load-config.ts makes it. */}}
+{{/*
+The keys that the Secret must have, a line each: the slug of a provider becomes a name as load-config.ts makes it. With a
+configuration document all but the first are optional.
+*/}}
 {{- define "svc.secretKeys" -}}
 SVC_DATABASE_URL
 SVC_JWT_SECRET
@@ -71,7 +74,7 @@ SVC_IDP_{{ $name }}_CLIENT_SECRET
 {{- if not .Values.config.SVC_BASE_URL -}}
 {{- $problems = append $problems "config.SVC_BASE_URL: is required" -}}
 {{- end -}}
-{{- if not .Values.config.SVC_IDPS -}}
+{{- if not (or .Values.config.SVC_IDPS .Values.config.SVC_S3_CONFIG_BUCKET) -}}
 {{- $problems = append $problems "config.SVC_IDPS: is required" -}}
 {{- end -}}
 {{- if and (or .Values.ingress.enabled .Values.tls.secretName) (not (hasPrefix "https://" .Values.config.SVC_BASE_URL)) -}}

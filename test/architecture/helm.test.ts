@@ -51,7 +51,7 @@ function blocksOf(template: string, value: string): string {
 
 describe('the Helm chart', () => {
   it('names only variables that the service reads', () => {
-    const named = [...new Set(chart.match(/\bSVC_[A-Z_]+(?:<SLUG>_[A-Z_]+)?/g))];
+    const named = [...new Set(chart.match(/\bSVC_[A-Z0-9_]+(?:<SLUG>_[A-Z_]+)?/g))];
     expect(named).toContain('SVC_BASE_URL');
     expect(named).toContain('SVC_IDP_<SLUG>_CLIENT_SECRET');
     // Service links: a variable that the chart removes from the environment.
@@ -88,7 +88,10 @@ describe('the Helm chart', () => {
     for (const name of REQUIRED_SECRETS) expect(helpers).toMatch(new RegExp(`^${name}$`, 'm'));
     const optional = OPTIONAL_SECRETS.map((name) => `"${name}"`).join(' ');
     expect(deployment).toContain(`{{- range list ${optional} }}`);
-    expect(deployment.match(/optional: true/g)).toHaveLength(1);
+    const withDocument =
+      /\{\{- if and \$\.Values\.config\.SVC_S3_CONFIG_BUCKET \(ne \. "SVC_DATABASE_URL"\) \}\}\s+optional: true/;
+    expect(deployment).toMatch(withDocument);
+    expect(deployment.match(/optional: true/g)).toHaveLength(2);
   });
 
   it('ends TLS with the files of a Secret, on 443 and 80 without a capability', () => {
