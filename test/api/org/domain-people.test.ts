@@ -326,7 +326,7 @@ describe('people of a removed domain', () => {
     expect(await count(app.dataSource, live)).toBe(0);
   });
 
-  it('who are 1,200 lose their sessions in one transaction', async () => {
+  it('who are 1,200 lose their sessions and certificates in one transaction', async () => {
     const { app } = running;
     await proven(admin, dns, 'large.example');
     await rows(
@@ -338,10 +338,21 @@ describe('people of a removed domain', () => {
        INSERT INTO sessions (id, token_hash, level, user_id, expires_at)
        SELECT gen_random_uuid(), sha256(id::text::bytea), 'bootstrap', id, now() + interval '1 hour' FROM made`,
     );
+    // The first user has more certificates than one statement for many users revokes.
+    await rows(
+      app.dataSource,
+      `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
+       SELECT 1000 + row_number() over (), u.id, u.id, u.email, ARRAY[u.email], 'x', 'x', now(), now() + interval '1 hour'
+       FROM users u, generate_series(1, CASE u.email WHEN 'p1@large.example' THEN 25 ELSE 1 END)
+       WHERE u.email LIKE '%@large.example'`,
+    );
     expect((await removal(admin, 'large.example')).status).toBe(204);
+    const left = `ssh_certificates WHERE key_id LIKE '%@large.example' AND revoked_at IS NULL`;
+    expect(await count(app.dataSource, left)).toBe(0);
     expect((await auditOfDomain(app, 'large.example')).at(-1)?.details).toMatchObject({
       users: 1200,
       sessions: 1200,
+      certificates: 1224,
     });
   });
 });

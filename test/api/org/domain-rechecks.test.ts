@@ -12,6 +12,7 @@ import {
   proven,
   recheck,
   removal,
+  verify,
 } from '../../support/domains.js';
 import { rows } from '../../support/rows.js';
 
@@ -146,6 +147,19 @@ describe('the daily check of domains', () => {
     });
     expect(await recheck(app, 'swapped.example')).toBe(1);
     expect(await listed(ada, 'swapped.example')).toMatchObject({ state: 'verified', failures: 0 });
+  });
+
+  it('records no failure for a domain that an admin verified during the look-up', async () => {
+    const record = await proven(ada, dns, 'verified-meanwhile.example');
+    dns.replies.set(record.name, {
+      texts: [],
+      before: async () => {
+        dns.replies.set(record.name, { texts: [record.value] });
+        expect((await verify(ada, 'verified-meanwhile.example')).status).toBe(200);
+      },
+    });
+    await recheck(app, 'verified-meanwhile.example');
+    expect(await listed(ada, 'verified-meanwhile.example')).toMatchObject({ failures: 0 });
   });
 
   it('leaves a check due that could not be recorded, and goes on with the others', async () => {
