@@ -33,7 +33,7 @@ export interface AssertedSubject {
 
 /** The milliseconds by which the clock of a provider may differ. */
 const SKEW = 300_000;
-const LIMITS = { depth: 32, elements: 2000, comments: false };
+const LIMITS = { depth: 32, elements: 1000, comments: false };
 const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
 const FORMATS: Readonly<Record<string, AssertedSubject['format']>> = {
   'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent': 'persistent',

@@ -14,7 +14,12 @@ export interface MarkupLimits {
 const TAG =
   /<(?<close>\/?)(?<name>[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?:\s+[A-Za-z_][\w:.-]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*(?<empty>\/?)>/y;
 const COMMENT = /<!--(?:(?!--)[^])*-->/y;
-const DECLARATION = /^\s*<\?xml\s[^<>?]*\?>/;
+/** The declaration of XML 1.0 in UTF-8, as which every document is read. Any other one is refused. */
+const DECLARATION =
+  /^\s*<\?xml\s+version\s*=\s*(?:"1\.0"|'1\.0')(?:\s+encoding\s*=\s*(?:"utf-8"|'utf-8'))?(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>/i;
+const ATTRIBUTE = /=\s*(?:"[^"]*"|'[^']*')/g;
+/** The most attributes of an element: the time that canonicalization takes grows with their square. */
+const MOST_ATTRIBUTES = 40;
 /** A reference that is neither to a character nor to one of the five entities that XML itself defines (§4.6). */
 const UNKNOWN_ENTITY = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)/;
 /** A character that no XML document has (§2.2). */
@@ -50,8 +55,7 @@ function checkTags(body: string, { depth, elements, comments }: MarkupLimits): v
       at = skipped;
       continue;
     }
-    TAG.lastIndex = next;
-    const { close, name = '', empty } = TAG.exec(body)?.groups ?? refuseMarkup(body, next);
+    const [tag, { close, name = '', empty }] = tagAt(body, next);
     at = TAG.lastIndex;
     if (close) {
       if (empty || open.pop() !== name) throw notPlain('is not well-formed');
@@ -60,10 +64,18 @@ function checkTags(body: string, { depth, elements, comments }: MarkupLimits): v
     count += 1;
     if (open.length === 0) roots += 1;
     if (!empty) open.push(name);
-    if (open.length > depth || count > elements)
+    const attributes = tag.match(ATTRIBUTE)?.length ?? 0;
+    if (open.length > depth || count > elements || attributes > MOST_ATTRIBUTES)
       throw notPlain('is nested too deeply or too large');
   }
   if (open.length > 0 || roots !== 1) throw notPlain('is not well-formed');
+}
+
+/** Matches the tag at a place; `TAG` stands behind it afterwards. @throws DomainError sign_in_failed */
+function tagAt(body: string, at: number): [tag: string, groups: Record<string, string>] {
+  TAG.lastIndex = at;
+  const match = TAG.exec(body);
+  return match ? [match[0], match.groups ?? {}] : refuseMarkup(body, at);
 }
 
 function endOfMatch(pattern: RegExp, text: string, at: number): number | undefined {

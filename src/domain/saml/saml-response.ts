@@ -26,7 +26,7 @@ export interface ExpectedEnvelope {
   readonly requestId: string;
 }
 
-const LIMITS = { depth: 32, elements: 2000, comments: false };
+const LIMITS = { depth: 32, elements: 1000, comments: false };
 const BASE64 = /^[A-Za-z\d+/]+={0,2}$/;
 const SUCCESS = 'urn:oasis:names:tc:SAML:2.0:status:Success';
 const ENCRYPTED = new Set([
