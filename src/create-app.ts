@@ -5,7 +5,7 @@ import { ThrottlerStorage } from '#platform/rate-limit/buckets/throttler.js';
 import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import { IssuerHosts } from '#domain/organization-issuers/issuer-hosts.service.js';
-import type { Config } from '#platform/config/config.js';
+import type { Config, ValidConfig } from '#platform/config/config.js';
 import { expectations } from '#platform/http/body/expectation.js';
 import { requestEdge, type EdgeStep } from '#platform/http/contract/edge-step.js';
 import { corsByAudience } from '#platform/http/edge/cors.js';
@@ -28,6 +28,7 @@ import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { withRootSecret } from '#platform/kms/root-secret.js';
 import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
 import { LimitHeaders } from '#platform/rate-limit/limit-headers.js';
 import { applicationLog, type ApplicationLog } from '#platform/telemetry/application-log.js';
@@ -67,11 +68,12 @@ interface Parts extends Omit<NestParts, 'kmsKeys'> {
  *   wrong CA key, a route without rules
  */
 export async function createApp(
-  config: Config,
+  validConfig: ValidConfig,
   logger: Logger,
   root: CompositionRoot,
 ): Promise<BuiltApplication> {
-  const kmsKeys = await KmsKeys.open(config, { limits: root.kmsLimits });
+  const kmsKeys = await KmsKeys.open(validConfig, { limits: root.kmsLimits });
+  const config = await withRootSecret(validConfig, kmsKeys);
   const addressOf = clientAddressResolver(config.http.trustedProxies);
   const log = applicationLog(logger, addressOf);
   const nest = await createNest({ config, logger, root, log, kmsKeys });

@@ -49,7 +49,9 @@ configuration document all but the first are optional.
 */}}
 {{- define "svc.secretKeys" -}}
 SVC_DATABASE_URL
+{{- if not .Values.config.SVC_JWT_HMAC_KMS_KEY_ID }}
 SVC_JWT_SECRET
+{{- end }}
 SVC_SSH_CA_KEY
 {{- range splitList "," .Values.config.SVC_IDPS }}
 {{- with trim . }}

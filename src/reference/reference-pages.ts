@@ -4,6 +4,7 @@ import { compileRoutes } from '#platform/http/routing/compile-routes.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { withRootSecret } from '#platform/kms/root-secret.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import { AppModule, type CompositionRoot } from '../app.module.js';
 import { configurationPage } from './configuration.js';
@@ -32,8 +33,9 @@ const ROOT: CompositionRoot = {
 /** The pages of docs/reference/, by file name. Nest scans the modules and creates no provider. */
 export async function referencePages(): Promise<Readonly<Record<string, string>>> {
   const { config } = loadConfig(ENVIRONMENT);
+  const kmsKeys = await KmsKeys.open(config);
   const logger = createLogger(config.log);
-  const root = AppModule.compose(config, logger, ROOT, await KmsKeys.open(config));
+  const root = AppModule.compose(await withRootSecret(config, kmsKeys), logger, ROOT, kmsKeys);
   const context = await NestFactory.createApplicationContext(root, {
     preview: true,
     logger: false,

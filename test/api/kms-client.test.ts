@@ -26,7 +26,7 @@ requires('moto').describe('the client of KMS', () => {
         keys: keys.map(([keyId, use]) => ({ variable: 'SVC_A_KMS_KEY_ID', keyId, use })),
         endpoint: moto.endpoint,
       },
-      upstream: { providers: [], extraCaCerts: [] },
+      upstream: { extraCaCerts: [] },
     });
 
   it('signs so that Node verifies it by the public key, and never has the private one', async () => {

@@ -62,6 +62,40 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_JWT_SECRET_PREVIOUS: PLANTED },
     'SVC_JWT_SECRET_PREVIOUS: must have at least 32 characters',
   ],
+  [
+    { SVC_JWT_HMAC_KMS_KEY_ID: PLANTED },
+    'SVC_JWT_SECRET: must not be set beside SVC_JWT_HMAC_KMS_KEY_ID; keep the one that is the secret',
+  ],
+  [
+    { SVC_JWT_SECRET: '', SVC_JWT_HMAC_KMS_KEY_ID: `${PLANTED} ${PLANTED}` },
+    'SVC_JWT_HMAC_KMS_KEY_ID: must be the id or ARN of a key in AWS KMS',
+  ],
+  [
+    { SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS: `${PLANTED}?` },
+    'SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS: must be the id or ARN of a key in AWS KMS',
+  ],
+  [
+    {
+      SVC_JWT_SECRET_PREVIOUS: `${PLANTED} of thirty-two characters`,
+      SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS: PLANTED,
+    },
+    'SVC_JWT_SECRET_PREVIOUS: must not be set beside SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS; keep the one that is the secret',
+  ],
+  [
+    { SVC_OIDC_SIGNING_KMS_KEY_ID: `${PLANTED},${PLANTED}` },
+    'SVC_OIDC_SIGNING_KMS_KEY_ID: must be ids or ARNs of different keys in AWS KMS, comma-separated',
+  ],
+  [
+    { SVC_OIDC_RSA_SIGNING_KMS_KEY_ID: `arn:aws:s3:::${PLANTED}` },
+    'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID: must be ids or ARNs of different keys in AWS KMS, comma-separated',
+  ],
+  [
+    {
+      SVC_OIDC_SIGNING_KMS_KEY_ID: 'alias/tokens',
+      AWS_ENDPOINT_URL_KMS: `http://${PLANTED}.example`,
+    },
+    'AWS_ENDPOINT_URL_KMS: must be https (http only for localhost)',
+  ],
   [{ SVC_IDPS: '' }, 'SVC_IDPS: at least one upstream identity provider is required'],
   [{ SVC_IDPS: 'demo,demo' }, 'SVC_IDPS: names a slug twice'],
   [{ SVC_IDPS: `${PLANTED}-` }, 'SVC_IDPS: has a malformed slug'],
@@ -260,12 +294,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
 ];
 
 /** Settings that this version cannot satisfy. */
-const UNSUPPORTED = [
-  'SVC_JWT_HMAC_KMS_KEY_ID',
-  'SVC_SSH_CA_KMS_KEY_ID',
-  'SVC_OIDC_SIGNING_KMS_KEY_ID',
-  'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
-];
+const UNSUPPORTED = ['SVC_SSH_CA_KMS_KEY_ID'];
 
 /** Values that are wrong for nearly every variable; each variable with wrong values refuses one of them. */
 const WRONG_FOR_MANY = ['*', '*\n', '*'.repeat(65)];

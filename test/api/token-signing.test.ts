@@ -7,6 +7,7 @@ import { TokenSigningKeysRepository } from '#domain/token-signing/token-signing-
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication, type Application } from '../support/applications.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -48,18 +49,24 @@ describe('the token-signing keys at start', () => {
     await database.drop();
   });
 
-  function start(
+  async function start(
     secrets: Partial<Config['secrets']> = {},
     signingKeys: Partial<Config['oidc']['signingKeys']> = {},
   ): Promise<TokenSigningKeys> {
     const deviceCode = { expiresSeconds: 600, pollIntervalSeconds: 5 };
+    const none = { kms: { keys: [], endpoint: undefined }, upstream: { extraCaCerts: [] } };
     return TokenSigningKeys.open(
       {
-        oidc: { signingKeys: { ec: undefined, rsa: undefined, ...signingKeys }, deviceCode },
+        oidc: {
+          signingKeys: { ec: undefined, rsa: undefined, ...signingKeys },
+          signingKmsKeyIds: { ec: [], rsa: [] },
+          deviceCode,
+        },
         secrets: { root: OLD, previousRoot: undefined, ...secrets },
       },
       dataSource,
       new TokenSigningKeysRepository(),
+      await KmsKeys.open(none),
     );
   }
 
@@ -153,6 +160,29 @@ describe('the token-signing keys at start', () => {
     expect(ids).toEqual([await thumbprint(ec), await thumbprint(rsa)]);
     expect(await kept()).toEqual([]);
     expect(warnings).toEqual([]);
+  });
+
+  it('stay published for a day after a configured key took their place, and sign again without one', async () => {
+    const before = (await start()).publicJwks().keys;
+    const [ec, rsa] = [newEc(), newRsa()];
+    const set = { ec: [secretPem(ec)], rsa: [secretPem(rsa)] };
+    const configured = await start({}, set);
+    expect(configured.publicJwks().keys).toEqual(expect.arrayContaining(before));
+    expect(configured.publicJwks().keys).toHaveLength(4);
+    const signing = configured.privateJwks().keys.map(({ kid }) => kid);
+    expect(signing).toEqual([await thumbprint(ec), await thumbprint(rsa)]);
+    await dataSource.query(
+      `UPDATE token_signing_keys SET superseded_at = superseded_at - interval '25 hours'`,
+    );
+    expect((await start({}, set)).publicJwks().keys).toHaveLength(2);
+    expect((await start()).publicJwks().keys).toEqual(before);
+    expect((await start({}, set)).publicJwks().keys).toHaveLength(4);
+  });
+
+  it('fail no start with configured keys, even where no secret opens them', async () => {
+    await start();
+    const set = { ec: [secretPem(newEc())], rsa: [secretPem(newRsa())] };
+    expect((await start({ root: NEW }, set)).publicJwks().keys).toHaveLength(2);
   });
 
   it('are published once each, without a private part, the signing keys first', async () => {

@@ -103,6 +103,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   'src/features/oidc': [
     'protocol',
     'protocol/clients',
+    'signing',
     'request',
     'storage',
     'engine',

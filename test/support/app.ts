@@ -12,7 +12,7 @@ import {
 import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';
-import type { Config } from '../../src/platform/config/config.js';
+import { CONFIG, type Config } from '../../src/platform/config/config.js';
 import { configurationOf } from '../../src/platform/config/sources/read-configuration.js';
 import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS, type KmsLimits } from '../../src/platform/kms/call-policy.js';
@@ -125,7 +125,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     new SoftwareKey({ ...keyOptions, vendor });
   return {
     baseUrl,
-    config,
+    config: app.nest.get<Config>(CONFIG),
     nest: app.nest,
     dataSource: app.nest.get(DataSource),
     log,

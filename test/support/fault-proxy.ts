@@ -13,6 +13,13 @@ export type Fault =
       readonly headers?: Readonly<Record<string, string>>;
     };
 
+/** A request that arrived at the proxy. */
+export interface SeenRequest {
+  /** The header `x-amz-target`, which names the operation of KMS; empty for other services. */
+  readonly target: string;
+  readonly body: string;
+}
+
 /** A proxy in front of one HTTP server, in which a test switches faults on and off. */
 export interface FaultProxy {
   readonly endpoint: string;
@@ -20,15 +27,24 @@ export interface FaultProxy {
   fault: Fault;
   /** The number of requests that have arrived. */
   readonly requests: number;
+  /** The requests that have arrived whole, with their bodies. */
+  readonly seen: readonly SeenRequest[];
   close(): Promise<void>;
 }
 
 /** Starts a proxy on loopback that forwards to `target`, an origin, with the Host header as it came. */
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   let requests = 0;
+  const seen: SeenRequest[] = [];
   const proxy = { fault: 'none' as Fault };
   const server = createServer((incoming, outgoing) => {
     requests += 1;
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('end', () => {
+      const target = String(incoming.headers['x-amz-target'] ?? '');
+      seen.push({ target, body: Buffer.concat(chunks).toString() });
+    });
     const { fault } = proxy;
     if (fault === 'none') forward(target, incoming, outgoing);
     else if (fault === 'cut') incoming.socket.destroy();
@@ -47,6 +63,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     set fault(fault) {
       proxy.fault = fault;
     },
+    seen,
     get requests() {
       return requests;
     },

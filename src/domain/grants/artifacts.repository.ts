@@ -97,6 +97,15 @@ export class ArtifactsRepository {
     return keys.map((key) => winners.delete(keyOf(key)));
   }
 
+  /**
+   * Makes a consumed row usable again, for the caller that consumed it and whose response carries nothing. A row that is gone, since
+   * its grant has ended, stays gone.
+   */
+  async release(tx: EntityManager, { model, id }: ArtifactKey): Promise<void> {
+    await sql(tx)`
+      UPDATE oauth_artifacts SET consumed_at = NULL WHERE model = ${model} AND id = ${id}`;
+  }
+
   async destroy(tx: EntityManager, { model, id }: ArtifactKey): Promise<void> {
     await sql(tx)`DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id}`;
   }

@@ -8,11 +8,22 @@ export type KeyKind = 'ec' | 'rsa';
 /** The generated token-signing keys, which are stored sealed. Keys from the configuration are not stored. */
 @Injectable()
 export class TokenSigningKeysRepository {
-  /** Finds the sealed key of a kind. */
-  async find(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
+  /** Returns the sealed key of a kind, which signs from now on. */
+  async current(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
     const [row] = await sql<{ sealed: string }>(tx)`
-      SELECT sealed FROM token_signing_keys WHERE kind = ${kind}`;
+      UPDATE token_signing_keys SET superseded_at = NULL WHERE kind = ${kind} RETURNING sealed`;
     return row?.sealed;
+  }
+
+  /**
+   * Records that a configured key has taken the place of the sealed key of a kind. Returns the sealed key for a day after the first
+   * such call, so that the tokens that it has signed verify until they end.
+   */
+  async supersede(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
+    const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`
+      UPDATE token_signing_keys SET superseded_at = coalesce(superseded_at, now()) WHERE kind = ${kind}
+      RETURNING sealed, superseded_at > now() - interval '1 day' AS is_published`;
+    return row?.is_published === true ? row.sealed : undefined;
   }
 
   /** Stores a key unless one is stored, and returns the stored key. Of two replicas that start at once, the first one stores. */

@@ -1,131 +1,172 @@
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPair,
-  sign,
-  type KeyObject,
-} from 'node:crypto';
+import { createPublicKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Logger } from '@nestjs/common';
-import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
+import type { Signer } from '#platform/crypto/signer.js';
+import type { KmsKeys } from '#platform/kms/kms-keys.js';
 import { TokenSigningKeysRepository, type KeyKind } from './token-signing-keys.repository.js';
-
-/** A key as a JWK (RFC 7517); `kid` is the thumbprint of RFC 7638. */
-export type SigningJwk = JWK & { readonly kid: string; readonly alg: string };
+import {
+  keyOfPem,
+  keyOfSigner,
+  publishedKey,
+  type SigningJwk,
+  type TokenKey,
+} from './token-key.js';
 
 /** A JWK Set (RFC 7517 §5). */
 export interface SigningJwks {
   readonly keys: SigningJwk[];
 }
 
-const KINDS: Readonly<Record<KeyKind, { readonly alg: string; readonly variable: string }>> = {
+const KINDS = {
   ec: { alg: 'ES256', variable: 'SVC_OIDC_SIGNING_KEY' },
   rsa: { alg: 'RS256', variable: 'SVC_OIDC_RSA_SIGNING_KEY' },
-};
+} as const satisfies Record<KeyKind, object>;
 
 const generate = promisify(generateKeyPair);
+const logger = new Logger('token-signing');
 
-/** Signs in a thread of libuv: an RSA signature would hold up every other request for a millisecond. */
-const signInThread = promisify<string, Buffer, KeyObject, Buffer>(sign);
-
-/** The key of RS256 signatures, imported once, with the encoded header of its tokens. */
+/** The signer of RS256, with the encoded header of its tokens. */
 interface Rs256Signer {
-  readonly key: KeyObject;
+  readonly signer: Signer;
   readonly header: string;
 }
 
+/** The parts of the service that hold keys. */
+interface KeySources {
+  readonly config: Pick<Config, 'oidc' | 'secrets'>;
+  readonly dataSource: DataSource;
+  readonly repository: TokenSigningKeysRepository;
+  readonly kmsKeys: KmsKeys;
+}
+
 /**
- * The keys that sign tokens, loaded once at start-up. Of the configured keys, the first of each kind signs; the others are
- * published, so that a rotation overlaps. Without a configured key, the first start generates a key and stores it sealed, so that
- * replicas and restarts use the same key.
+ * The keys that sign tokens, loaded once at start-up. Of each kind, the keys in KMS come first, then the configured PEM keys, then
+ * the key kept in the database. The first key signs; the others are published, so that a rotation overlaps. Without a configured
+ * key, the first start generates a key and stores it sealed, so that replicas and restarts use the same key.
  */
 export class TokenSigningKeys {
   readonly #rs256: Rs256Signer;
 
   /** @param keys the signing key of each kind before the other keys of the kind */
-  private constructor(private readonly keys: readonly SigningJwk[]) {
+  private constructor(readonly keys: readonly TokenKey[]) {
     this.#rs256 = rs256Signer(keys);
   }
 
   /**
    * Loads the keys. Generates a key of each kind that is neither configured nor stored, and logs a warning.
    *
-   * @throws ConfigProblems when neither root secret opens a stored key
+   * @throws ConfigProblems when neither root secret opens a stored key that has to sign
    */
   static async open(
-    config: Pick<Config, 'oidc' | 'secrets'>,
+    config: KeySources['config'],
     dataSource: DataSource,
     repository: TokenSigningKeysRepository,
+    kmsKeys: KmsKeys,
   ): Promise<TokenSigningKeys> {
-    const logger = new Logger('token-signing');
-    const keys = new Map<string, SigningJwk>();
+    const sources = { config, dataSource, repository, kmsKeys };
+    const keys = new Map<string, TokenKey>();
     for (const kind of ['ec', 'rsa'] as const) {
-      const configured = config.oidc.signingKeys[kind];
-      if (configured === undefined) {
-        logger.warn(
-          `${KINDS[kind].variable}: is not set; tokens are signed by a key kept in the database`,
-        );
-      }
-      const blocks = configured ?? [await storedKey(kind, config.secrets, dataSource, repository)];
-      for (const block of blocks) {
-        const jwk = await toJwk(kind, block);
-        if (!keys.has(jwk.kid)) keys.set(jwk.kid, jwk); // a file often holds the public part beside the private one
+      for (const key of await keysOf(kind, sources)) {
+        if (!keys.has(key.jwk.kid)) keys.set(key.jwk.kid, key); // a file often holds the public part beside the private one
       }
     }
     return new TokenSigningKeys([...keys.values()]);
   }
 
-  /**
-   * Returns the keys with a private part, for `oidc-provider`. The library signs with the first key that fits, and accepts an
-   * `id_token_hint` of any of them.
-   */
+  /** Returns the keys of this process with their private parts. A key in KMS has none here. */
   privateJwks(): SigningJwks {
-    return { keys: this.keys.filter(({ d }) => d !== undefined) };
+    return {
+      keys: this.keys.map(({ privateJwk }) => privateJwk).filter((jwk) => jwk !== undefined),
+    };
   }
 
-  /** Signs the claims of a JWT by RS256 (RFC 7515 §5.1), for verifiers that know no other algorithm well. */
+  /**
+   * Signs the claims of a JWT by RS256 (RFC 7515 §5.1), for verifiers that know no other algorithm well.
+   *
+   * @throws DomainError `kms_unavailable`
+   */
   async signRs256(claims: object): Promise<string> {
-    const { key, header } = this.#rs256;
+    const { signer, header } = this.#rs256;
     const signed = `${header}.${encode(claims)}`;
-    const signature = await signInThread('sha256', Buffer.from(signed), key);
+    const signature = await signer.sign(Buffer.from(signed));
     return `${signed}.${signature.toString('base64url')}`;
   }
 
   /** Returns the public part of every key. */
   publicJwks(): SigningJwks {
-    return { keys: this.keys.map(publicPart) };
+    return { keys: this.keys.map(({ jwk }) => jwk) };
   }
 }
 
+/** Returns the keys of a kind, the signing one first. */
+async function keysOf(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
+  const { config, kmsKeys } = sources;
+  const { alg, variable } = KINDS[kind];
+  const inKms = config.oidc.signingKmsKeyIds[kind].map((id) => kmsKeys.signer(id, alg));
+  const blocks = config.oidc.signingKeys[kind] ?? [];
+  const configured = [
+    ...(await Promise.all(inKms.map(keyOfSigner))),
+    ...(await Promise.all(blocks.map((block) => keyOfPem(alg, block)))),
+  ];
+  if (configured.length > 0) return [...configured, ...(await supersededKey(kind, sources))];
+  logger.warn(`${variable}: is not set; tokens are signed by a key kept in the database`);
+  return [await keyOfPem(alg, await storedKey(kind, sources))];
+}
+
 /** Returns the stored key as PEM. Generates a missing key; seals a key again that only the previous root secret opens. */
-async function storedKey(
-  kind: KeyKind,
-  secrets: Config['secrets'],
-  { manager }: DataSource,
-  repository: TokenSigningKeysRepository,
-): Promise<string> {
-  const purpose = `token signing key ${kind}`;
+async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
+  const { config, repository } = sources;
+  const { manager } = sources.dataSource;
   const sealed =
-    (await repository.find(manager, kind)) ??
+    (await repository.current(manager, kind)) ??
     (await repository.record(
       manager,
       kind,
-      await sealSecret(secrets, purpose, await newKey(kind)),
+      await sealSecret(config.secrets, purposeOf(kind), await newKey(kind)),
     ));
-  const opened = await openSecret(secrets, purpose, sealed);
-  if (opened === undefined) {
+  const pem = await opened(kind, sealed, sources);
+  if (pem === undefined) {
     throw new ConfigProblems([
-      'SVC_JWT_SECRET: does not open the token-signing keys of this database; set the secret that sealed them as SVC_JWT_SECRET_PREVIOUS',
+      'SVC_JWT_SECRET: does not open the token-signing keys of this database; set the secret that sealed them as SVC_JWT_SECRET_PREVIOUS or SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS',
     ]);
   }
-  if (opened.isOutdated) {
-    await repository.reseal(manager, kind, sealed, await sealSecret(secrets, purpose, opened.text));
+  return pem;
+}
+
+/**
+ * Returns the public part of the stored key in whose place a configured key signs, for a day. A key that does not open is left out:
+ * it signs nothing, so the start need not fail.
+ */
+async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
+  const { manager } = sources.dataSource;
+  const sealed = await sources.repository.supersede(manager, kind);
+  if (sealed === undefined) return [];
+  const pem = await opened(kind, sealed, sources);
+  if (pem !== undefined) return [await publishedKey(KINDS[kind].alg, createPublicKey(pem))];
+  logger.warn('the root secret does not open the former token-signing key of this database');
+  return [];
+}
+
+/** Opens a sealed key, and seals it again where only the previous root secret opens it. */
+async function opened(
+  kind: KeyKind,
+  sealed: string,
+  { config: { secrets }, dataSource: { manager }, repository }: KeySources,
+): Promise<string | undefined> {
+  const secret = await openSecret(secrets, purposeOf(kind), sealed);
+  if (secret?.isOutdated === true) {
+    const again = await sealSecret(secrets, purposeOf(kind), secret.text);
+    await repository.reseal(manager, kind, sealed, again);
   }
-  return opened.text;
+  return secret?.text;
+}
+
+function purposeOf(kind: KeyKind): string {
+  return `token signing key ${kind}`;
 }
 
 async function newKey(kind: KeyKind): Promise<string> {
@@ -136,29 +177,14 @@ async function newKey(kind: KeyKind): Promise<string> {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-async function toJwk(kind: KeyKind, pem: string): Promise<SigningJwk> {
-  const isPrivate = pem.includes('PRIVATE KEY-----');
-  const jwk = await exportJWK(isPrivate ? createPrivateKey(pem) : createPublicKey(pem));
-  return { ...jwk, kid: await calculateJwkThumbprint(jwk), use: 'sig', alg: KINDS[kind].alg };
-}
-
-/** Imports the first RSA key with a private part: the one that signs. */
-function rs256Signer(keys: readonly SigningJwk[]): Rs256Signer {
-  const jwk = keys.find(({ alg, d }) => alg === 'RS256' && d !== undefined);
-  if (jwk === undefined) throw new Error('there is no RSA key that signs');
-  const { kid, alg } = jwk;
-  return {
-    key: createPrivateKey({ key: jwk, format: 'jwk' }),
-    header: encode({ alg, kid, typ: 'JWT' }),
-  };
+/** Finds the RSA key that signs. */
+function rs256Signer(keys: readonly TokenKey[]): Rs256Signer {
+  const key = keys.find(({ jwk, signer }) => jwk.alg === 'RS256' && signer !== undefined);
+  if (key?.signer === undefined) throw new Error('there is no RSA key that signs');
+  const { kid, alg } = key.jwk;
+  return { signer: key.signer, header: encode({ alg, kid, typ: 'JWT' }) };
 }
 
 function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url');
-}
-
-function publicPart({ kty, crv, x, y, n, e, kid, use, alg }: SigningJwk): SigningJwk {
-  const parts = { kty, crv, x, y, n, e, use };
-  const present = Object.entries(parts).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(present), kid, alg };
 }

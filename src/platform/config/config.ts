@@ -104,11 +104,13 @@ export interface Config {
   /** Certification test mode is on if there is a token. */
   readonly certification: { readonly token: string | undefined };
   readonly oidc: {
-    /** PEM blocks of each kind, the signing private key first; undefined: the database keeps one. */
+    /** PEM blocks of each kind, the signing private key first unless KMS signs; undefined: the database keeps one. */
     readonly signingKeys: {
       readonly ec: readonly string[] | undefined;
       readonly rsa: readonly string[] | undefined;
     };
+    /** Keys in KMS of each kind, the one that signs first. They come before the PEM blocks. */
+    readonly signingKmsKeyIds: { readonly ec: readonly string[]; readonly rsa: readonly string[] };
     readonly deviceCode: { readonly expiresSeconds: number; readonly pollIntervalSeconds: number };
   };
   readonly ssh: {
@@ -161,6 +163,20 @@ export interface TracingConfig {
   /** The OTLP collector: spans go to `/v1/traces` below it. */
   readonly endpoint: string;
   readonly serviceName: string;
+}
+
+/** The sources of the root secret: a text, or else a key in KMS, which is asked at start-up. */
+export interface RootSecretSource {
+  readonly root: string | undefined;
+  readonly kmsKeyId: string | undefined;
+  /** The same of the previous root secret, where there is one. */
+  readonly previousRoot: string | undefined;
+  readonly previousKmsKeyId: string | undefined;
+}
+
+/** A validated configuration whose root secret may still have to be asked of KMS. */
+export interface ValidConfig extends Omit<Config, 'secrets'> {
+  readonly secrets: RootSecretSource;
 }
 
 /** The injection token of the frozen {@link Config}. */

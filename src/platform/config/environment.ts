@@ -15,8 +15,9 @@ import {
   httpUrl,
   httpsUrl,
   isLongRsa,
-  isP256,
+  kmsKeyId,
   kmsKeyIds,
+  isP256,
   list,
   listenAddress,
   logDirectives,
@@ -32,6 +33,12 @@ import {
 
 /** The environment as plain strings; an empty string counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The texts about variables of PEM keys. */
+export const PEM_KEYS = {
+  SVC_OIDC_SIGNING_KEY: 'must be P-256 keys in PEM, a private one first',
+  SVC_OIDC_RSA_SIGNING_KEY: 'must be RSA keys of 3072 bits or more in PEM, a private one first',
+} as const;
 
 /** One line a variable: its shape and its default. Cross-field rules are in load-config.ts. */
 export const ENVIRONMENT = z.object({
@@ -63,17 +70,15 @@ export const ENVIRONMENT = z.object({
   SVC_DATA_DIR: z.string().default('./data'),
   SVC_DB_MAX_CONNECTIONS: wholeNumber(1, 1000).default(25),
 
-  SVC_JWT_SECRET: rootSecret, // no default secret, ever
+  SVC_JWT_SECRET: rootSecret.optional(), // no default secret, ever: this one, or else the key in KMS
   SVC_JWT_SECRET_PREVIOUS: rootSecret.optional(),
+  SVC_JWT_HMAC_KMS_KEY_ID: kmsKeyId.optional(),
+  SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS: kmsKeyId.optional(),
 
-  SVC_OIDC_SIGNING_KEY: signingKeys(
-    isP256,
-    'must be P-256 keys in PEM, a private one first',
-  ).optional(), // default: the database keeps one
-  SVC_OIDC_RSA_SIGNING_KEY: signingKeys(
-    isLongRsa,
-    'must be RSA keys of 3072 bits or more in PEM, a private one first',
-  ).optional(), // default: the database keeps one
+  SVC_OIDC_SIGNING_KEY: signingKeys(isP256, PEM_KEYS.SVC_OIDC_SIGNING_KEY).optional(), // default: the database keeps one
+  SVC_OIDC_RSA_SIGNING_KEY: signingKeys(isLongRsa, PEM_KEYS.SVC_OIDC_RSA_SIGNING_KEY).optional(), // default: the database keeps one
+  SVC_OIDC_SIGNING_KMS_KEY_ID: kmsKeyIds.optional(),
+  SVC_OIDC_RSA_SIGNING_KMS_KEY_ID: kmsKeyIds.optional(),
   SVC_DOCUMENT_KEY_KMS_KEY_ID: kmsKeyIds
     .refine(
       (ids) => ids.every((id) => !id.includes('alias/')),

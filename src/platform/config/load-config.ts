@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Config, ProviderConfig } from './config.js';
+import type { Config, ProviderConfig, ValidConfig } from './config.js';
 import { ENVIRONMENT, withoutEmpty, type Environment, type Settings } from './environment.js';
 import {
   certificationProblems,
@@ -14,7 +14,13 @@ import {
   PROVIDER_VARIABLES,
 } from './provider-settings.js';
 import { githubProblems, githubSettings, githubWarnings } from './github-settings.js';
-import { kmsProblems, kmsSettings } from './kms-settings.js';
+import {
+  kmsProblems,
+  kmsSettings,
+  rootSecretProblems,
+  rootSecretSource,
+  signingKeyProblems,
+} from './kms-settings.js';
 import { tlsProblems, tlsSource, withTlsOrigin } from './tls-settings.js';
 import { unknownNames, type KnownNames } from './unknown-variables.js';
 
@@ -29,17 +35,12 @@ export class ConfigProblems extends Error {
 
 /** A valid configuration, and warnings for its operator. */
 export interface LoadedConfig {
-  readonly config: Config;
+  readonly config: ValidConfig;
   readonly warnings: readonly string[];
 }
 
 /** Settings of features that do not exist yet. The start fails when one is set. */
-const NOT_BUILT_YET = [
-  'SVC_JWT_HMAC_KMS_KEY_ID',
-  'SVC_SSH_CA_KMS_KEY_ID',
-  'SVC_OIDC_SIGNING_KMS_KEY_ID',
-  'SVC_OIDC_RSA_SIGNING_KMS_KEY_ID',
-];
+const NOT_BUILT_YET = ['SVC_SSH_CA_KMS_KEY_ID'];
 
 /**
  * Turns an environment into the one frozen configuration.
@@ -57,12 +58,14 @@ export function loadConfig(raw: Environment): LoadedConfig {
     ),
     ...(parsed.success ? [] : problemLines(parsed.error)),
     ...ofProviders,
+    ...rootSecretProblems(environment),
     ...missingProvider(environment),
     ...originProblems(environment),
     ...tlsProblems(environment),
     ...certificationProblems(environment),
     ...githubProblems(environment),
     ...kmsProblems(environment),
+    ...signingKeyProblems(environment),
     ...unknown.problems,
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
@@ -80,7 +83,7 @@ function configOf(
   settings: Settings,
   environment: Environment,
   providers: readonly ProviderConfig[],
-): Config {
+): ValidConfig {
   return {
     http: httpSettings(settings, environment),
     relyingParty: {
@@ -89,7 +92,7 @@ function configOf(
       organizationName: settings.SVC_ORG_NAME ?? settings.SVC_RP_NAME,
     },
     database: databaseSettings(settings),
-    secrets: { root: settings.SVC_JWT_SECRET, previousRoot: settings.SVC_JWT_SECRET_PREVIOUS },
+    secrets: rootSecretSource(settings),
     upstream: { providers, extraCaCerts: settings.SVC_EXTRA_CA_CERTS },
     kms: kmsSettings(settings),
     documentKey: { kmsKeyIds: settings.SVC_DOCUMENT_KEY_KMS_KEY_ID },
@@ -136,6 +139,10 @@ function httpSettings(settings: Settings, environment: Environment): Config['htt
 function oidcSettings(settings: Settings): Config['oidc'] {
   return {
     signingKeys: { ec: settings.SVC_OIDC_SIGNING_KEY, rsa: settings.SVC_OIDC_RSA_SIGNING_KEY },
+    signingKmsKeyIds: {
+      ec: settings.SVC_OIDC_SIGNING_KMS_KEY_ID ?? [],
+      rsa: settings.SVC_OIDC_RSA_SIGNING_KMS_KEY_ID ?? [],
+    },
     deviceCode: {
       expiresSeconds: settings.SVC_DEVICE_CODE_EXPIRES,
       pollIntervalSeconds: settings.SVC_DEVICE_POLL_INTERVAL,

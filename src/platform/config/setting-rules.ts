@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { isLoopbackHost } from '#platform/text/loopback.js';
-import type { Config } from './config.js';
+import type { ValidConfig } from './config.js';
 import { ENVIRONMENT, type Environment } from './environment.js';
 import { tlsWarnings } from './tls-settings.js';
 
@@ -49,9 +49,10 @@ export function certificationProblems(environment: Environment): string[] {
 }
 
 /** Returns warnings about valid settings that are probably a mistake. */
-export function warningsOf(environment: Environment, config: Config): string[] {
+export function warningsOf(environment: Environment, config: ValidConfig): string[] {
   const warnings: string[] = [];
-  if (new Set(Buffer.from(config.secrets.root)).size < 8) {
+  const { root } = config.secrets;
+  if (root !== undefined && new Set(Buffer.from(root)).size < 8) {
     warnings.push('SVC_JWT_SECRET: has fewer than 8 distinct bytes');
   }
   const { baseUrl, tls, trustedProxies } = config.http;

@@ -49,9 +49,19 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning:
       'Connections to the database, 1 to 1000: a fifth for searches and lists of organizations, the rest for all other work.',
   },
-  SVC_JWT_SECRET: { meaning: 'The root secret, 32 characters or more.' },
+  SVC_JWT_SECRET: {
+    meaning: 'The root secret, 32 characters or more.',
+    unset: '**required**, or else SVC_JWT_HMAC_KMS_KEY_ID',
+  },
   SVC_JWT_SECRET_PREVIOUS: {
     meaning: 'The previous root secret, which still opens data that was sealed under it.',
+  },
+  SVC_JWT_HMAC_KMS_KEY_ID: {
+    meaning:
+      'A key in AWS KMS (HMAC_256) that makes the root secret at each start. Excludes SVC_JWT_SECRET.',
+  },
+  SVC_JWT_HMAC_KMS_KEY_ID_PREVIOUS: {
+    meaning: 'The key in AWS KMS that made the previous root secret.',
   },
   SVC_OIDC_SIGNING_KEY: {
     meaning:
@@ -61,6 +71,13 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
   SVC_OIDC_RSA_SIGNING_KEY: {
     meaning: 'The same for RS256: RSA keys of 3072 bits or more.',
     unset: 'a key in the database',
+  },
+  SVC_OIDC_SIGNING_KMS_KEY_ID: {
+    meaning:
+      'Keys in AWS KMS (ECC_NIST_P256), comma-separated ids or ARNs: the first one signs tokens (ES256), the others are only published.',
+  },
+  SVC_OIDC_RSA_SIGNING_KMS_KEY_ID: {
+    meaning: 'The same for RS256: keys of the spec RSA_3072 or RSA_4096.',
   },
   SVC_DOCUMENT_KEY_KMS_KEY_ID: {
     meaning:

@@ -25,7 +25,10 @@ interface CheckedKey {
 }
 
 /** The parts of the configuration that KMS needs. */
-type KmsConfig = Pick<Config, 'kms' | 'upstream'>;
+type KmsConfig = {
+  readonly kms: Config['kms'];
+  readonly upstream: Pick<Config['upstream'], 'extraCaCerts'>;
+};
 
 /** The surroundings of calls to KMS, which tests replace. */
 export interface KmsOptions {

@@ -4,6 +4,8 @@ import type { Clock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
 import type { Config } from '#platform/config/config.js';
 import { loadConfig } from '#platform/config/load-config.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { withRootSecret } from '#platform/kms/root-secret.js';
 import { sealSecret } from '#platform/crypto/sealed-secret.js';
 import { GitHubApp } from '#domain/github-app/github-app.service.js';
 import { queueUndelivered } from '#domain/github-tokens/github-tokens.repository.js';
@@ -108,7 +110,7 @@ describe('the queue of revocations', () => {
   beforeAll(async () => {
     app = await startTestApp();
     github = await GitHubStandIn.start();
-    config = configOf();
+    config = await configOf();
   });
   beforeEach(async () => {
     clock = new TestClock(Date.now());
@@ -122,8 +124,8 @@ describe('the queue of revocations', () => {
     await github.close();
   });
 
-  const configOf = (more: object = {}) =>
-    loadConfig({
+  const configOf = async (more: object = {}) => {
+    const { config: loaded } = loadConfig({
       SVC_JWT_SECRET: 'a root secret of the tests, 1234567890',
       SVC_IDPS: 'demo',
       SVC_IDP_DEMO_TYPE: 'oidc',
@@ -132,7 +134,9 @@ describe('the queue of revocations', () => {
       SVC_IDP_DEMO_CLIENT_SECRET: 'x',
       ...github.environment,
       ...more,
-    }).config;
+    });
+    return withRootSecret(loaded, await KmsKeys.open(loaded));
+  };
   const replica = (settings = config, at: Clock = clock, seconds?: number) =>
     new TokenRevoker(
       settings,
@@ -252,9 +256,9 @@ describe('the queue of revocations', () => {
     await queue(1);
     const old = config.secrets.root;
     const secret = { SVC_JWT_SECRET: 'another root secret, 0987654321 abc' };
-    const rotated = configOf({ ...secret, SVC_JWT_SECRET_PREVIOUS: old });
+    const rotated = await configOf({ ...secret, SVC_JWT_SECRET_PREVIOUS: old });
     await replica(rotated).resealAll();
-    await replica(configOf(secret)).drain();
+    await replica(await configOf(secret)).drain();
     expect([revoked(), await left()]).toEqual([1, 0]);
   });
 });

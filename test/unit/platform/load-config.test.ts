@@ -43,6 +43,7 @@ describe('loadConfig', () => {
     expect(config.session.hours).toBe(8);
     expect(config.oidc).toEqual({
       signingKeys: { ec: undefined, rsa: undefined },
+      signingKmsKeyIds: { ec: [], rsa: [] },
       deviceCode: { expiresSeconds: 600, pollIntervalSeconds: 5 },
     });
     expect(config.upstream.providers).toEqual([
@@ -141,7 +142,7 @@ describe('loadConfig', () => {
     ],
     ['SVC_AUTH_EVENTS_RETENTION_DAYS', '-4', 'must be a whole number'],
     ['SVC_CLEANUP_INTERVAL', '86401', 'must be between 0 and 86400'],
-    ['SVC_JWT_HMAC_KMS_KEY_ID', 'alias/x', 'is not supported by this version'],
+    ['SVC_JWT_HMAC_KMS_KEY_ID', 'a key', 'must be the id or ARN of a key in AWS KMS'],
   ])('%s=%s is refused: %s', (name, value, problem) => {
     expect(problemsOf({ ...WORKING, [name]: value })).toContain(`${name}: ${problem}`);
   });

@@ -7,6 +7,7 @@ import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.servi
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 import type { OwnAudiences } from '../protocol/resource-servers.js';
+import { libraryKeys } from '../signing/library-keys.js';
 import { ErrorResponses } from './error-responses.service.js';
 import { ROUTES } from './fixed-options.js';
 import { acceptNoncesOf, patchProvider } from './library-patches.js';
@@ -50,9 +51,12 @@ export class OidcProvider {
     this.#authority = host;
     this.#mutualTlsAuthority = `${hostname}:${mtls.port}`;
     this.#mutualTlsPort = tls ? mtls.port : undefined;
+    const { jwks, feature } = libraryKeys(tokenSigningKeys.keys);
+    const options = providerOptions.build();
     this.provider = new Provider(baseUrl, {
-      ...providerOptions.build(),
-      jwks: tokenSigningKeys.privateJwks(),
+      ...options,
+      features: { ...options.features, externalSigningSupport: feature },
+      jwks,
       renderError: (ctx, out, error) => errorResponses.render(ctx, out, error),
     });
     this.provider.proxy = true; // `answer` sets the headers that it trusts

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { ArtifactKey } from '#domain/grants/artifacts.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
@@ -15,6 +16,10 @@ export interface RequestContext {
   clusterId?: string;
   /** A code was redeemed again while its first client may still wait for the response. */
   isReusedAtOnce?: boolean;
+  /** The code that this request consumed. */
+  consumed?: ArtifactKey;
+  /** The tokens that this request stored. */
+  issued?: ArtifactKey[];
   /** The error that ends an authorization request, whether or not the client receives it. */
   authorizationError?: Error;
 }

@@ -6,9 +6,15 @@ import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { DeviceCodesRepository } from '#domain/grants/device-codes.repository.js';
 import type { TokenAudit } from '#domain/grants/tokens.repository.js';
 import { newUuid } from '#platform/clock/random.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { originOf } from '#platform/http/request/client-origin.js';
-import { errors, type Adapter, type AdapterPayload } from '../protocol/library.js';
+import {
+  errors,
+  type Adapter,
+  type AdapterPayload,
+  type KoaContextWithOIDC,
+} from '../protocol/library.js';
 import { ADMIN_SCOPE, scopeWords } from '../protocol/scopes.js';
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { GrantAdapter } from './grant-adapter.service.js';
@@ -68,6 +74,23 @@ export class Adapters {
     return this.artifactsRepository.removeExpired(this.manager, most);
   }
 
+  /**
+   * Takes back a token request whose token the key service did not sign: its tokens end, and its code can be redeemed again. The
+   * client has received none of them.
+   */
+  async withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
+    const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
+    if (!(error instanceof DomainError) || error.code !== 'kms_unavailable') return;
+    const details = { client_id: ctx.oidc.client?.clientId, reason: error.code };
+    const origin = originOf(requestOf(ctx));
+    await this.manager.transaction(async (tx) => {
+      for (const token of issued) {
+        await this.artifactsRepository.revoke(tx, token, { auditId: newUuid(), origin, details });
+      }
+      if (consumed) await this.artifactsRepository.release(tx, consumed);
+    });
+  }
+
   #artifactAdapter(model: string, currentContext: CurrentContext): Adapter {
     const key = (id: string) => ({ model, id: artifactId(id) });
     return {
@@ -78,7 +101,7 @@ export class Adapters {
         noteFound(currentContext, found);
         return { ...found.payload, jti: id, consumed: found.consumed };
       },
-      consume: (id) => this.#consume(model, id),
+      consume: (id) => this.#consume(currentContext, model, id),
       destroy: (id) => this.artifactsRepository.destroy(this.manager, key(id)),
       revokeByGrantId: async (grantId) => {
         if (isReusedAtOnce(currentContext)) return; // the grant ends soon, and this artifact with it
@@ -95,9 +118,13 @@ export class Adapters {
    * Consumes a code or a pushed request. If two requests consume one code at the same moment, the code was stolen, and its
    * grant ends (RFC 6749 §4.1.2). The library itself detects a code that was consumed earlier.
    */
-  async #consume(model: string, id: string): Promise<void> {
+  async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const key = { model, id: artifactId(id) };
-    if (await this.batchedQueries.consume(key)) return;
+    if (await this.batchedQueries.consume(key)) {
+      const ctx = currentContext();
+      if (ctx) requestContextOf(ctx).consumed = key;
+      return;
+    }
     const [first] = await this.artifactsRepository.find(this.manager, [key]);
     const grantId = first?.payload['grantId'];
     if (typeof grantId === 'string') await this.grantAdapter.endSoon(grantId);
@@ -165,6 +192,7 @@ export class Adapters {
     };
     const issued = await falseIfGone(this.#issuing(artifact, audit, clusterId));
     if (!issued) throw new errors.InvalidGrant('the session has ended');
+    (requestContextOf(ctx).issued ??= []).push({ model: artifact.model, id: artifact.id });
   }
 
   #issuing(artifact: Artifact, audit: TokenAudit, clusterId?: string): Promise<boolean> {

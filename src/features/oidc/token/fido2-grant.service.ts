@@ -8,6 +8,7 @@ import { SingleUseStates } from '#domain/single-use/single-use-states.service.js
 import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import {
   buildTokenResponse,
   resolveRequestedResources,
@@ -87,7 +88,7 @@ export class Fido2Grant {
     const [server] = await resolveRequestedResources(provider, ctx);
     try {
       const resourceOwner = await this.#logIn(ctx, { assertion, state, jkt: possession.jkt });
-      const issued = await issueTokens(ctx, resourceOwner, possession, server);
+      const issued = await this.#issueOrEnd(ctx, resourceOwner, possession, server);
       ctx.body = buildTokenResponse(provider, issued);
     } catch (error) {
       if (error instanceof errors.InvalidGrant) {
@@ -96,6 +97,22 @@ export class Fido2Grant {
       throw error;
     }
     this.serviceMetrics.countAuthEvent('fido2_login_success');
+  }
+
+  /** Issues the tokens of a login. A login whose tokens are not signed leaves no session: its client received nothing. */
+  async #issueOrEnd(
+    ctx: TokenEndpointGrantContext,
+    resourceOwner: ResourceOwner,
+    possession: Possession,
+    server: ResourceServerInstance | undefined,
+  ): ReturnType<typeof issueTokens> {
+    try {
+      return await issueTokens(ctx, resourceOwner, possession, server);
+    } catch (error) {
+      const isUnsigned = error instanceof DomainError && error.code === 'kms_unavailable';
+      if (isUnsigned) await this.sessions.end(this.manager, resourceOwner.sessionId);
+      throw error;
+    }
   }
 
   /**

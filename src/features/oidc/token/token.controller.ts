@@ -8,6 +8,7 @@ import { FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../engine/fixed-options.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import type { KoaContextWithOIDC, TokenEndpointGrantContext } from '../protocol/library.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
+import { Adapters } from '../storage/adapters.service.js';
 import { EXCHANGE_PARAMETERS } from './exchange-request.js';
 import { Fido2Grant } from './fido2-grant.service.js';
 import { exchangeToken } from './token-exchange.js';
@@ -34,6 +35,7 @@ export class TokenController implements OnModuleInit {
     private readonly resourceOwners: ResourceOwners,
     private readonly accessTokens: AccessTokens,
     private readonly serviceMetrics: ServiceMetrics,
+    private readonly adapters: Adapters,
   ) {}
 
   /** Registers the grant types that the library does not have, and counts what the endpoint issues. */
@@ -45,6 +47,7 @@ export class TokenController implements OnModuleInit {
     const exchange = (ctx: TokenEndpointGrantContext) =>
       exchangeToken(ctx, { resourceOwners, accessTokens });
     provider.registerGrantType(TOKEN_EXCHANGE_GRANT, exchange, EXCHANGE_PARAMETERS, REPEATABLE);
+    oidcProvider.after('token', (ctx) => this.adapters.withdrawUnsigned(ctx));
     provider.on('grant.success', (ctx: KoaContextWithOIDC) => this.#count(ctx));
   }
 

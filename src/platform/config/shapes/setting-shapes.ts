@@ -140,7 +140,10 @@ export const logDirectives = z.string().transform((text, context) => {
   }
 });
 
-/** Blocks of PEM, base64 of it, or a file of it: the first is the private key that signs, the others are only published. */
+/**
+ * Blocks of PEM, base64 of it, or a file of it: the first is the private key that signs, the others are only published. A public
+ * key may come first only where a key in KMS signs, which `kms-settings.ts` checks.
+ */
 export const signingKeys = (fits: (key: KeyObject) => boolean, message: string) =>
   z
     .string()
@@ -151,13 +154,19 @@ export const signingKeys = (fits: (key: KeyObject) => boolean, message: string) 
         const blocks = pem.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g) ?? [];
         const [first = '', ...others] = blocks;
         const isWhole = pem.split('-----BEGIN ').length - 1 === blocks.length;
-        const isSigning = isWhole && fits(createPrivateKey(first));
-        if (isSigning && others.every((other) => fits(createPublicKey(other)))) return blocks;
+        const fitsAll = [first, ...others].every((block) => fits(createPublicKey(block)));
+        const isSound = !isPrivate(first) || fits(createPrivateKey(first));
+        if (isWhole && fitsAll && isSound) return blocks;
       } catch {
         // The message below omits the reason, which may quote the value.
       }
       return refuse(context, message);
     });
+
+/** Checks that a block of PEM is a private key. */
+export function isPrivate(pem: string): boolean {
+  return pem.includes('PRIVATE KEY-----');
+}
 
 /** Checks that a key is a P-256 key. */
 export function isP256({
@@ -210,11 +219,13 @@ export const httpsUrl = z.string().transform((text, context): string => {
 const KMS_KEY_ID =
   /^(?:arn:[a-z0-9-]{1,32}:kms:[a-z0-9-]{1,32}:\d{12}:(?:key|alias)\/)?[A-Za-z0-9/_-]{1,256}$/;
 /** Keys in AWS KMS: ids, ARNs or aliases, comma-separated. */
-export const kmsKeyIds = list.refine(
-  (ids) =>
-    ids.length > 0 && ids.every((id) => KMS_KEY_ID.test(id)) && new Set(ids).size === ids.length,
-  'must be ids or ARNs of different keys in AWS KMS, comma-separated',
-);
+export const kmsKeyIds = list
+  .refine(
+    (ids) =>
+      ids.length > 0 && ids.every((id) => KMS_KEY_ID.test(id)) && new Set(ids).size === ids.length,
+    'must be ids or ARNs of different keys in AWS KMS, comma-separated',
+  )
+  .register(JSON_FORMS, inList);
 /** One key in AWS KMS. */
 export const kmsKeyId = z.string().regex(KMS_KEY_ID, 'must be the id or ARN of a key in AWS KMS');
 /** The address of a document, which may have a query: https, loopback apart. */

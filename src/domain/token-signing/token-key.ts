@@ -1,0 +1,40 @@
+import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
+import { localSigner, type Signer } from '#platform/crypto/signer.js';
+
+/** A key as a JWK (RFC 7517); `kid` is the thumbprint of RFC 7638. */
+export type SigningJwk = JWK & { readonly kid: string; readonly alg: string };
+
+/** A key of tokens. */
+export interface TokenKey {
+  /** The public part, as it is published. */
+  readonly jwk: SigningJwk;
+  readonly publicKey: KeyObject;
+  /** Undefined for a key that is only published. */
+  readonly signer: Signer | undefined;
+  /** The private part, for a key of this process that may sign. */
+  readonly privateJwk: SigningJwk | undefined;
+}
+
+/** Makes a token key of a PEM block: a private key signs, a public key is only published. */
+export async function keyOfPem(alg: string, pem: string): Promise<TokenKey> {
+  if (!pem.includes('PRIVATE KEY-----')) return publishedKey(alg, createPublicKey(pem));
+  const privateKey = createPrivateKey(pem);
+  const signer = localSigner(privateKey);
+  const key = await publishedKey(alg, signer.publicKey);
+  const privateJwk = { ...(await exportJWK(privateKey)), ...key.jwk };
+  return { ...key, signer, privateJwk };
+}
+
+/** Makes a token key of a key service: its private part never enters this process. */
+export async function keyOfSigner(signer: Signer): Promise<TokenKey> {
+  return { ...(await publishedKey(signer.alg, signer.publicKey)), signer };
+}
+
+/** Makes a token key that signs nothing. */
+export async function publishedKey(alg: string, publicKey: KeyObject): Promise<TokenKey> {
+  const jwk = await exportJWK(publicKey);
+  const kid = await calculateJwkThumbprint(jwk);
+  const published = { ...jwk, use: 'sig', kid, alg };
+  return { jwk: published, publicKey, signer: undefined, privateJwk: undefined };
+}

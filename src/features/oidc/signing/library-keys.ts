@@ -1,0 +1,41 @@
+import type { KeyObject } from 'node:crypto';
+import type { TokenKey } from '#domain/token-signing/token-key.js';
+import { ExternalSigningKey, type Configuration } from '../protocol/library.js';
+
+/** The library's view of a key whose private part is not in this process. */
+class OutsideKey extends ExternalSigningKey {
+  constructor(private readonly key: TokenKey) {
+    super();
+    const { kid, alg } = key.jwk;
+    Object.assign(this, { kid, alg });
+  }
+
+  override keyObject(): KeyObject {
+    return this.key.publicKey;
+  }
+
+  /** @throws DomainError `kms_unavailable` */
+  override sign(data: Uint8Array): Promise<Buffer> {
+    const { signer } = this.key;
+    if (signer === undefined) throw new Error('a key signs that is only published');
+    return signer.sign(Buffer.from(data));
+  }
+}
+
+/** The options of the library about keys. */
+export interface LibraryKeys {
+  readonly jwks: NonNullable<Configuration['jwks']>;
+  readonly feature: { readonly enabled: boolean; readonly ack: 'experimental-01' };
+}
+
+/**
+ * Builds the library's key set. The library signs with the first key that fits, and accepts an `id_token_hint` of any key. Its
+ * experimental feature is on only where a key needs it.
+ */
+export function libraryKeys(keys: readonly TokenKey[]): LibraryKeys {
+  const set = keys.map((key) => key.privateJwk ?? new OutsideKey(key));
+  return {
+    jwks: { keys: set as NonNullable<Configuration['jwks']>['keys'] },
+    feature: { enabled: keys.some((key) => key.privateJwk === undefined), ack: 'experimental-01' },
+  };
+}

@@ -1,0 +1,10 @@
+import type { Fault } from './fault-proxy.js';
+
+/** Returns the response of KMS to a call that it refuses or fails, as AWS writes it. */
+export function kmsError(name: string, status = 400): Fault {
+  return {
+    status,
+    body: JSON.stringify({ __type: name, message: 'planted-value of AWS' }),
+    headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amzn-requestid': 'r' },
+  };
+}
