@@ -101,7 +101,7 @@ requires('moto').describe('tokens that AWS KMS signs', () => {
   const redeem = (fields: Record<string, string>) => postForm(app, '/oauth/token', fields);
   const published = async () => {
     const { json } = await app.client().get('/oauth/jwks');
-    return createLocalJWKSet(json as unknown as Parameters<typeof createLocalJWKSet>[0]);
+    return createLocalJWKSet(json);
   };
   /** Waits until both circuits let requests through again. */
   async function healed(): Promise<void> {

@@ -42,8 +42,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     const chunks: Buffer[] = [];
     incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
     incoming.on('end', () => {
-      const target = String(incoming.headers['x-amz-target'] ?? '');
-      seen.push({ target, body: Buffer.concat(chunks).toString() });
+      const operation = String(incoming.headers['x-amz-target'] ?? '');
+      seen.push({ target: operation, body: Buffer.concat(chunks).toString() });
     });
     const { fault } = proxy;
     if (fault === 'none') forward(target, incoming, outgoing);

@@ -35,7 +35,7 @@ export interface LibraryKeys {
 export function libraryKeys(keys: readonly TokenKey[]): LibraryKeys {
   const set = keys.map((key) => key.privateJwk ?? new OutsideKey(key));
   return {
-    jwks: { keys: set as NonNullable<Configuration['jwks']>['keys'] },
+    jwks: { keys: set },
     feature: { enabled: keys.some((key) => key.privateJwk === undefined), ack: 'experimental-01' },
   };
 }
