@@ -1,12 +1,17 @@
-import { generateKeyPairSync, randomUUID, X509Certificate, type KeyObject } from 'node:crypto';
+import {
+  generateKeyPairSync,
+  randomUUID,
+  sign,
+  X509Certificate,
+  type KeyObject,
+} from 'node:crypto';
 import { createServer } from 'node:http';
 import { inflateRawSync } from 'node:zlib';
-import { SignedXml } from 'xml-crypto';
+import { SignedXml, type SignatureAlgorithm } from 'xml-crypto';
 import { issueCertificate } from '../../src/demo/software-key/certificates.js';
 import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
 import type { Client } from './client.js';
 
-const RSA_SHA256 = 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256';
 const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256';
 const EXCLUSIVE = 'http://www.w3.org/2001/10/xml-exc-c14n#';
 const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
@@ -54,6 +59,8 @@ export interface TestSamlIdp {
   answer(client: Client, changes?: Partial<ResponseFacts>): Promise<string>;
   /** Sends the browser to the provider and reads the request. */
   request(client: Client, path?: string): Promise<SamlRequest>;
+  /** Signs by this algorithm (RFC 9231 §2.3), with a new key of its type. */
+  useAlgorithm(name: SignatureName): void;
   /** Writes a response with a signed assertion, base64. */
   respond(facts: Partial<ResponseFacts> & Pick<ResponseFacts, 'requestId'>): string;
   close(): Promise<void>;
@@ -66,6 +73,7 @@ export async function startSamlIdp(options: {
   readonly wantsSignedRequests?: boolean;
 }): Promise<TestSamlIdp> {
   let current = newKey();
+  let algorithm: SignatureName = 'rsa-sha256';
   const server = createServer((_, response) => {
     response.writeHead(idp.status, { 'content-type': 'application/xml', location: '/elsewhere' });
     response.end(idp.metadata ? idp.metadata(metadataOf()) : metadataOf());
@@ -90,13 +98,14 @@ export async function startSamlIdp(options: {
     rotateKey() {
       current = newKey();
     },
+    useAlgorithm(name) {
+      algorithm = name;
+      current = newKey(name.startsWith('ecdsa') ? 'P-256' : 2048);
+    },
     async request(client, path = '/') {
       const query = new URLSearchParams({ provider: options.slug, redirect_to: path });
       const answer = await client.get(`/login?${query.toString()}`);
-      const url = new URL(answer.headers.get('location') ?? '');
-      const deflated = Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64');
-      const xml = inflateRawSync(deflated).toString();
-      return { id: / ID="([^"]+)"/.exec(xml)?.[1] ?? '', xml, parameters: url.searchParams };
+      return readRequest(new URL(answer.headers.get('location') ?? ''));
     },
     async answer(client, changes = {}) {
       const { id } = await idp.request(client);
@@ -118,11 +127,20 @@ export async function startSamlIdp(options: {
         qualifiers: '',
         ...facts,
       };
-      return Buffer.from(signed(responseXml(whole), current.privateKey)).toString('base64');
+      return Buffer.from(signed(responseXml(whole), current.privateKey, { algorithm })).toString(
+        'base64',
+      );
     },
     close: () => stopServer(server),
   };
   return idp;
+}
+
+/** Reads a request from the address at the provider. */
+export function readRequest(url: URL): SamlRequest {
+  const deflated = Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64');
+  const xml = inflateRawSync(deflated).toString();
+  return { id: / ID="([^"]+)"/.exec(xml)?.[1] ?? '', xml, parameters: url.searchParams };
 }
 
 /** Posts a response as the browser does: from another site, without cookies. */
@@ -136,18 +154,26 @@ export function postResponse(client: Client, response: string, path = '/saml/acs
   });
 }
 
+/** The algorithms with which a test provider signs. */
+export type SignatureName =
+  'rsa-sha256' | 'rsa-sha384' | 'rsa-sha512' | 'ecdsa-sha256' | 'ecdsa-sha384' | 'ecdsa-sha512';
+
 /** Signs the assertion of a response, or the element that `xpath` selects. */
 export function signed(
   xml: string,
   key: KeyObject,
-  xpath = "//*[local-name(.)='Assertion']",
+  {
+    xpath = "//*[local-name(.)='Assertion']",
+    algorithm = 'rsa-sha256',
+  }: { readonly xpath?: string; readonly algorithm?: SignatureName } = {},
 ): string {
+  const name = `http://www.w3.org/2001/04/xmldsig-more#${algorithm}`;
   const signature = new SignedXml({
-    privateKey: key.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    signatureAlgorithm: RSA_SHA256,
+    privateKey: key,
+    signatureAlgorithm: name,
     canonicalizationAlgorithm: EXCLUSIVE,
-    idAttribute: 'ID',
   });
+  signature.SignatureAlgorithms = { [name]: signerOf(name, algorithm.split('-')[1] ?? '') };
   signature.addReference({
     xpath,
     transforms: [ENVELOPED, EXCLUSIVE],
@@ -159,6 +185,18 @@ export function signed(
     location: { reference: issuer, action: 'after' },
   });
   return signature.getSignedXml();
+}
+
+function signerOf(name: string, hash: string): new () => SignatureAlgorithm {
+  return class implements SignatureAlgorithm {
+    getAlgorithmName = () => name;
+    verifySignature = () => false;
+    getSignature = (text: string, key: KeyObject | string) => {
+      if (typeof key === 'string') throw new Error('a key object is expected');
+      const options = { key, dsaEncoding: 'ieee-p1363' } as const;
+      return sign(hash, Buffer.from(text), options).toString('base64');
+    };
+  };
 }
 
 /** Writes a response without a signature. */
@@ -208,11 +246,14 @@ export function metadataXml(facts: {
 }
 
 /** Makes a key and a certificate of it, DER in base64. */
-export function newKey(bits = 2048): {
+export function newKey(kind: number | 'P-256' = 2048): {
   readonly privateKey: KeyObject;
   readonly certificate: string;
 } {
-  const keys = generateKeyPairSync('rsa', { modulusLength: bits });
+  const keys =
+    kind === 'P-256'
+      ? generateKeyPairSync('ec', { namedCurve: kind })
+      : generateKeyPairSync('rsa', { modulusLength: kind });
   const { der } = issueCertificate({
     subject: [['CN', 'a test provider']],
     notBefore: new Date(Date.now() - 86_400_000),

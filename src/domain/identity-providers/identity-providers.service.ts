@@ -181,9 +181,10 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
    * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no request of this service
    */
   async receive(encodedResponse: string): Promise<ReceivedResponse> {
+    let provider: SamlUpstream | undefined;
     try {
       const response = parseSamlResponse(encodedResponse);
-      const provider = this.#samlProviders().find((one) => one.isAnsweredBy(response));
+      provider = this.#samlProviders().find((one) => one.isAnsweredBy(response));
       if (!provider) {
         throw failed('It answers no request of this service. Start the sign-in on the login page.');
       }
@@ -191,7 +192,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
       if (received.kind === 'refused') this.#logFailure(provider.slug, received.error);
       return received;
     } catch (error) {
-      if (error instanceof DomainError) this.#logFailure(undefined, error);
+      if (error instanceof DomainError) this.#logFailure(provider?.slug, error);
       throw error;
     }
   }

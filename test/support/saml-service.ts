@@ -1,0 +1,121 @@
+import { randomBytes } from 'node:crypto';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
+import type { Clock } from '#platform/clock/clock.js';
+import type { SamlProviderConfig } from '#platform/config/config.js';
+import { createTestDatabase, type TestDatabase } from './database.js';
+import { readRequest, type ResponseFacts, type TestSamlIdp } from './saml-idp.js';
+
+export const SERVICE_URL = 'https://svc.test';
+const BROWSER = 'the secret of this browser';
+
+/** A sign-in that began at the service. */
+export interface BegunSamlSignIn {
+  readonly url: URL;
+  readonly requestId: string;
+  /** The state that the browser keeps. */
+  readonly kept: string;
+}
+
+/** The service's side of SAML sign-ins on a real database. */
+export interface SamlService {
+  /** The data source of the database. */
+  readonly dataSource: () => DataSource;
+  /** Connects a replica to providers for the duration of the test. */
+  readonly connect: (
+    providers: readonly SamlProviderConfig[],
+    clock: Clock,
+  ) => Promise<IdentityProviders>;
+}
+
+/** Creates the database of a test file, and connects replicas to it. */
+export function samlService(): SamlService {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    dataSource = new DataSource({ type: 'postgres', url: database.url, extra: { max: 20 } });
+    await dataSource.initialize();
+  });
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+  const secrets = { root: randomBytes(32).toString('hex'), previousRoot: undefined };
+  const http = {
+    baseUrl: SERVICE_URL,
+    listen: { host: '', port: 0 },
+    tls: undefined,
+    mtls: { port: 0, clientCaCerts: [] },
+    trustedProxies: [],
+    corsOrigins: [],
+  };
+  return {
+    dataSource: () => dataSource,
+    async connect(providers, clock) {
+      const states = new SingleUseStates({ secrets }, dataSource.manager);
+      const config = { http, secrets, upstream: { providers, extraCaCerts: [] } };
+      const connected = await IdentityProviders.connect(config, states, clock, dataSource);
+      onTestFinished(() => connected.onApplicationShutdown());
+      return connected;
+    },
+  };
+}
+
+/** An operator's configuration of a provider. */
+export function samlSettings(
+  idp: Pick<TestSamlIdp, 'metadataUrl'>,
+  changes: Partial<SamlProviderConfig> = {},
+): SamlProviderConfig {
+  return {
+    slug: 'corp',
+    type: 'saml',
+    name: 'Corp',
+    metadataUrl: idp.metadataUrl,
+    spEntityId: `${SERVICE_URL}/saml/metadata`,
+    emailAttribute: undefined,
+    domainAttribute: undefined,
+    ...changes,
+  };
+}
+
+/** Begins a sign-in, and keeps its state as a browser does. */
+export async function beginSaml(
+  service: IdentityProviders,
+  slug = 'corp',
+): Promise<BegunSamlSignIn> {
+  let kept = '';
+  const url = await service.begin(slug, {
+    redirectTo: '/keys',
+    browser: BROWSER,
+    keep: (_, state) => {
+      kept = state;
+    },
+  });
+  return { url, requestId: readRequest(url).id, kept };
+}
+
+/** Resumes a sign-in with a response that was received. */
+export async function resumeSaml(
+  service: IdentityProviders,
+  { kept, handle, browser = BROWSER }: { kept: string; handle: string; browser?: string },
+): Promise<UpstreamIdentity> {
+  const url = new URL(`${SERVICE_URL}/saml/complete?response=${handle}`);
+  const returned = await service.resume({ url, browser, kept });
+  return returned.identify();
+}
+
+/** Signs in, from the request to the identity. @throws DomainError the reason of a refusal */
+export async function signInBySaml(
+  service: IdentityProviders,
+  idp: TestSamlIdp,
+  changes: Partial<ResponseFacts> & Pick<ResponseFacts, 'now'>,
+): Promise<UpstreamIdentity> {
+  const { requestId, kept } = await beginSaml(service);
+  const received = await service.receive(idp.respond({ requestId, ...changes }));
+  if (received.kind === 'refused') throw received.error;
+  return resumeSaml(service, { kept, handle: received.handle });
+}
