@@ -57,6 +57,7 @@ requires('moto').describe('a configuration document that changes while the servi
 
   it('gives its certificate to new connections within one poll, and no handshake under load fails', async () => {
     expect(await certificates()).toEqual(both(first));
+    const session = await sessionOf(ports()[0] ?? 0);
     const load = startHandshakes(ports());
     await load.made(40);
     await store.put({ ...tlsOf(next), rp_name: 'first' });
@@ -70,6 +71,11 @@ requires('moto').describe('a configuration document that changes while the servi
     expect(seen).toEqual(new Set([fingerprintOf(first), fingerprintOf(next)]));
     expect(afterNext).toEqual(new Map(ports().map((port) => [port, 0])));
     expect(logged()).toEqual([]);
+    // A client that resumes a session of before gets a whole handshake, with the next certificate.
+    const resuming = await handshake(ports()[0] ?? 0, session);
+    expect(resuming.isSessionReused()).toBe(false);
+    expect(resuming.getPeerCertificate().fingerprint256).toBe(fingerprintOf(next));
+    resuming.destroy();
   });
 
   it.each<readonly [string, Fault, string]>([
@@ -174,10 +180,22 @@ requires('moto').describe('a configuration document that changes while the servi
   });
 });
 
-async function handshake(port: number): Promise<TLSSocket> {
-  const socket = connect({ port, host: 'localhost', ca: [first.ca, next.ca] });
+async function handshake(port: number, session?: Buffer): Promise<TLSSocket> {
+  const options = { port, host: 'localhost', ca: [first.ca, next.ca] };
+  const socket = connect(session === undefined ? options : { ...options, session });
   await once(socket, 'secureConnect');
   return socket;
+}
+
+/** Returns a session that another connection can resume. */
+async function sessionOf(port: number): Promise<Buffer> {
+  const socket = connect({ port, host: 'localhost', ca: [first.ca, next.ca] });
+  const [session] = (await once(socket, 'session')) as [Buffer];
+  socket.destroy();
+  const resumed = await handshake(port, session);
+  expect(resumed.isSessionReused()).toBe(true);
+  resumed.destroy();
+  return session;
 }
 
 /** Returns the fingerprint of the certificate on a new connection. */

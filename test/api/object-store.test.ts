@@ -11,6 +11,7 @@ import type { Fault } from '../support/fault-proxy.js';
 import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';
 import { TEST_CLIENT } from '../support/provider-environment.js';
+import { startSpanCollector } from '../support/span-collector.js';
 import { startServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -94,6 +95,20 @@ requires('moto').describe('the start with an object store', () => {
     );
     expect(server.output()).not.toContain(SECRET);
     expect(server.output()).not.toContain(TEST_CLIENT.clientSecret);
+  });
+
+  it('traces requests and statements where the document alone names a collector', async () => {
+    const collector = await startSpanCollector();
+    await store.put({ ...document(), otel_exporter_otlp_endpoint: collector.endpoint });
+    const server = start();
+    await server.printed(/is served on port/);
+    expect((await fetch(`http://localhost:${port}/health/ready`)).status).toBe(200);
+    server.signal('SIGTERM');
+    expect(await server.ended).toBe(0);
+    const names = collector.spans().map(({ name }) => name);
+    await collector.close();
+    expect(names).toContain('GET /health/ready');
+    expect(names.some((name) => name.startsWith('pg'))).toBe(true);
   });
 
   it.each<readonly [string, () => object | string, string]>([

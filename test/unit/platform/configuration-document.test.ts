@@ -83,6 +83,27 @@ describe('a configuration document', () => {
     expect(load(withSettings(texts)).config.session.hours).toBe(4);
   });
 
+  it('has SAML providers beside the others', () => {
+    const saml = {
+      id: 'corp-saml',
+      type: 'saml',
+      metadata_url: 'https://idp.example.org/metadata',
+      sp_entity_id: 'https://login.example.com',
+      email_attribute: 'mail',
+      domain_attribute: 'domain',
+    };
+    const { config, warnings } = load(withSettings({ idps: [...DOCUMENT.idps, saml] }));
+    expect(warnings).toEqual([]);
+    expect(config.upstream.providers[1]).toMatchObject({
+      slug: 'corp-saml',
+      type: 'saml',
+      metadataUrl: saml.metadata_url,
+      domainAttribute: 'domain',
+    });
+    const plain = withSettings({ idps: [{ ...saml, metadata_url: 'http://idp.example.org/' }] });
+    expect(problemsOf(plain)[0]).toMatch(/^object store: idps\[0\]\.metadata_url: must be https/);
+  });
+
   it('replaces the providers of the environment as a whole', () => {
     const environment = {
       SVC_IDPS: 'corp-one,old',
