@@ -1,9 +1,10 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
-import { openProfile, startBrowser } from '../support/browser.js';
+import { startBrowser } from '../support/browser.js';
 import { requires } from '../support/programs.js';
 import { count } from '../support/rows.js';
+import { expectBrowserJourney } from '../support/saml/browser-journey.js';
 import { expectWholeWay, metadataOf, samlEnvironment } from '../support/saml/saml-app.js';
 import { beginSamlSignIn } from '../support/saml/saml-browser.js';
 import { NAME_ID } from '../support/saml/saml-names.js';
@@ -85,29 +86,13 @@ requires('php', 'simplesamlphp', 'chromium').describe('SimpleSAMLphp and Chromiu
   });
 
   it('a user signs in across two sites with Lax cookies, enrolls, logs out and logs in again', async () => {
-    const visitor = await openProfile(browser, app.baseUrl);
-    const { page } = visitor;
-    await visitor.plugIn(app.newKey());
-    await page.goto('/login?redirect_to=%2Fkeys');
-    await page.getByText(/\bphp\b/i).click();
-    await page.waitForURL(`${php.origin}/**`);
-    await page.locator('#username').fill(PHP_USER.name);
-    await page.locator('#password').fill(PHP_USER.password);
-    await page.locator('#password').press('Enter');
-    await page.waitForURL(`${app.baseUrl}/enroll**`);
-    await page.getByRole('button', { name: 'Enroll this key' }).click();
-    await page.waitForURL(`${app.baseUrl}/keys`);
-    await page.goto('/');
-    await page.getByRole('button', { name: 'Log out' }).click();
-    await page.waitForURL(`${app.baseUrl}/`);
-
-    await page.goto('/login?redirect_to=%2Fkeys');
-    await page.getByText(/\bphp\b/i).click();
-    await page.waitForURL(`${app.baseUrl}/login**`);
-    await page.getByRole('button', { name: 'Use your security key' }).click();
-    await page.waitForURL(`${app.baseUrl}/keys`);
+    const errors = await expectBrowserJourney(app, browser, 'php', async (page) => {
+      await page.waitForURL(`${php.origin}/**`);
+      await page.locator('#username').fill(PHP_USER.name);
+      await page.locator('#password').fill(PHP_USER.password);
+      await page.locator('#password').press('Enter');
+    });
     // A picture of SimpleSAMLphp's own page is missing in Debian.
-    expect(visitor.pageErrors.filter((error) => !error.includes('404'))).toEqual([]);
-    await visitor.leave();
+    expect(errors.filter((error) => !error.includes('404'))).toEqual([]);
   });
 });

@@ -41,7 +41,7 @@ describe('a SAML response that was used before', () => {
     const { client, form } = await written();
     const again = client.copy();
     expect(isIn(await comeBack(client, form))).toBe(true);
-    await expectRefused(suite, again, () => comeBack(again, form), /used before/);
+    await expectRefused(suite, again, () => comeBack(again, form), /assertion was used before/);
   });
 
   it('of which 20 copies arrive at once signs in once', async () => {
@@ -61,7 +61,7 @@ describe('a SAML response that was used before', () => {
       suite,
       second.client,
       () => comeBack(second.client, second.form),
-      /used before/,
+      /assertion was used before/,
     );
   });
 
@@ -75,7 +75,7 @@ describe('a SAML response that was used before', () => {
       suite,
       other,
       () => comeBack(other, { ...form, relayState }),
-      /used before/,
+      /assertion was used before/,
     );
   });
 

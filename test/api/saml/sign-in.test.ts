@@ -1,10 +1,11 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { openProfile, startBrowser } from '../../support/browser.js';
+import { startBrowser } from '../../support/browser.js';
 import type { Client } from '../../support/client.js';
 import { requires } from '../../support/programs.js';
 import { count, rows } from '../../support/rows.js';
+import { expectBrowserJourney } from '../../support/saml/browser-journey.js';
 import { startNodeSamlProvider, type NodeSamlProvider } from '../../support/saml/node-provider.js';
 import { expectWholeWay, metadataOf, samlEnvironment } from '../../support/saml/saml-app.js';
 import {
@@ -163,22 +164,7 @@ requires('chromium').describe('a sign-in through a SAML provider on Node, in Chr
   });
 
   it('crosses two sites with Lax cookies: enrolls, logs out, logs in by the provider and the key', async () => {
-    const visitor = await openProfile(browser, app.baseUrl);
-    const { page } = visitor;
-    await visitor.plugIn(app.newKey());
-    await page.goto('/login?redirect_to=%2Fkeys');
-    await page.getByText(/\bnode\b/i).click();
-    await page.waitForURL(`${app.baseUrl}/enroll**`);
-    await page.getByRole('button', { name: 'Enroll this key' }).click();
-    await page.waitForURL(`${app.baseUrl}/keys`);
-    await page.goto('/');
-    await page.getByRole('button', { name: 'Log out' }).click();
-    await page.waitForURL(`${app.baseUrl}/`);
-    await page.goto('/login?provider=node&redirect_to=%2Fkeys');
-    await page.waitForURL(`${app.baseUrl}/login**`);
-    await page.getByRole('button', { name: 'Use your security key' }).click();
-    await page.waitForURL(`${app.baseUrl}/keys`);
-    expect(visitor.pageErrors).toEqual([]);
-    await visitor.leave();
+    const errors = await expectBrowserJourney(app, browser, 'node', async () => undefined);
+    expect(errors).toEqual([]);
   });
 });
