@@ -1,6 +1,8 @@
 import { createHash, verify } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { ValidConfig } from '#platform/config/config.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { withRootSecret } from '#platform/kms/root-secret.js';
 import { kmsAdmin, useMotoCredentials, type KmsAdmin } from '../support/kms.js';
 import { startMoto, type Moto } from '../support/moto.js';
 import { requires } from '../support/programs.js';
@@ -62,5 +64,49 @@ requires('moto').describe('the client of KMS', () => {
       kind: 'input',
     });
     expect(createHash('sha256').update(plaintext).digest()).toHaveLength(32);
+  });
+
+  it('starts with no key that does not fit: one line for each variable, without an ARN', async () => {
+    const [ec, p384, rsa2048, disabled, mac, data] = [
+      await admin.create('ECC_NIST_P256'),
+      await admin.create('ECC_NIST_P384'),
+      await admin.create('RSA_2048'),
+      await admin.create('ECC_NIST_P256'),
+      await admin.create('HMAC_256'),
+      await admin.create('SYMMETRIC_DEFAULT'),
+    ];
+    await admin.disable(disabled);
+    const missing = '11111111-2222-3333-4444-555555555555';
+    const cases = [
+      [missing, 'ES256', 'KMS has no such key in this account and region (NotFoundException)'],
+      [disabled, 'ES256', 'the key is not enabled'],
+      [p384, 'ES256', 'the key must have the key spec ECC_NIST_P256'],
+      [ec, 'RS256', 'the key must have the key spec RSA_3072 or RSA_4096'],
+      [rsa2048, 'RS256', 'the key must have the key spec RSA_3072 or RSA_4096'],
+      [mac, 'ES256', 'the key must have the usage SIGN_VERIFY'],
+      [data, 'HMAC', 'the key must have the usage GENERATE_VERIFY_MAC'],
+    ] as const;
+    for (const [keyId, use, line] of cases) {
+      await expect(open([keyId, use])).rejects.toMatchObject({
+        name: 'ConfigProblems',
+        problems: [`SVC_A_KMS_KEY_ID: ${line}`],
+      });
+    }
+  });
+
+  it('gives the root secret: the same at each start, and another text for another key', async () => {
+    const [one, other] = [await admin.create('HMAC_256'), await admin.create('HMAC_256')];
+    const secretOf = async (kmsKeyId: string, previousRoot?: string, previousKmsKeyId?: string) => {
+      const secrets = { root: undefined, kmsKeyId, previousRoot, previousKmsKeyId };
+      const keys = await open([one, 'HMAC'], [other, 'HMAC']);
+      return (await withRootSecret({ secrets } as unknown as ValidConfig, keys)).secrets;
+    };
+    const { root, previousRoot } = await secretOf(one);
+    expect([Buffer.from(root, 'base64url').length, previousRoot]).toEqual([32, undefined]);
+    expect(await secretOf(one, 'the text of before')).toEqual({
+      root,
+      previousRoot: 'the text of before',
+    });
+    expect(await secretOf(other, undefined, one)).toMatchObject({ previousRoot: root });
   });
 });

@@ -1,3 +1,4 @@
+import { createPublicKey } from 'node:crypto';
 import type { KeySpec } from '@aws-sdk/client-kms';
 import { MOTO_CREDENTIALS } from './moto.js';
 
@@ -5,6 +6,8 @@ import { MOTO_CREDENTIALS } from './moto.js';
 export interface KmsAdmin {
   /** Creates a key of a spec, with the usage that fits it or another one, and returns its id. */
   create(spec: KeySpec, usage?: KeyUsage): Promise<string>;
+  /** Returns the public key in PEM. */
+  publicPem(keyId: string): Promise<string>;
   disable(keyId: string): Promise<void>;
   enable(keyId: string): Promise<void>;
 }
@@ -30,6 +33,13 @@ export async function kmsAdmin(endpoint: string): Promise<KmsAdmin> {
       const { KeyMetadata } = await client.send(command);
       if (KeyMetadata?.KeyId === undefined) throw new Error('no key was created');
       return KeyMetadata.KeyId;
+    },
+    async publicPem(keyId) {
+      const { PublicKey } = await client.send(new kms.GetPublicKeyCommand({ KeyId: keyId }));
+      const key = Buffer.from(PublicKey ?? []);
+      return createPublicKey({ key, format: 'der', type: 'spki' })
+        .export({ type: 'spki', format: 'pem' })
+        .toString();
     },
     async disable(keyId) {
       await client.send(new kms.DisableKeyCommand({ KeyId: keyId }));
