@@ -53,7 +53,7 @@ function fillOf(from, to) {
        ORDER BY g, u ON CONFLICT DO NOTHING`,
     `INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint,
                                    valid_after, valid_before)
-       SELECT 1000000 + n, ${user(`n % ${to.users}`)}, '${ORG}', '${userId(0)}', 'bench', '{bench}', 'SHA256:bench', 'SHA256:bench',
+       SELECT 1000000 + n, ${user(`n % ${to.users}`)}, '${ORG}', '${userId(0)}', 'bench', '{bench}', 'SHA256:bench', (SELECT fingerprint FROM ssh_authorities LIMIT 1),
               now() - interval '2 days', now() - interval '1 day'
        FROM ${series('certificates')}`,
     `INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, details, created_at)
@@ -81,7 +81,7 @@ function fixedOf({ scimHash, adminHash }) {
        VALUES ('${ADMIN}', '\\x${adminHash}', 'verified', '${ADMIN}', '${ADMIN}', now(), now() + interval '1 day')`,
     `INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint,
                                    valid_after, valid_before, revoked_at, revoke_reason, revoked_by)
-       SELECT n * 7, '${ADMIN}', '${ORG}', '${ADMIN}', 'bench', '{bench}', 'SHA256:bench', 'SHA256:bench', now(),
+       SELECT n * 7, '${ADMIN}', '${ORG}', '${ADMIN}', 'bench', '{bench}', 'SHA256:bench', (SELECT fingerprint FROM ssh_authorities LIMIT 1), now(),
               now() + interval '1 day', now(), 'bench', 'bench'
        FROM generate_series(1, ${REVOKED}) n`,
   ];
@@ -110,7 +110,7 @@ function leaversOf() {
     `INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint,
                                    valid_after, valid_before)
        SELECT nextval('ssh_certificate_serial'), ${leaver}, '${ORG}', '${ADMIN}', 'bench', '{bench}', 'SHA256:bench',
-              'SHA256:bench', now(), now() + interval '1 day'
+              (SELECT fingerprint FROM ssh_authorities LIMIT 1), now(), now() + interval '1 day'
        FROM ${all}, generate_series(1, 50) c`,
   ];
 }

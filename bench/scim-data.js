@@ -77,7 +77,7 @@ INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_tim
   FROM authenticators k, generate_series(1, 20) s WHERE k.name = 'bench';
 INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after,
                               valid_before)
-  SELECT 1000000 + n * 50 + c, ${USER_ID}, '${ORG}', gen_random_uuid(), 'bench', '{bench}', 'SHA256:bench', 'SHA256:bench',
+  SELECT 1000000 + n * 50 + c, ${USER_ID}, '${ORG}', gen_random_uuid(), 'bench', '{bench}', 'SHA256:bench', (SELECT fingerprint FROM ssh_authorities LIMIT 1),
          now(), now() + interval '1 day'
   FROM generate_series(${USERS - LEAVERS}, ${USERS - 1}) n, generate_series(1, 50) c;
 SET session_replication_role = DEFAULT;
@@ -93,7 +93,7 @@ const REVOKE = `
 INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after,
                               valid_before, revoked_at, revoke_reason, revoked_by)
   SELECT 1700000000000 + n * 1000 + (n * 7919) % 1000, '${userId(0)}', '${ORG}', gen_random_uuid(), 'bench', '{bench}', 'SHA256:bench',
-         'SHA256:bench', now(), now() + interval '1 day', now(), 'bench', 'bench'
+         (SELECT fingerprint FROM ssh_authorities LIMIT 1), now(), now() + interval '1 day', now(), 'bench', 'bench'
   FROM generate_series(1, ${REVOKED}) n;
 VACUUM ANALYZE ssh_certificates`;
 

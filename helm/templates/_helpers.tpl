@@ -52,7 +52,9 @@ SVC_DATABASE_URL
 {{- if not .Values.config.SVC_JWT_HMAC_KMS_KEY_ID }}
 SVC_JWT_SECRET
 {{- end }}
+{{- if not .Values.config.SVC_SSH_CA_KMS_KEY_ID }}
 SVC_SSH_CA_KEY
+{{- end }}
 {{- range splitList "," .Values.config.SVC_IDPS }}
 {{- with trim . }}
 {{- $name := . | replace "-" "_" | upper }}

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import {
   existsSync,
   mkdtempSync,
@@ -11,11 +11,17 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createKeyFile } from '#domain/ssh-certificates/authority/ca-key-file.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
-import { writePrivateKey } from '#domain/ssh-certificates/openssh/private-key.js';
+import {
+  publicKeyBlob,
+  publicKeyLine,
+  writePrivateKey,
+} from '#domain/ssh-certificates/openssh/private-key.js';
+import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
 import { createTestDatabase } from '../support/database.js';
 
@@ -42,6 +48,7 @@ describe('the SSH certificate authority at start', () => {
 
   function start(caKeyPath = keyPath, caKey?: string): Promise<CertificateAuthority> {
     const ssh = {
+      caKmsKeyIds: [],
       caKey,
       caKeyPath,
       principals: new Set(['email'] as const),
@@ -72,7 +79,7 @@ describe('the SSH certificate authority at start', () => {
     expect(statSync(keyPath).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder, 'data')).mode & 0o777).toBe(0o700);
     expect(readdirSync(join(folder, 'data'))).toEqual(['ssh_ca_key']);
-    expect(await value('SELECT fingerprint FROM ssh_authority')).toEqual({
+    expect(await value('SELECT fingerprint FROM ssh_authorities')).toEqual({
       value: first.fingerprint,
     });
 
@@ -96,7 +103,7 @@ describe('the SSH certificate authority at start', () => {
     const failure = await start(keyPath, writePrivateKey(stranger, '')).catch(String);
     expect(failure).toMatch(/SVC_SSH_CA_KEY: holds the key SHA256:\S{43}, but this database/);
     expect(failure).toContain(fingerprint);
-    expect(await value('SELECT fingerprint FROM ssh_authority')).toEqual({ value: fingerprint });
+    expect(await value('SELECT fingerprint FROM ssh_authorities')).toEqual({ value: fingerprint });
   });
 
   it('takes the key from SVC_SSH_CA_KEY and writes no file', async () => {
@@ -113,7 +120,7 @@ describe('the SSH certificate authority at start', () => {
     const own = join(folder, 'own_key');
     writeFileSync(own, writePrivateKey(generateKeyPairSync('ed25519').privateKey, ''));
     const { fingerprint } = await start(own);
-    expect(await value('SELECT fingerprint FROM ssh_authority')).toEqual({ value: fingerprint });
+    expect(await value('SELECT fingerprint FROM ssh_authorities')).toEqual({ value: fingerprint });
   });
 
   it('explains an invalid key file, and shows none of its content', async () => {
@@ -137,6 +144,132 @@ describe('the SSH certificate authority at start', () => {
     ]);
     expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
     expect(['a', 'b'].filter((disk) => existsSync(join(folder, disk)))).toHaveLength(1);
+  });
+
+  describe('with several keys', () => {
+    const keys = () => Array.from({ length: 2 }, () => generateKeyPairSync('ed25519').privateKey);
+    const text = (...of: readonly KeyObject[]) =>
+      of.map((key) => writePrivateKey(key, '')).join('');
+    const publicLine = (key: KeyObject) => publicKeyLine(publicKeyBlob(key), 'ca');
+    const fingerprint = (key: KeyObject) => sshFingerprint(publicKeyBlob(key));
+    const onRecord = () =>
+      dataSource.query<{ fingerprint: string; published_at: Date; signs_since: Date | null }[]>(
+        'SELECT fingerprint, published_at, signs_since FROM ssh_authorities ORDER BY published_at, signs_since',
+      );
+
+    it('signs with the first and publishes all, which the database records with their time', async () => {
+      const [present, next] = keys() as [KeyObject, KeyObject];
+      await start(keyPath, text(present));
+      const both = await start(keyPath, `${text(present)}${publicLine(next)}\n`);
+      expect(both.fingerprint).toBe(fingerprint(present));
+      expect(both.publicKeyLines()).toEqual([
+        both.publicKeyLine(),
+        publicKeyLine(publicKeyBlob(next), 'ssh-ca@svc.example.com'),
+      ]);
+      expect(await onRecord()).toEqual([
+        {
+          fingerprint: fingerprint(present),
+          published_at: expect.any(Date),
+          signs_since: expect.any(Date),
+        },
+        { fingerprint: fingerprint(next), published_at: expect.any(Date), signs_since: null },
+      ]);
+    });
+
+    it('signs with a key that was published before, and with no other', async () => {
+      const [present, next] = keys() as [KeyObject, KeyObject];
+      await start(keyPath, text(present));
+      const refusal = /holds the key SHA256:\S{43}, but this database belongs to/;
+      await expect(start(keyPath, text(next, present))).rejects.toThrow(refusal);
+      expect(await onRecord()).toHaveLength(1); // a refused start publishes nothing
+      await start(keyPath, text(present, next));
+      const [, published] = await onRecord();
+      const rotated = await start(keyPath, text(next, present));
+      expect(rotated.fingerprint).toBe(fingerprint(next));
+      const [, signing] = await onRecord();
+      expect(signing?.published_at).toEqual(published?.published_at);
+      expect(signing?.signs_since).toEqual(expect.any(Date));
+      await start(keyPath, text(present, next)); // back again
+      await start(keyPath, text(next));
+    });
+
+    it('refuses a public key in the first place', async () => {
+      const [present, next] = keys() as [KeyObject, KeyObject];
+      await expect(start(keyPath, `${publicLine(next)}\n${text(present)}`)).rejects.toThrow(
+        'SVC_SSH_CA_KEY: cannot be used: the first key signs, and it is a public key',
+      );
+    });
+
+    it('records each key once for twenty replicas that publish it at once', async () => {
+      const [present, next] = keys() as [KeyObject, KeyObject];
+      await Promise.all(
+        Array.from({ length: 20 }, () => start(keyPath, `${text(present)}${publicLine(next)}`)),
+      );
+      const rows = await onRecord();
+      expect(rows.map((row) => row.fingerprint).toSorted()).toEqual(
+        [present, next].map(fingerprint).toSorted(),
+      );
+      expect(rows.map((row) => row.signs_since !== null).toSorted()).toEqual([false, true]);
+    });
+
+    it('records a key once even without the lock, and keeps its first time', async () => {
+      const [key] = keys() as [KeyObject];
+      const print = fingerprint(key);
+      const publish = () =>
+        dataSource.transaction((tx) => repository.publish(tx, print, publicKeyBlob(key)));
+      await publish();
+      const [first] = await onRecord();
+      await Promise.all(Array.from({ length: 20 }, publish));
+      expect(await onRecord()).toEqual([first]);
+    });
+
+    it('names the end of the last valid certificate of a key that is published no more', async () => {
+      const [present, next] = keys() as [KeyObject, KeyObject];
+      await start(keyPath, text(present, next));
+      const certificate = (serial: number, hours: number, revoked = false) =>
+        dataSource.query(
+          `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after,
+             valid_before, revoked_at, revoke_reason, revoked_by)
+           SELECT $1, gen_random_uuid(), gen_random_uuid(), 'k', '{p}', 'f', $2, now(), now() + make_interval(hours => $3),
+             CASE WHEN $4 THEN now() END, CASE WHEN $4 THEN 'test' END, CASE WHEN $4 THEN 'test' END`,
+          [serial, fingerprint(present), hours, revoked],
+        );
+      await certificate(1, 2);
+      await certificate(2, 5);
+      await certificate(3, 7, true);
+      await certificate(4, -1);
+      await start(keyPath, text(next, present));
+      const manager = dataSource.manager;
+      const [last, ...others] = await repository.lastCertificates(manager, [
+        fingerprint(present),
+        fingerprint(next),
+      ]);
+      expect(others).toEqual([]);
+      const hours = ((last?.validBefore.getTime() ?? 0) - Date.now()) / 3_600_000;
+      expect([last?.fingerprint, Math.round(hours)]).toEqual([fingerprint(present), 5]);
+
+      const warnings: unknown[] = [];
+      const warn = vi.spyOn(Logger.prototype, 'warn').mockImplementation((line: unknown) => {
+        warnings.push(line);
+      });
+      try {
+        await start(keyPath, text(next, present));
+        expect(warnings).toEqual([]);
+        await start(keyPath, text(next));
+      } finally {
+        warn.mockRestore();
+      }
+      expect(warnings).toEqual([expect.stringContaining(fingerprint(present))]);
+      expect(warnings).toEqual([expect.stringContaining(last?.validBefore.toISOString() ?? '-')]);
+    });
+
+    it('lets a P-256 key sign, and generates no file beside it', async () => {
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+      const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+      const authority = await start(keyPath, pem);
+      expect(authority.publicKeyLine()).toMatch(/^ecdsa-sha2-nistp256 \S+ ssh-ca@svc/);
+      expect(existsSync(keyPath)).toBe(false);
+    });
   });
 
   it('never overwrites a key file: of twenty writers at once all read the first', async () => {

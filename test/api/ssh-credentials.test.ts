@@ -1,5 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
@@ -181,7 +182,13 @@ describe('GET /v1/credentials/ssh/ca', () => {
       headers: { accept: 'application/json' },
     });
     const [type, key, comment] = text.text.trim().split(' ');
-    expect(json.json).toEqual({ public_key: `${type} ${key}`, comment });
+    const fingerprint = sshFingerprint(Buffer.from(key ?? '', 'base64'));
+    const public_key = `${type} ${key}`;
+    expect(json.json).toEqual({
+      public_key,
+      comment,
+      keys: [{ public_key, comment, fingerprint, signs: true }],
+    });
   });
 });
 

@@ -55,7 +55,8 @@ describe('GET /v1/credentials/ssh/krl', () => {
     app.dataSource.query(
       `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint,
          valid_after, valid_before, revoked_at, revoke_reason, revoked_by)
-       SELECT $1::bigint + i, $2, $2, 'k', '{p}', 'f', 'f', now() - interval '9 hours',
+       SELECT $1::bigint + i, $2, $2, 'k', '{p}', 'f', (SELECT fingerprint FROM ssh_authorities ORDER BY signs_since LIMIT 1),
+         now() - interval '9 hours',
          now() + make_interval(mins => $4), r.at, r.because, r.because
        FROM generate_series(0, $3::int - 1) i,
          (SELECT CASE WHEN $5 THEN now() END AS at, CASE WHEN $5 THEN 'test' END AS because) r`,
@@ -363,7 +364,45 @@ describe('GET /v1/credentials/ssh/krl', () => {
     const plan = await rows(app.dataSource, `EXPLAIN ${first.text}`, [null, 16_384, 16_384]);
     const text = JSON.stringify(plan);
     expect(text).toContain('Index Only Scan using ssh_certificates_revocation_order');
-    expect(text.match(/Sort Key: [^"]*/g)).toEqual(['Sort Key: first.first']); // the size of the rows
+    const sorted = text.match(/Sort Key: [^"]*/g) ?? [];
+    expect(sorted.filter((key) => /serial|valid_before/.test(key))).toEqual([]); // only keys and rows
+  });
+
+  it('has each serial under its own authority, and one of an unknown authority under the oldest', async () => {
+    const [first, second] = ['first', 'second'].map((name) => Buffer.from(`key ${name}`)) as [
+      Buffer,
+      Buffer,
+    ];
+    await app.dataSource.query(
+      `INSERT INTO ssh_authorities (fingerprint, public_key, published_at) VALUES
+         ('second', $2, '2025-02-01'), ('first', $1, '2025-01-01'), ('unused', 'key unused', '2025-03-01')`,
+      [first, second],
+    );
+    try {
+      for (const serial of [1_000, 2_000_000, 3_000_000, 4_000_000]) await certificates(serial);
+      for (const [serial, of] of [
+        [1_000, 'first'],
+        [2_000_000, 'second'],
+        [3_000_000, 'unknown'],
+      ] as const) {
+        await app.dataSource.query(
+          'UPDATE ssh_certificates SET ca_fingerprint = $2 WHERE serial = $1',
+          [serial, of],
+        );
+      }
+      const { body } = await get();
+      const sections = authoritiesOf(body);
+      expect(sections.size).toBe(3);
+      expect(sections.get('key first')).toEqual([1_000, 3_000_000]);
+      expect(sections.get('key second')).toEqual([2_000_000]);
+      expect([...sections.values()]).toContainEqual([4_000_000]);
+      expect((await get('*/*', {}, replica)).body.equals(body)).toBe(true);
+      expect((await json()).revoked_serials).toEqual(['1000', '2000000', '3000000', '4000000']);
+    } finally {
+      await app.dataSource.query(
+        "DELETE FROM ssh_authorities WHERE fingerprint IN ('first', 'second', 'unused')",
+      );
+    }
   });
 
   it('contains a certificate as soon as its user is deleted', async () => {
@@ -506,4 +545,29 @@ function spyOnStatements({ dataSource }: TestApp) {
       dataSource.createQueryRunner = original;
     },
   };
+}
+
+/** Reads the keys of a list of few serials, each with its serials in lists and ranges (OpenSSH PROTOCOL.krl). */
+function authoritiesOf(krl: Buffer): Map<string, number[]> {
+  const sections = new Map<string, number[]>();
+  let at = 44 + krl.readUInt32BE(40);
+  while (at < krl.length) {
+    const end = at + 5 + krl.readUInt32BE(at + 1);
+    const keyEnd = at + 9 + krl.readUInt32BE(at + 5);
+    const serials: number[] = [];
+    for (let part = keyEnd + 4; part < end;) {
+      const content = krl.subarray(part + 5, part + 5 + krl.readUInt32BE(part + 1));
+      const numbers = Array.from({ length: content.length / 8 }, (_, index) =>
+        Number(content.readBigUInt64BE(8 * index)),
+      );
+      const [low = 0, high = 0] = numbers;
+      if (krl[part] === 0x21) for (let one = low; one <= high; one += 1) serials.push(one);
+      else if (krl[part] === 0x20) serials.push(...numbers);
+      else throw new Error('a bitmap');
+      part += 5 + content.length;
+    }
+    sections.set(krl.toString('latin1', at + 9, keyEnd), serials);
+    at = end;
+  }
+  return sections;
 }

@@ -243,6 +243,10 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   ],
   [{ SVC_SSH_REQUIRE_SK: PLANTED }, 'SVC_SSH_REQUIRE_SK: must be true or false'],
   [
+    { SVC_SSH_CA_KMS_KEY_ID: `${PLANTED} ${PLANTED}` },
+    'SVC_SSH_CA_KMS_KEY_ID: must be ids or ARNs of different keys in AWS KMS, comma-separated',
+  ],
+  [
     { SVC_SSH_PRINCIPALS: `email,${PLANTED}` },
     'SVC_SSH_PRINCIPALS: must be email, username, or both',
   ],
@@ -292,9 +296,6 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     NOT_MEANT,
   ],
 ];
-
-/** Settings that this version cannot satisfy. */
-const UNSUPPORTED = ['SVC_SSH_CA_KMS_KEY_ID'];
 
 /** Values that are wrong for nearly every variable; each variable with wrong values refuses one of them. */
 const WRONG_FOR_MANY = ['*', '*\n', '*'.repeat(65)];
@@ -358,13 +359,6 @@ describe('the start', () => {
     const tried = new Set(FATAL.flatMap(([environment]) => Object.keys(environment)));
     const below = ['SVC_TLS_CERT', 'SVC_TLS_KEY'];
     expect(refused.filter((name) => !tried.has(name) && !below.includes(name))).toEqual([]);
-  });
-
-  it.concurrent('with unsupported settings names them all at once', async () => {
-    const environment = Object.fromEntries(UNSUPPORTED.map((name) => [name, PLANTED]));
-    const { status, output } = await outcome(environment);
-    const lines = UNSUPPORTED.map((name) => `${name}: is not supported by this version`);
-    expect({ status, lines: output.split('\n') }).toEqual({ status: 1, lines });
   });
 
   it.concurrent.each(['SVC_TLS_CERT', 'SVC_TLS_KEY'])(

@@ -87,7 +87,14 @@ describe('the Helm chart', () => {
     const helpers = read('templates/_helpers.tpl');
     for (const name of REQUIRED_SECRETS) expect(helpers).toMatch(new RegExp(`^${name}$`, 'm'));
     const optional = OPTIONAL_SECRETS.map((name) => `"${name}"`).join(' ');
-    expect(deployment).toContain(`{{- range list ${optional} }}`);
+    expect(deployment).toContain(`{{- range compact (list ${optional} `);
+    // The key of the SSH authority is optional where KMS has one.
+    expect(deployment).toContain(
+      '(ternary "" "SVC_SSH_CA_KEY" (empty .Values.config.SVC_SSH_CA_KMS_KEY_ID))',
+    );
+    expect(helpers).toContain(
+      '{{- if not .Values.config.SVC_SSH_CA_KMS_KEY_ID }}\nSVC_SSH_CA_KEY\n{{- end }}',
+    );
     const withDocument =
       /\{\{- if and \$\.Values\.config\.SVC_S3_CONFIG_BUCKET \(ne \. "SVC_DATABASE_URL"\) \}\}\s+optional: true/;
     expect(deployment).toMatch(withDocument);

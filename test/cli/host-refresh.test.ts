@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { freePort } from '../support/free-port.js';
 import { ending, HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
@@ -173,6 +174,20 @@ requires(...HOST_PROGRAMS, 'wget', 'setpriv').describe(
       });
       expect(state()).toEqual(before);
       server.authority = first;
+    });
+
+    it('takes a list about its authority and another one, and names the other one', async () => {
+      const first = server.authority;
+      server.changeAuthority();
+      const other = server.authority;
+      server.authority = first;
+      const sections = [first, other].map((authority) => ({ authority, serials: SERIALS }));
+      const list = server.publishSections(102, sections);
+      const { status, said } = await host.refresh();
+      expect(status).toBe(0);
+      expect(said).toContain(`${sshFingerprint(other)}, which this host does not trust`);
+      expect(said).not.toContain(sshFingerprint(first));
+      expect(state().bytes).toBe(list.toString('latin1'));
     });
 
     it('keeps the list while the server is away, and fails', async () => {

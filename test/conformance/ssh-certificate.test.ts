@@ -4,11 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  publicKeyBlob,
-  readPrivateKey,
-  writePrivateKey,
-} from '#domain/ssh-certificates/openssh/private-key.js';
+import { localSigningKey } from '#domain/ssh-certificates/authority/signing-key.js';
+import { readPrivateKey, writePrivateKey } from '#domain/ssh-certificates/openssh/private-key.js';
 import { parseSshPublicKey, sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { SshReader } from '#domain/ssh-certificates/openssh/wire.js';
 import { signUserCertificate } from '#domain/ssh-certificates/openssh/user-certificate.js';
@@ -45,9 +42,9 @@ const privateKey = createPrivateKey({
   },
   format: 'jwk',
 });
-const authority = { privateKey, publicBlob: publicKeyBlob(privateKey) };
+const authority = localSigningKey(privateKey);
 
-function signVector(vector: Vector, nonce: Buffer): string {
+function signVector(vector: Vector, nonce: Buffer): Promise<string> {
   return signUserCertificate(
     {
       subject: parseSshPublicKey(vector.publicKey),
@@ -75,40 +72,43 @@ describe('OpenSSH PROTOCOL.certkeys', () => {
     ]);
   });
 
-  it.each(cases)('creates the same bytes as ssh-keygen for a key of type %s', (_, vector) => {
+  it.each(cases)('creates the same bytes as ssh-keygen for a key of type %s', async (_, vector) => {
     const theirs = new SshReader(blobOf(vector.certificate));
     theirs.name();
-    expect(signVector(vector, theirs.string())).toBe(vector.certificate);
+    expect(await signVector(vector, theirs.string())).toBe(vector.certificate);
   });
 });
 
 requires('ssh-keygen').describe('ssh-keygen', () => {
-  it.each(cases)('-L reads every field of a certificate on a key of type %s', (type, vector) => {
-    const certificate = signVector(vector, Buffer.alloc(32, 7));
-    const printed = keygen(['-L', '-f', '-'], certificate).split('\n');
-    const key = sshFingerprint(blobOf(vector.publicKey));
-    const ca = sshFingerprint(authority.publicBlob);
-    const name = type.replace(/(@openssh\.com)?$/, '-cert-v01@openssh.com');
-    expect(printed.map((line) => line.trim())).toEqual([
-      '(stdin):1:',
-      `Type: ${name} user certificate`,
-      `Public key: ${shortName(type)}-CERT ${key}`,
-      `Signing CA: ED25519 ${ca} (using ssh-ed25519)`,
-      `Key ID: "${vectors.keyId}"`,
-      `Serial: ${vector.serial}`,
-      'Valid: from 2025-11-21T00:00:00 to 2025-11-21T08:00:00',
-      'Principals:',
-      ...vector.principals,
-      'Critical Options: (none)',
-      'Extensions:',
-      'permit-X11-forwarding',
-      'permit-agent-forwarding',
-      'permit-port-forwarding',
-      'permit-pty',
-      'permit-user-rc',
-      '',
-    ]);
-  });
+  it.each(cases)(
+    '-L reads every field of a certificate on a key of type %s',
+    async (type, vector) => {
+      const certificate = await signVector(vector, Buffer.alloc(32, 7));
+      const printed = keygen(['-L', '-f', '-'], certificate).split('\n');
+      const key = sshFingerprint(blobOf(vector.publicKey));
+      const ca = sshFingerprint(authority.publicBlob);
+      const name = type.replace(/(@openssh\.com)?$/, '-cert-v01@openssh.com');
+      expect(printed.map((line) => line.trim())).toEqual([
+        '(stdin):1:',
+        `Type: ${name} user certificate`,
+        `Public key: ${shortName(type)}-CERT ${key}`,
+        `Signing CA: ED25519 ${ca} (using ssh-ed25519)`,
+        `Key ID: "${vectors.keyId}"`,
+        `Serial: ${vector.serial}`,
+        'Valid: from 2025-11-21T00:00:00 to 2025-11-21T08:00:00',
+        'Principals:',
+        ...vector.principals,
+        'Critical Options: (none)',
+        'Extensions:',
+        'permit-X11-forwarding',
+        'permit-agent-forwarding',
+        'permit-port-forwarding',
+        'permit-pty',
+        'permit-user-rc',
+        '',
+      ]);
+    },
+  );
 
   it.each(cases)(
     '-l prints the fingerprint that the service computes for a key of type %s',

@@ -3,7 +3,8 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
+import { localSigningKey } from '#domain/ssh-certificates/authority/signing-key.js';
+import { publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
 import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
 import {
   type UserCertificate,
@@ -18,7 +19,7 @@ import { type LoginResult, SSHD_PROGRAMS, type Sshd, startSshd } from '../suppor
  */
 requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
   const { privateKey } = generateKeyPairSync('ed25519');
-  const authority = { privateKey, publicBlob: publicKeyBlob(privateKey) };
+  const authority = localSigningKey(privateKey);
   let sshd: Sshd;
 
   beforeAll(async () => {
@@ -30,13 +31,13 @@ requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
   afterAll(() => sshd.stop());
 
   /** Generates a key of this type and logs in with a certificate for it. */
-  function login(
+  async function login(
     keygen: readonly string[],
     change: Partial<UserCertificate> = {},
     signer = authority,
   ): Promise<LoginResult> {
     const file = newKey(keygen);
-    const certificate = signUserCertificate(
+    const certificate = await signUserCertificate(
       {
         subject: parseSshPublicKey(readFileSync(`${file}.pub`, 'utf8')),
         nonce: randomBytes(32),
@@ -94,17 +95,13 @@ requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
 
   it('refuses a certificate of another authority', async () => {
     const { privateKey: foreign } = generateKeyPairSync('ed25519');
-    const result = await login(
-      ['ed25519'],
-      {},
-      { privateKey: foreign, publicBlob: publicKeyBlob(foreign) },
-    );
+    const result = await login(['ed25519'], {}, localSigningKey(foreign));
     expect(result.accepted).toBe(false);
   });
 
   it('refuses a certificate that names the authority but has the signature of another', async () => {
     const { privateKey: foreign } = generateKeyPairSync('ed25519');
-    const forged = { privateKey: foreign, publicBlob: authority.publicBlob };
+    const forged = { ...localSigningKey(foreign), publicBlob: authority.publicBlob };
     const result = await login(['ed25519'], {}, forged);
     expect(result.accepted).toBe(false);
   });

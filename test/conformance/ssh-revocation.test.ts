@@ -49,8 +49,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
         number: 42n,
         generatedAt: new Date(),
         comment: 'ssh-ca@example.com',
-        authority: Buffer.from(key, 'base64'),
-        serials,
+        authorities: [{ authority: Buffer.from(key, 'base64'), serials }],
       }),
     );
     const { status, said } = await run('ssh-keygen', ['-Q', '-l', '-f', file]);
@@ -76,8 +75,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
       number: 0n,
       generatedAt: new Date(),
       comment: '',
-      authority: Buffer.from(key, 'base64'),
-      serials,
+      authorities: [{ authority: Buffer.from(key, 'base64'), serials }],
     });
     expect(ours.length).toBeLessThanOrEqual(readFileSync(theirs).length);
   });

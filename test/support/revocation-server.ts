@@ -2,7 +2,10 @@ import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
-import { encodeKeyRevocationList } from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
+import {
+  encodeKeyRevocationList,
+  type RevokedOfAuthority,
+} from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
 import { entityTag } from '#platform/http/request/entity-tag.js';
 import { hostScript } from '../../src/features/install/host-script.js';
 
@@ -53,9 +56,14 @@ export class RevocationServer {
 
   /** Publishes the list of this number, and returns its bytes. */
   publish(number: number, serials: readonly number[] = [], authority = this.authority): Buffer {
+    return this.publishSections(number, [{ authority, serials }]);
+  }
+
+  /** Publishes the list of this number with these sections, and returns its bytes. */
+  publishSections(number: number, authorities: readonly RevokedOfAuthority[]): Buffer {
     const comment = 'ssh-ca@example.com';
     const generatedAt = new Date();
-    const list = { number: BigInt(number), generatedAt, comment, authority, serials };
+    const list = { number: BigInt(number), generatedAt, comment, authorities };
     return (this.list = encodeKeyRevocationList(list));
   }
 

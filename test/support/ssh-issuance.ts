@@ -13,6 +13,7 @@ import {
   publicKeyLine,
   writePrivateKey,
 } from '#domain/ssh-certificates/openssh/private-key.js';
+import type { Signer } from '#platform/crypto/signer.js';
 import type { PrincipalKind } from '#domain/ssh-certificates/principals.js';
 import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
 import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
@@ -62,9 +63,18 @@ export class SshIssuance {
     return this.signIn('alice@example.com', await this.newOrganization('example.com'));
   }
 
-  async service(...principals: PrincipalKind[]): Promise<CertificateIssuance> {
+  service(...principals: PrincipalKind[]): Promise<CertificateIssuance> {
+    return this.serviceWith([], principals);
+  }
+
+  /** Returns the service with an authority whose keys are these in KMS, before the one of the tests. */
+  async serviceWith(
+    inKms: readonly Signer[],
+    principals: readonly PrincipalKind[] = ['email'],
+  ): Promise<CertificateIssuance> {
     const config = {
       ssh: {
+        caKmsKeyIds: [],
         caKey: CA_KEY,
         caKeyPath: '',
         principals: new Set(principals),
@@ -76,6 +86,7 @@ export class SshIssuance {
       config,
       this.dataSource,
       new SshAuthorityRepository(),
+      inKms,
     );
     const { manager } = this.dataSource;
     return new CertificateIssuance(config, new Issuance(manager), authority, manager);

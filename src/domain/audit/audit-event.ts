@@ -22,6 +22,7 @@ export const AUDIT_CLASS = {
   device_approved: 'auth',
   admin_access_refused: 'auth',
   ssh_credential: 'oauth',
+  ssh_credential_withheld: 'oauth',
   aws_credential: 'oauth',
   github_credential: 'oauth',
   github_token_revoked: 'oauth',

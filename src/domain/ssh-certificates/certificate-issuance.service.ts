@@ -1,4 +1,4 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { refusedIssuance } from '#domain/issuance/refused-issuance.js';
 import { Issuance, type Outcome } from '#domain/issuance/issuance.repository.js';
@@ -6,7 +6,10 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
+import {
+  CertificateAuthority,
+  type UnsignedCertificate,
+} from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import { principalsOf } from './principals.js';
 import {
   isAttestedKey,
@@ -19,6 +22,7 @@ import {
   type RecordedCertificate,
   type SshCertificateRequest,
 } from './ssh-certificates.repository.js';
+import { revokeUnsigned } from './unsigned-certificate.repository.js';
 import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
 
 /** The hardware-verified session of the request. */
@@ -70,9 +74,10 @@ export class CertificateIssuance {
   ) {}
 
   /**
-   * Records a certificate, then signs it: a certificate that is not on record could not be revoked.
+   * Records a certificate, then signs it: a certificate that is not on record could not be revoked. Where the key does not sign, the record
+   * is revoked.
    * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`, `principal_not_allowed`,
-   *   `unauthenticated`, `account_inactive` or `issuance_refused`
+   *   `unauthenticated`, `account_inactive`, `issuance_refused` or `kms_unavailable`
    */
   async issue({
     session,
@@ -107,8 +112,23 @@ export class CertificateIssuance {
     const { issued } = outcome;
 
     const verifyRequired = issued.attestation?.verifyRequired === true;
-    const certificate = authority.sign({ ...issued, subject, keyId, verifyRequired });
+    const certificate = await this.#sign({ ...issued, subject, keyId, verifyRequired }, origin);
     return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
+  }
+
+  /** Signs a certificate that is on record. One that is not signed never leaves, and its record says so. */
+  async #sign(certificate: UnsignedCertificate, origin: AuditOrigin): Promise<string> {
+    try {
+      return await this.authority.sign(certificate);
+    } catch (error) {
+      await revokeUnsigned(this.manager, certificate.serial, origin).catch((fault: unknown) => {
+        new Logger('ssh-authority').error(
+          fault,
+          'a certificate that was not signed stays valid on record',
+        );
+      });
+      throw error;
+    }
   }
 
   /** Records a certificate, and the key with it where this request proves the key. */

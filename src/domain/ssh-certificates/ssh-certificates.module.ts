@@ -3,6 +3,8 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { IssuanceModule } from '#domain/issuance/issuance.module.js';
+import type { Signer } from '#platform/crypto/signer.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 import { CertificateIssuance } from './certificate-issuance.service.js';
@@ -11,6 +13,11 @@ import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-a
 import { CertificateRevocation } from './certificate-revocation.repository.js';
 import { HardwareKeysModule } from '#domain/ssh-certificates/hardware-keys/hardware-keys.module.js';
 import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-list/published-revocations.repository.js';
+
+/** The signers of the authority's keys in KMS, the one that signs first. */
+function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
+  return ssh.caKmsKeyIds.map((keyId) => kms.signer(keyId, 'Ed25519', 'ES256'));
+}
 
 /**
  * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys), and
@@ -28,9 +35,13 @@ import { SshRevocationsRepository } from '#domain/ssh-certificates/revocation-li
     RevocationList,
     {
       provide: CertificateAuthority,
-      useFactory: (config: Config, dataSource: DataSource, repository: SshAuthorityRepository) =>
-        CertificateAuthority.open(config, dataSource, repository),
-      inject: [CONFIG, DataSource, SshAuthorityRepository],
+      useFactory: (
+        config: Config,
+        dataSource: DataSource,
+        repository: SshAuthorityRepository,
+        kms: KmsKeys,
+      ) => CertificateAuthority.open(config, dataSource, repository, signersIn(kms, config)),
+      inject: [CONFIG, DataSource, SshAuthorityRepository, KmsKeys],
     },
   ],
   exports: [

@@ -78,9 +78,11 @@ function written(body: Buffer): Written {
   return { body, tag: entityTag(body) };
 }
 
-function listJson({ serials, generatedAt }: PublishedRevocations): RevocationListJson {
+function listJson({ authorities, generatedAt }: PublishedRevocations): RevocationListJson {
+  const serials = authorities.flatMap((revoked) => Array.from(revoked.serials));
+  if (authorities.length > 1) serials.sort((one, other) => one - other);
   return {
-    revoked_serials: Array.from(serials, String),
+    revoked_serials: serials.map(String),
     total: serials.length,
     generated_at: generatedAt.toISOString(),
   };

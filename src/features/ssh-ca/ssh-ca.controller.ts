@@ -3,8 +3,9 @@ import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
+import { authorityJson } from './ssh-ca.schemas.js';
 
-/** `GET /v1/credentials/ssh/ca`: a line fit for `TrustedUserCAKeys`, or JSON when asked for. */
+/** `GET /v1/credentials/ssh/ca`: the lines for `TrustedUserCAKeys`, or JSON when asked for. */
 @Controller('v1/credentials/ssh/ca')
 @Route({
   tier: 'general',
@@ -17,15 +18,14 @@ export class SshCaController {
   constructor(private readonly authority: CertificateAuthority) {}
 
   @Get()
-  @Route({ summary: 'The public key of the SSH certificate authority' })
+  @Route({ summary: 'The public keys of the SSH certificate authority, the one that signs first' })
   read(@Req() request: Request, @Res() response: Response): void {
-    const line = this.authority.publicKeyLine();
     response.vary('Accept');
     if (request.accepts(['text', 'json']) === 'json') {
-      const [type = '', key = '', ...comment] = line.split(' ');
-      response.json({ public_key: `${type} ${key}`, comment: comment.join(' ') });
+      response.json(authorityJson(this.authority));
       return;
     }
-    response.type('text/plain').send(`${line}\n`);
+    const lines = this.authority.publicKeyLines().map((line) => `${line}\n`);
+    response.type('text/plain').send(lines.join(''));
   }
 }

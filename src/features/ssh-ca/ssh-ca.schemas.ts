@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
 
 const END = 2n ** 64n; // serials of certificates are 64 bits (OpenSSH PROTOCOL.certkeys)
 
@@ -25,4 +26,34 @@ export interface RevocationJson {
   readonly serial: string;
   readonly revoked: boolean;
   readonly checked_at: string;
+}
+
+/** A public key of the authority. */
+export interface AuthorityKeyJson {
+  /** The type and the key, as in a `.pub` file. */
+  readonly public_key: string;
+  readonly comment: string;
+  readonly fingerprint: string;
+  /** False for a key that has signed or will sign. */
+  readonly signs: boolean;
+}
+
+/** The answer of `GET /v1/credentials/ssh/ca` in JSON: the key that signs, and every published key. */
+export interface AuthorityJson {
+  readonly public_key: string;
+  readonly comment: string;
+  readonly keys: readonly AuthorityKeyJson[];
+}
+
+/** Renders the public keys of the authority. */
+export function authorityJson(authority: CertificateAuthority): AuthorityJson {
+  const { comment } = authority;
+  const lines = authority.publicKeyLines();
+  const keys = authority.keys.map(({ fingerprint }, index) => ({
+    public_key: (lines[index] ?? '').split(' ', 2).join(' '),
+    comment,
+    fingerprint,
+    signs: fingerprint === authority.fingerprint,
+  }));
+  return { public_key: keys[0]?.public_key ?? '', comment, keys };
 }

@@ -114,7 +114,9 @@ export interface Config {
     readonly deviceCode: { readonly expiresSeconds: number; readonly pollIntervalSeconds: number };
   };
   readonly ssh: {
-    /** The CA's private key itself, or else the file that holds it. */
+    /** The CA's keys in AWS KMS, the one that signs first. */
+    readonly caKmsKeyIds: readonly string[];
+    /** The CA's keys themselves, or else the file that holds them. They follow those in KMS. */
     readonly caKey: string | undefined;
     readonly caKeyPath: string;
     readonly principals: ReadonlySet<'email' | 'username'>;

@@ -90,6 +90,7 @@ export const ENVIRONMENT = z.object({
   SVC_DEVICE_CODE_EXPIRES: wholeNumber(60, 3600).default(600), // seconds
   SVC_DEVICE_POLL_INTERVAL: wholeNumber(1, 60).default(5), // seconds
 
+  SVC_SSH_CA_KMS_KEY_ID: kmsKeyIds.default([]), // the first signs, before those of the next two
   SVC_SSH_CA_KEY: z.string().optional(),
   SVC_SSH_CA_KEY_PATH: z.string().optional(), // default: {data}/ssh_ca_key
   SVC_SSH_PRINCIPALS: list

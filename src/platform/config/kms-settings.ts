@@ -10,6 +10,7 @@ const KMS_VARIABLES: Readonly<Partial<Record<keyof Settings, KmsKeyUse>>> = {
   SVC_OIDC_SIGNING_KMS_KEY_ID: 'ES256',
   SVC_OIDC_RSA_SIGNING_KMS_KEY_ID: 'RS256',
   SVC_DOCUMENT_KEY_KMS_KEY_ID: 'data keys',
+  SVC_SSH_CA_KMS_KEY_ID: 'Ed25519 or ES256',
 };
 
 /** The addresses of KMS, the one that counts first. */

@@ -39,9 +39,6 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
 }
 
-/** Settings of features that do not exist yet. The start fails when one is set. */
-const NOT_BUILT_YET = ['SVC_SSH_CA_KMS_KEY_ID'];
-
 /**
  * Turns an environment into the one frozen configuration.
  *
@@ -53,9 +50,6 @@ export function loadConfig(raw: Environment): LoadedConfig {
   const { providers, problems: ofProviders } = loadProviders(environment);
   const unknown = unknownNames(environment, knownNames(environment));
   const problems = [
-    ...NOT_BUILT_YET.filter((name) => environment[name] !== undefined).map(
-      (name) => `${name}: is not supported by this version`,
-    ),
     ...(parsed.success ? [] : problemLines(parsed.error)),
     ...ofProviders,
     ...rootSecretProblems(environment),
@@ -105,6 +99,7 @@ function configOf(
     certification: { token: settings.SVC_CERTIFICATION_TEST_TOKEN },
     oidc: oidcSettings(settings),
     ssh: {
+      caKmsKeyIds: settings.SVC_SSH_CA_KMS_KEY_ID,
       caKey: settings.SVC_SSH_CA_KEY,
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
       principals: settings.SVC_SSH_PRINCIPALS,
@@ -186,7 +181,7 @@ function databaseSettings(
 function knownNames(environment: Environment): KnownNames {
   const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
   return {
-    variables: [...Object.keys(ENVIRONMENT.shape), ...NOT_BUILT_YET, 'SVC_HOME'],
+    variables: [...Object.keys(ENVIRONMENT.shape), 'SVC_HOME'],
     ofProviders: PROVIDER_VARIABLES,
     slugs: slugs.success ? slugs.data.map(nameOfSlug) : [],
   };

@@ -96,11 +96,17 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning: 'Seconds that a device waits for its user, 60 to 3600.',
   },
   SVC_DEVICE_POLL_INTERVAL: { meaning: 'Seconds between two polls of a device, 1 to 60.' },
+  SVC_SSH_CA_KMS_KEY_ID: {
+    meaning:
+      'Keys of the SSH authority in AWS KMS, Ed25519 or P-256, comma-separated: the first one signs, the others are only published.',
+    unset: 'no key in KMS',
+  },
   SVC_SSH_CA_KEY: {
-    meaning: 'The private key of the SSH authority: Ed25519, OpenSSH or PKCS#8, not encrypted.',
+    meaning:
+      'The keys of the SSH authority, Ed25519 or P-256: private ones in OpenSSH format or PKCS#8, not encrypted, public ones as lines or PEM. The first one signs where no key in KMS does, the others are only published.',
   },
   SVC_SSH_CA_KEY_PATH: {
-    meaning: 'The file of that key, made at the first start.',
+    meaning: 'The file of those keys, made at the first start where no key in KMS signs.',
     unset: '`{SVC_DATA_DIR}/ssh_ca_key`',
   },
   SVC_SSH_PRINCIPALS: {

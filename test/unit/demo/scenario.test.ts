@@ -1,6 +1,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { localSigningKey } from '#domain/ssh-certificates/authority/signing-key.js';
 import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
 import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
 import { signUserCertificate } from '#domain/ssh-certificates/openssh/user-certificate.js';
@@ -88,10 +89,10 @@ describe('the HTTP client of the demo', () => {
   });
 });
 
-describe('the check of a certificate', () => {
+describe('the check of a certificate', async () => {
   const authority = generateKeyPairSync('ed25519').privateKey;
   const subject = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
-  const line = signUserCertificate(
+  const line = await signUserCertificate(
     {
       subject: parseSshPublicKey(publicKeyLine(subject, 'ada')),
       nonce: randomBytes(32),
@@ -101,7 +102,7 @@ describe('the check of a certificate', () => {
       validAfter: new Date('2026-01-15T12:00:00Z'),
       validBefore: new Date('2026-01-15T20:00:00Z'),
     },
-    { privateKey: authority, publicBlob: publicKeyBlob(authority) },
+    localSigningKey(authority),
   );
 
   it('reads each field that the authority wrote', () => {

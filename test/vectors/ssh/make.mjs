@@ -1,9 +1,10 @@
-// Makes certificates.json: what OpenSSH's own `ssh-keygen -s` signs for each accepted key type. Our encoder has to
-// make the very same bytes once it is given the nonce that ssh-keygen drew; Ed25519 signatures are deterministic.
+// Makes certificates.json and certificates-p256.json: what OpenSSH's own `ssh-keygen -s` signs for each accepted key type, by an
+// authority of either type. Our encoder has to make the very same bytes once it is given the nonce that ssh-keygen drew, and the
+// numbers of its ECDSA signature; Ed25519 signatures are deterministic. An argument names the one file to make.
 //
-//   node test/vectors/ssh/make.mjs
+//   node test/vectors/ssh/make.mjs [certificates.json|certificates-p256.json]
 //
-// The authority is made for this file alone and signs nothing else.
+// The authorities are made for these files alone and sign nothing else.
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -63,21 +64,33 @@ const lines = [
   securityKey('sk-ecdsa-sha2-nistp256@openssh.com'),
 ];
 
-const certificates = lines.map((line, index) => {
+const certificatesOf = (ca) => lines.map((line, index) => {
   const principals = index % 2 === 0 ? ['alice@example.com'] : ['alice@example.com', 'alice'];
   const serial = String(1_763_683_200_000 + index);
   writeFileSync(path('subject.pub'), `${line}\n`);
-  keygen('-s', path('ca'), '-I', 'alice@example.com@svc.example.com', '-n', principals.join(','),
+  keygen('-s', path(ca), '-I', 'alice@example.com@svc.example.com', '-n', principals.join(','),
     '-z', serial, '-V', '20251121000000:20251121080000', path('subject.pub'));
   return { publicKey: line, principals, serial, certificate: withoutComment(read('subject-cert.pub')) };
 });
 
-const vectors = {
-  authority: { seed, publicKey: authority },
+const settings = {
   keyId: 'alice@example.com@svc.example.com',
   validAfter: '2025-11-21T00:00:00Z',
   validBefore: '2025-11-21T08:00:00Z',
-  certificates,
 };
-writeFileSync(new URL('certificates.json', import.meta.url), `${JSON.stringify(vectors, null, 2)}\n`);
+const write = (name, vectors) => {
+  if ((process.argv[2] ?? name) !== name) return;
+  writeFileSync(new URL(name, import.meta.url), `${JSON.stringify(vectors, null, 2)}\n`);
+};
+write('certificates.json', {
+  authority: { seed, publicKey: authority },
+  ...settings,
+  certificates: certificatesOf('ca'),
+});
+keygen('-t', 'ecdsa', '-b', '256', '-N', '', '-C', '', '-f', path('ca256'));
+write('certificates-p256.json', {
+  authority: { privateKey: read('ca256'), publicKey: withoutComment(read('ca256.pub')) },
+  ...settings,
+  certificates: certificatesOf('ca256'),
+});
 rmSync(folder, { recursive: true });

@@ -1,124 +1,139 @@
-import { type KeyObject, generateKeyPairSync } from 'node:crypto';
-import type { DataSource } from '#platform/database/statements/typeorm.js';
+import { Logger } from '@nestjs/common';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
-import { ConfigProblems } from '#platform/config/load-config.js';
 import { nonceBytes } from '#platform/clock/random.js';
-import { createKeyFile, readKeyFile } from './ca-key-file.js';
-import {
-  publicKeyBlob,
-  publicKeyLine,
-  readPrivateKey,
-  writePrivateKey,
-} from '#domain/ssh-certificates/openssh/private-key.js';
-import { SshAuthorityRepository } from './ssh-authority.repository.js';
-import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
-import { SshFormatError } from '#domain/ssh-certificates/openssh/wire.js';
+import type { Signer } from '#platform/crypto/signer.js';
+import { publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
 import {
   type UserCertificate,
   signUserCertificate,
 } from '#domain/ssh-certificates/openssh/user-certificate.js';
+import { configuredKeys, type ConfiguredKeys, keyVariable, problem } from './configured-keys.js';
+import type { AuthorityKey, SigningKey } from './signing-key.js';
+import { type RecordedAuthority, SshAuthorityRepository } from './ssh-authority.repository.js';
+
+/** A certificate that is on record and not signed yet. */
+export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
 
 /**
- * The deployment's one SSH certificate authority. Opened once, at start, by {@link CertificateAuthority.open}: its key
- * is the one this database was made with, or the process does not start.
+ * The deployment's SSH certificate authority: one key that signs, and others that are published, since they have signed or will sign.
+ * Opened once, at start, by {@link CertificateAuthority.open}: a key that this database does not know never signs.
  */
 export class CertificateAuthority {
-  /** `SHA256:…`, as `ssh-keygen -l` prints it. */
-  readonly fingerprint: string;
-  /** The comment of the public key, which names the deployment. */
-  readonly comment: string;
-  /** Its public key in the SSH wire encoding. */
-  readonly publicBlob: Buffer;
-  readonly #privateKey: KeyObject;
+  readonly #signing: SigningKey;
 
-  private constructor(privateKey: KeyObject, comment: string) {
-    this.#privateKey = privateKey;
-    this.publicBlob = publicKeyBlob(privateKey);
-    this.fingerprint = sshFingerprint(this.publicBlob);
-    this.comment = comment;
+  private constructor(
+    keys: ConfiguredKeys,
+    /** The comment of the public keys, which names the deployment. */
+    readonly comment: string,
+  ) {
+    this.#signing = keys.signing;
+    this.keys = [keys.signing, ...keys.published];
+  }
+
+  /** Every published key, the one that signs first. */
+  readonly keys: readonly AuthorityKey[];
+
+  /** The fingerprint of the key that signs: `SHA256:…`, as `ssh-keygen -l` prints it. */
+  get fingerprint(): string {
+    return this.#signing.fingerprint;
   }
 
   /**
-   * Loads the key (SVC_SSH_CA_KEY, else the file of SVC_SSH_CA_KEY_PATH), checks it against the fingerprint on
-   * record and moves the serials forward. A missing file is generated only into a database that knows no authority:
-   * a new key beside an old record would lock everyone out of every host.
+   * Loads the keys, checks the one that signs against the keys on record, records the published ones and moves the serials forward. A
+   * database without a key records the first. A key that was never published must not sign: no host could trust it.
+   *
+   * @param inKms the keys in KMS, which come before those of SVC_SSH_CA_KEY or of the file
    * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
    */
-  static open(
+  static async open(
     config: Pick<Config, 'ssh' | 'relyingParty'>,
     dataSource: DataSource,
     repository: SshAuthorityRepository,
+    inKms: readonly Signer[] = [],
   ): Promise<CertificateAuthority> {
-    return dataSource.transaction(async (tx) => {
+    const comment = `ssh-ca@${config.relyingParty.id}`;
+    const { keys, known } = await dataSource.transaction(async (tx) => {
       await repository.lock(tx);
-      const comment = `ssh-ca@${config.relyingParty.id}`;
-      const authority = new CertificateAuthority(
-        await loadKey(config.ssh, comment, await repository.known(tx)),
-        comment,
-      );
-      const recorded = await repository.record(tx, authority.fingerprint);
-      if (recorded !== authority.fingerprint) {
-        throw problem(
-          `${keyVariable(config.ssh)}: holds the key ${authority.fingerprint}, but this database belongs to the SSH certificate authority ${recorded}`,
-        );
-      }
+      const onRecord = await repository.known(tx);
+      const fingerprints = onRecord.map(({ fingerprint }) => fingerprint);
+      const configured = await configuredKeys(config.ssh, comment, fingerprints, inKms);
+      const variable = inKms.length > 0 ? 'SVC_SSH_CA_KMS_KEY_ID' : keyVariable(config.ssh);
+      await record(tx, repository, configured, fingerprints, variable);
       await repository.moveSerialForward(tx, systemClock.milliseconds());
-      return authority;
+      return { keys: configured, known: onRecord };
     });
+    const authority = new CertificateAuthority(keys, comment);
+    await authority.#warn(known, dataSource.manager, repository);
+    return authority;
   }
 
-  /** The line for `TrustedUserCAKeys`. */
+  /** The line of the key that signs. */
   publicKeyLine(): string {
-    return publicKeyLine(this.publicBlob, this.comment);
+    return this.#line(this.#signing);
+  }
+
+  /** The lines for `TrustedUserCAKeys`: every published key, the one that signs first. */
+  publicKeyLines(): readonly string[] {
+    return this.keys.map((key) => this.#line(key));
   }
 
   /** Signs a certificate that is on record already; see {@link signUserCertificate} for the line it returns. */
-  sign(certificate: Omit<UserCertificate, 'nonce'>): string {
-    return signUserCertificate(
-      { ...certificate, nonce: nonceBytes(32) },
-      { privateKey: this.#privateKey, publicBlob: this.publicBlob },
-    );
+  sign(certificate: UnsignedCertificate): Promise<string> {
+    return signUserCertificate({ ...certificate, nonce: nonceBytes(32) }, this.#signing);
   }
-}
 
-async function loadKey(
-  ssh: Config['ssh'],
-  comment: string,
-  known: string | undefined,
-): Promise<KeyObject> {
-  const variable = keyVariable(ssh);
-  let text: string | undefined;
-  try {
-    text = ssh.caKey ?? (await readKeyFile(ssh.caKeyPath));
-    if (text === undefined && known === undefined) {
-      const { privateKey } = generateKeyPairSync('ed25519');
-      text = await createKeyFile(ssh.caKeyPath, writePrivateKey(privateKey, comment));
+  #line({ publicBlob }: AuthorityKey): string {
+    return publicKeyLine(publicBlob, this.comment);
+  }
+
+  /** Warns of valid certificates by keys that are published no more: a host that reads the new lines refuses them. */
+  async #warn(
+    known: readonly RecordedAuthority[],
+    tx: EntityManager,
+    repository: SshAuthorityRepository,
+  ): Promise<void> {
+    const logger = new Logger('ssh-authority');
+    const published = new Set(this.keys.map(({ fingerprint }) => fingerprint));
+    const retired = known.filter(
+      ({ fingerprint, signsSince }) => signsSince && !published.has(fingerprint),
+    );
+    const last = await repository.lastCertificates(
+      tx,
+      retired.map(({ fingerprint }) => fingerprint),
+    );
+    for (const { fingerprint, validBefore } of last) {
+      logger.warn(
+        `the SSH authority ${fingerprint} is published no more, but certificates of it are valid until ${validBefore.toISOString()}; configure its public key until then`,
+      );
     }
-  } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? cause.code : 'unknown';
-    throw problem(`${variable}: the file can be neither read nor made (${String(code)})`, cause);
+    const next = known.find(({ fingerprint }) => fingerprint === this.fingerprint);
+    if (next?.signsSince === null) {
+      logger.log(
+        `the SSH authority ${this.fingerprint}, published since ${next.publishedAt.toISOString()}, signs from now on`,
+      );
+    }
   }
-  if (text === undefined) {
+}
+
+/** Records the configured keys. The one that signs must be on record, or the first on record. */
+async function record(
+  tx: EntityManager,
+  repository: SshAuthorityRepository,
+  { signing, published }: ConfiguredKeys,
+  known: readonly string[],
+  variable: string,
+): Promise<void> {
+  if (known.length > 0 && !known.includes(signing.fingerprint)) {
     throw problem(
-      `${variable}: the file does not exist, but this database belongs to the SSH certificate authority ${known}; restore its key`,
+      `${variable}: holds the key ${signing.fingerprint}, but this database belongs to the SSH certificate authority ${known.join(', ')}; publish a new key behind the present one before it signs`,
     );
   }
-  try {
-    return readPrivateKey(text);
-  } catch (error) {
-    if (!(error instanceof SshFormatError)) throw error;
-    throw problem(`${variable}: cannot be used: ${error.message}`, error);
+  for (const { fingerprint, publicBlob } of [signing, ...published]) {
+    await repository.publish(tx, fingerprint, publicBlob);
   }
-}
-
-function keyVariable(ssh: Config['ssh']): string {
-  return ssh.caKey === undefined ? 'SVC_SSH_CA_KEY_PATH' : 'SVC_SSH_CA_KEY';
-}
-
-/** Builds the error of a wrong setting. The process prints it and does not start. */
-function problem(line: string, cause?: unknown): ConfigProblems {
-  const problems = new ConfigProblems([line]);
-  problems.cause = cause;
-  return problems;
+  if (!(await repository.startSigning(tx, signing.fingerprint))) {
+    throw new Error('the SSH authority was recorded outside its lock');
+  }
 }

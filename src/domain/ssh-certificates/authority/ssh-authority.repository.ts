@@ -3,7 +3,24 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** Which certificate authority this database belongs to, and the sequence of its serials. */
+/** A key of the authority on record. */
+export interface RecordedAuthority {
+  readonly fingerprint: string;
+  readonly publishedAt: Date;
+  /** The first start that found the key in the first place; null for a key that was only published. */
+  readonly signsSince: Date | null;
+}
+
+/** The end of the last certificate of a key. */
+export interface LastCertificate {
+  readonly fingerprint: string;
+  readonly validBefore: Date;
+}
+
+/** The certificates that are searched for the last one of a retired key: more than a deployment issues in one session. */
+const NEWEST = 200_000;
+
+/** The keys of the certificate authority that this database belongs to, and the sequence of its serials. */
 @Injectable()
 export class SshAuthorityRepository {
   /** One starter at a time, until the transaction ends. */
@@ -11,25 +28,55 @@ export class SshAuthorityRepository {
     await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
   }
 
-  /** @returns the fingerprint of the authority this database knows, if any */
-  async known(tx: EntityManager): Promise<string | undefined> {
-    const [row] = await sql<{ fingerprint: string }>(tx)`SELECT fingerprint FROM ssh_authority`;
-    return row?.fingerprint;
+  /** Reads every key on record, the oldest first. */
+  async known(tx: EntityManager): Promise<RecordedAuthority[]> {
+    const rows = await sql<{
+      fingerprint: string;
+      published_at: Date;
+      signs_since: Date | null;
+    }>(tx)`SELECT fingerprint, published_at, signs_since FROM ssh_authorities
+      ORDER BY published_at, fingerprint`;
+    return rows.map(({ fingerprint, published_at: publishedAt, signs_since: signsSince }) => ({
+      fingerprint,
+      publishedAt,
+      signsSince,
+    }));
   }
 
   /**
-   * Records the authority once and for all.
-   * @returns the fingerprint on record: this one, or that of an earlier authority, which stays
+   * Records that a key is published, once and for all. A key on record keeps its times, and gets its public half where an earlier version
+   * recorded it.
    */
-  async record(tx: EntityManager, fingerprint: string): Promise<string> {
-    const [row] = await sql<{ fingerprint: string }>(tx)`
-      WITH recorded AS (
-        INSERT INTO ssh_authority (fingerprint) VALUES (${fingerprint})
-        ON CONFLICT DO NOTHING RETURNING fingerprint
-      )
-      SELECT fingerprint FROM recorded UNION ALL SELECT fingerprint FROM ssh_authority`;
-    if (!row) throw new Error('the SSH authority was recorded outside its lock');
-    return row.fingerprint;
+  async publish(tx: EntityManager, fingerprint: string, publicKey: Buffer): Promise<void> {
+    await sql(tx)`
+      INSERT INTO ssh_authorities (fingerprint, public_key) VALUES (${fingerprint}, ${publicKey})
+      ON CONFLICT (fingerprint) DO UPDATE SET public_key = excluded.public_key
+      WHERE ssh_authorities.public_key IS NULL`;
+  }
+
+  /**
+   * Records that a published key signs from now on, where it does not yet.
+   * @returns false for a key that is not on record, and must not sign
+   */
+  async startSigning(tx: EntityManager, fingerprint: string): Promise<boolean> {
+    const rows = await sql<{ fingerprint: string }>(tx)`
+      UPDATE ssh_authorities SET signs_since = coalesce(signs_since, now())
+      WHERE fingerprint = ${fingerprint} RETURNING fingerprint`;
+    return rows.length > 0;
+  }
+
+  /** Finds, for each of these keys, the valid certificate that ends last. Keys without one are left out. */
+  async lastCertificates(
+    tx: EntityManager,
+    fingerprints: readonly string[],
+  ): Promise<LastCertificate[]> {
+    if (fingerprints.length === 0) return [];
+    const rows = await sql<{ ca_fingerprint: string; valid_before: Date }>(tx)`
+      SELECT ca_fingerprint, max(valid_before) AS valid_before
+      FROM (SELECT ca_fingerprint, valid_before, revoked_at FROM ssh_certificates ORDER BY serial DESC LIMIT ${NEWEST}) newest
+      WHERE ca_fingerprint = ANY (${fingerprints}::text[]) AND revoked_at IS NULL AND valid_before > now()
+      GROUP BY ca_fingerprint ORDER BY ca_fingerprint`;
+    return rows.map((row) => ({ fingerprint: row.ca_fingerprint, validBefore: row.valid_before }));
   }
 
   /**

@@ -1,14 +1,15 @@
-import { type KeyObject, createPrivateKey, createPublicKey } from 'node:crypto';
+import { type KeyObject, createECDH, createPrivateKey } from 'node:crypto';
 import { systemRandom } from '#platform/clock/random.js';
 import { SshFormatError, SshReader, sshString, sshStrings, uint32 } from './wire.js';
 
 const MAGIC = Buffer.from('openssh-key-v1\0'); // OpenSSH PROTOCOL.key
 const ARMOR =
   /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]*)-----END OPENSSH PRIVATE KEY-----/;
+const P256 = 'prime256v1';
 const NO_CIPHER_BLOCK = 8; // the private section is padded to this even without a cipher
 
 /**
- * Reads an unencrypted Ed25519 private key, in OpenSSH's own format or as PKCS#8 PEM.
+ * Reads an unencrypted Ed25519 or P-256 private key, in OpenSSH's own format or as PKCS#8 PEM.
  * @throws SshFormatError that says what is wrong, never with any of the key
  */
 export function readPrivateKey(text: string): KeyObject {
@@ -28,8 +29,14 @@ function readPkcs8(text: string): KeyObject {
   } catch {
     throw new SshFormatError('its PKCS#8 encoding is damaged');
   }
-  if (key.asymmetricKeyType !== 'ed25519') throw wrongType(key.asymmetricKeyType ?? 'unknown');
+  if (!isAuthorityKey(key)) throw wrongType(key.asymmetricKeyType ?? 'unknown');
   return key;
+}
+
+/** Checks that an authority may have this key: it is Ed25519 or P-256, the two that KMS has, too. */
+export function isAuthorityKey(key: KeyObject): boolean {
+  if (key.asymmetricKeyType === 'ec') return key.asymmetricKeyDetails?.namedCurve === P256;
+  return key.asymmetricKeyType === 'ed25519';
 }
 
 function readOpenSsh(text: string): KeyObject {
@@ -48,16 +55,28 @@ function readOpenSsh(text: string): KeyObject {
   file.end();
 
   if (secrets.uint32() !== secrets.uint32()) throw new SshFormatError('its check numbers differ');
-  const type = secrets.name();
-  if (type !== 'ssh-ed25519') throw wrongType(type);
-  const point = secrets.string();
-  const scalar = secrets.string(); // the seed, and the point once more
-  const key = keyOfSeed(scalar.subarray(0, 32), point);
-  const told = [publicBlob.subarray(-32), point, scalar.subarray(32)];
-  if (!told.every((copy) => copy.equals(half(key, 'x')))) {
-    throw new SshFormatError('its public half does not belong to its private half');
-  }
+  const key = readSecrets(secrets);
+  if (!publicKeyBlob(key).equals(publicBlob)) throw halvesDiffer();
   return key;
+}
+
+/** Reads the private section of a file (OpenSSH PROTOCOL.key) up to its comment. */
+function readSecrets(secrets: SshReader): KeyObject {
+  const type = secrets.name();
+  if (type === 'ssh-ed25519') {
+    const point = secrets.string();
+    const scalar = secrets.string(); // the seed, and the point once more
+    if (!scalar.subarray(32).equals(point)) throw halvesDiffer();
+    const key = keyOfSeed(scalar.subarray(0, 32), point);
+    if (!half(key, 'x').equals(point)) throw halvesDiffer();
+    return key;
+  }
+  if (type === 'ecdsa-sha2-nistp256') {
+    if (secrets.name() !== 'nistp256') throw wrongType('ecdsa of another curve');
+    const point = secrets.string();
+    return keyOfScalar(secrets.mpint(), point);
+  }
+  throw wrongType(type);
 }
 
 function keyOfSeed(seed: Buffer, point: Buffer): KeyObject {
@@ -69,14 +88,40 @@ function keyOfSeed(seed: Buffer, point: Buffer): KeyObject {
   }
 }
 
-/** The public half of an Ed25519 key in the SSH wire encoding (RFC 8709 §4). */
+/** Makes a P-256 key of its number, and checks that the point belongs to it. */
+function keyOfScalar(scalar: Buffer, point: Buffer): KeyObject {
+  const pair = createECDH(P256);
+  try {
+    pair.setPrivateKey(scalar);
+  } catch {
+    throw new SshFormatError('its number is not that of a P-256 key');
+  }
+  if (!pair.getPublicKey().equals(point)) throw halvesDiffer();
+  const d = Buffer.concat([Buffer.alloc(32 - scalar.length), scalar]);
+  const [x, y] = [point.subarray(1, 33), point.subarray(33)];
+  const jwk = { d, x, y };
+  const encoded = Object.entries(jwk).map(([name, bytes]) => [name, bytes.toString('base64url')]);
+  return createPrivateKey({
+    key: { kty: 'EC', crv: 'P-256', ...Object.fromEntries(encoded) },
+    format: 'jwk',
+  });
+}
+
+/** The public half of an Ed25519 (RFC 8709 §4) or P-256 key (RFC 5656 §3.1) in the SSH wire encoding. */
 export function publicKeyBlob(key: KeyObject): Buffer {
-  return sshStrings(['ssh-ed25519', half(createPublicKey(key), 'x')]);
+  if (key.asymmetricKeyType === 'ed25519') return sshStrings(['ssh-ed25519', half(key, 'x')]);
+  const point = Buffer.concat([Buffer.of(4), half(key, 'x'), half(key, 'y')]);
+  return sshStrings(['ecdsa-sha2-nistp256', 'nistp256', point]);
 }
 
 /** The one-line public key of a blob, as a `.pub` file and `TrustedUserCAKeys` hold it. */
 export function publicKeyLine(blob: Buffer, comment: string): string {
-  return `ssh-ed25519 ${blob.toString('base64')} ${comment}`;
+  return `${keyTypeOf(blob)} ${blob.toString('base64')} ${comment}`;
+}
+
+/** The type with which a key in the SSH wire encoding begins. */
+export function keyTypeOf(blob: Buffer): string {
+  return new SshReader(blob).name();
 }
 
 /** Writes an Ed25519 private key in OpenSSH's own format, unencrypted, so that `ssh-keygen` can use the file too. */
@@ -102,7 +147,7 @@ export function writePrivateKey(key: KeyObject, comment: string): string {
   return `-----BEGIN OPENSSH PRIVATE KEY-----\n${lines.join('\n')}\n-----END OPENSSH PRIVATE KEY-----\n`;
 }
 
-function half(key: KeyObject, part: 'x' | 'd'): Buffer {
+function half(key: KeyObject, part: 'x' | 'y' | 'd'): Buffer {
   return Buffer.from(key.export({ format: 'jwk' })[part] ?? '', 'base64url');
 }
 
@@ -111,5 +156,9 @@ function encrypted(): SshFormatError {
 }
 
 function wrongType(type: string): SshFormatError {
-  return new SshFormatError(`it is a key of type ${type}, and must be Ed25519`);
+  return new SshFormatError(`it is a key of type ${type}, and must be Ed25519 or P-256`);
+}
+
+function halvesDiffer(): SshFormatError {
+  return new SshFormatError('its public half does not belong to its private half');
 }

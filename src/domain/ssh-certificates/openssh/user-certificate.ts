@@ -1,6 +1,6 @@
-import { type KeyObject, sign } from 'node:crypto';
+import { keyTypeOf } from './private-key.js';
 import type { SshKeyType, SshPublicKey } from './public-key.js';
-import { SshReader, sshString, sshStrings, uint32, uint64 } from './wire.js';
+import { SshReader, sshMpint, sshString, sshStrings, uint32, uint64 } from './wire.js';
 
 /** The fields of a user certificate. */
 export interface UserCertificate {
@@ -19,10 +19,11 @@ export interface UserCertificate {
   readonly verifyRequired?: boolean;
 }
 
-/** An Ed25519 certificate authority: its private key, and its public key in the SSH wire encoding. */
+/** A key of the authority that signs: its public half in the SSH wire encoding, and its signatures. */
 export interface SigningAuthority {
-  readonly privateKey: KeyObject;
   readonly publicBlob: Buffer;
+  /** Signs the bytes: 64 bytes of Ed25519 (RFC 8032), or r and s of ECDSA with P-256 and SHA-256, 32 bytes each. */
+  sign(message: Buffer): Promise<Buffer>;
 }
 
 const CERTIFICATE_TYPES: Record<SshKeyType, string> = {
@@ -59,10 +60,10 @@ const EXTENSIONS = sshString(
  * extensions, and no critical option but `verify-required`.
  * @returns the line `type base64`, as a `-cert.pub` file holds it
  */
-export function signUserCertificate(
+export async function signUserCertificate(
   certificate: UserCertificate,
   authority: SigningAuthority,
-): string {
+): Promise<string> {
   const { subject, principals } = certificate;
   const type = CERTIFICATE_TYPES[subject.type];
   const key = new SshReader(subject.blob);
@@ -83,8 +84,16 @@ export function signUserCertificate(
     NOTHING, // reserved
     sshString(authority.publicBlob),
   ]);
-  const signature = sshStrings(['ssh-ed25519', sign(null, signed, authority.privateKey)]);
+  const signature = encodeSignature(authority.publicBlob, await authority.sign(signed));
   return `${type} ${Buffer.concat([signed, sshString(signature)]).toString('base64')}`;
+}
+
+/** Encodes a signature by the type of its key: Ed25519 as it is (RFC 8709 §6), ECDSA as two integers (RFC 5656 §3.1.2). */
+function encodeSignature(publicBlob: Buffer, signature: Buffer): Buffer {
+  const type = keyTypeOf(publicBlob);
+  if (type === 'ssh-ed25519') return sshStrings([type, signature]);
+  const [r, s] = [signature.subarray(0, 32), signature.subarray(32)];
+  return sshStrings([type, Buffer.concat([sshMpint(r), sshMpint(s)])]);
 }
 
 function epochSeconds(time: Date): bigint {

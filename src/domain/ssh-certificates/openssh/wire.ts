@@ -72,6 +72,14 @@ export function sshString(value: Uint8Array | string): Buffer {
   return encoded;
 }
 
+/** Encodes a positive integer (RFC 4251 §5) of these big-endian bytes: shortest form, with a byte of zero before a highest bit. */
+export function sshMpint(bytes: Buffer): Buffer {
+  const first = bytes.findIndex((byte) => byte !== 0);
+  const magnitude = first === -1 ? bytes.subarray(bytes.length) : bytes.subarray(first);
+  const isHigh = (magnitude[0] ?? 0) >= 0x80;
+  return sshString(isHigh ? Buffer.concat([Buffer.of(0), magnitude]) : magnitude);
+}
+
 /** Encodes strings one behind the other, as certificates nest their lists. */
 export function sshStrings(values: readonly (Uint8Array | string)[]): Buffer {
   return Buffer.concat(values.map(sshString));

@@ -6,6 +6,14 @@ import {
 } from './serial-sections.js';
 import { sshString, uint32, uint64 } from '#domain/ssh-certificates/openssh/wire.js';
 
+/** The revoked certificates of one key of the authority. */
+export interface RevokedOfAuthority {
+  /** The public key in the SSH wire encoding. */
+  readonly authority: Buffer;
+  /** Ascending, none twice. */
+  readonly serials: ArrayLike<number>;
+}
+
 /** The fields of a key revocation list. */
 export interface KeyRevocationList {
   /** Grows from list to list. */
@@ -13,10 +21,8 @@ export interface KeyRevocationList {
   /** The list has whole seconds. */
   readonly generatedAt: Date;
   readonly comment: string;
-  /** The authority's public key in the SSH wire encoding: the list is about certificates of this authority alone. */
-  readonly authority: Buffer;
-  /** Ascending, none twice. */
-  readonly serials: ArrayLike<number>;
+  /** The list is about certificates of these keys alone. */
+  readonly authorities: readonly RevokedOfAuthority[];
 }
 
 // OpenSSH PROTOCOL.krl
@@ -37,8 +43,8 @@ const SERIALS: Record<
 };
 
 /**
- * Encodes a key revocation list as OpenSSH reads it (PROTOCOL.krl): the header and, unless nothing is revoked, one
- * certificate section of the authority. It is not signed: OpenSSH looks at no signature of a list.
+ * Encodes a key revocation list as OpenSSH reads it (PROTOCOL.krl): the header, and one certificate section for each key of the authority
+ * of which a certificate is revoked. It is not signed: OpenSSH looks at no signature of a list.
  *
  * @throws RangeError where the serials are not ascending
  */
@@ -52,14 +58,17 @@ export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
     RESERVED,
     sshString(list.comment),
   ];
-  if (list.serials.length === 0) return Buffer.concat(header);
+  return Buffer.concat([...header, ...list.authorities.flatMap(certificateSection)]);
+}
 
-  const serials = chooseSections(serialRuns(list.serials)).flatMap((part) => {
+/** The section of one key, or nothing where none of its certificates is revoked. */
+function certificateSection({ authority, serials }: RevokedOfAuthority): Buffer[] {
+  if (serials.length === 0) return [];
+  const parts = chooseSections(serialRuns(serials)).flatMap((part) => {
     const [type, write] = SERIALS[part.encoding];
     return section(type, write(part));
   });
-  const certificates = Buffer.concat([sshString(list.authority), RESERVED, ...serials]);
-  return Buffer.concat([...header, ...section(CERTIFICATES, certificates)]);
+  return section(CERTIFICATES, Buffer.concat([sshString(authority), RESERVED, ...parts]));
 }
 
 /** A section, or one within it: its type, its length, its content. */

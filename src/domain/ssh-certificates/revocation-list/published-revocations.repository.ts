@@ -12,9 +12,9 @@ export interface Publication {
 
 /** A set of revoked serials. */
 export interface RevokedSerials {
-  /** Ascending. */
-  readonly serials: Float64Array;
-  /** The SHA-256 of the serials, which identifies the set. The row of the list has it, too. */
+  /** The revoked serials of each key of the authority that has any, ascending; each key in the SSH wire encoding. */
+  readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
+  /** The SHA-256 of the serials, which identifies the set, since a serial belongs to one key. The row of the list has it, too. */
   readonly digest: Buffer;
 }
 
@@ -36,7 +36,7 @@ interface PublicationRow {
  */
 const BYTES_A_ROW = 16_384;
 
-type RevokedRow = { serials: Buffer | null; digest: Buffer } & (
+type RevokedRow = { authority: Buffer | null; serials: Buffer | null; digest: Buffer } & (
   PublicationRow | Record<keyof PublicationRow, null>
 );
 
@@ -46,7 +46,7 @@ export class SshRevocationsRepository {
   /**
    * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every serial, in the order of an
    * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
-   * the caller has. The clock is the statement's, not its transaction's: a transaction that waited for {@link lock}
+   * the caller has. Serials of later keys travel once more, by their key; the others are of the oldest key. The clock is the statement's, not its transaction's: a transaction that waited for {@link lock}
    * sees nothing older than those before.
    *
    * @param known the set that is given back, the same object, while it is what is revoked
@@ -61,19 +61,27 @@ export class SshRevocationsRepository {
         SELECT serials, sha256(serials) AS digest FROM revoked
       ), compared AS MATERIALIZED (
         SELECT serials, digest, digest IS DISTINCT FROM ${known?.digest ?? null}::bytea AS is_new FROM digested
+      ), oldest AS MATERIALIZED (
+        SELECT fingerprint, public_key FROM ssh_authorities ORDER BY published_at, fingerprint LIMIT 1
+      ), parts AS MATERIALIZED (
+        SELECT 0 AS place, o.fingerprint, o.public_key, c.serials FROM compared c, oldest o WHERE c.is_new
+        UNION ALL
+        SELECT 1, a.fingerprint, a.public_key, later.serials
+        FROM compared c, oldest o JOIN ssh_authorities a ON a.fingerprint <> o.fingerprint CROSS JOIN LATERAL (
+          SELECT string_agg(int8send(serial), ''::bytea) AS serials FROM ssh_certificates
+          WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
+            AND ca_fingerprint = a.fingerprint AND c.is_new
+        ) later WHERE later.serials IS NOT NULL
       )
-      SELECT CASE WHEN c.is_new THEN substr(c.serials, first, ${BYTES_A_ROW}::int) END AS serials,
+      SELECT p.public_key AS authority, substr(p.serials, first, ${BYTES_A_ROW}::int) AS serials,
         c.digest, l.number, l.generated_at
       FROM compared c LEFT JOIN ssh_revocation_list l ON l.digest = c.digest
-        CROSS JOIN LATERAL generate_series(
-          1, CASE WHEN c.is_new THEN greatest(length(c.serials), 1) ELSE 1 END, ${BYTES_A_ROW}::int) first
-      ORDER BY first`;
+        LEFT JOIN (parts p CROSS JOIN LATERAL generate_series(1, length(p.serials), ${BYTES_A_ROW}::int) first) ON true
+      ORDER BY p.place, p.fingerprint, first`;
     const [row] = rows;
     if (!row) throw new Error('an aggregate without a row');
-    const parts = rows.flatMap(({ serials }) => serials ?? []);
-    const revoked =
-      parts.length > 0 ? { serials: readSerials(Buffer.concat(parts)), digest: row.digest } : known;
-    if (!revoked) throw new Error('a set without its serials');
+    const isKnown = known?.digest.equals(row.digest) === true;
+    const revoked = isKnown ? known : { authorities: readAuthorities(rows), digest: row.digest };
     return { revoked, publication: row.number === null ? undefined : publication(row) };
   }
 
@@ -108,6 +116,26 @@ export class SshRevocationsRepository {
 
 function publication(row: PublicationRow): Publication {
   return { number: BigInt(row.number), generatedAt: row.generated_at };
+}
+
+/** Joins the parts of each authority, which follow one another. The first has all serials, and keeps those of no other. */
+function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
+  const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
+  for (const { authority, serials } of rows) {
+    if (serials === null) continue; // nothing is revoked
+    if (authority === null) throw new Error('a revoked certificate of an authority without a key');
+    const key = authority.toString('latin1');
+    const { parts } = found.get(key) ?? { parts: [] };
+    found.set(key, { authority, parts: [...parts, serials] });
+  }
+  const [oldest, ...later] = [...found.values()].map(({ authority, parts }) => ({
+    authority,
+    serials: readSerials(Buffer.concat(parts)),
+  }));
+  if (oldest === undefined || later.length === 0) return oldest ? [oldest] : [];
+  const ofLater = new Set(later.flatMap(({ serials }) => Array.from(serials)));
+  const own = oldest.serials.filter((serial) => !ofLater.has(serial));
+  return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
 }
 
 /** In ascending order. Serials stay below 2^53, the end of their sequence. */

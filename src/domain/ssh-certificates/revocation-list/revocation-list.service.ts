@@ -48,8 +48,7 @@ export class RevocationList {
 
   /** Writes a list for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl); the same list is the same bytes. */
   encode(list: PublishedRevocations): Buffer {
-    const { publicBlob, comment } = this.authority;
-    return encodeKeyRevocationList({ ...list, comment, authority: publicBlob });
+    return encodeKeyRevocationList({ ...list, comment: this.authority.comment });
   }
 
   /** True when this certificate was revoked, even after it has left the list. */
@@ -79,7 +78,7 @@ export class RevocationList {
   #published(revoked: RevokedSerials, { number, generatedAt }: Publication): PublishedRevocations {
     const last = this.#lastList;
     const isLast =
-      last?.serials === revoked.serials &&
+      last?.authorities === revoked.authorities &&
       last.number === number &&
       last.generatedAt.getTime() === generatedAt.getTime();
     if (isLast) return last;

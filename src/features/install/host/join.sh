@@ -12,10 +12,10 @@ join() {
 
   make_folder "$data"
   make_folder "$data/principals"
-  put "$authorities" '644 0:0' cat "$work/ca.pub"
   make_folder_if_missing "$sbin"
   put "$program" '755 0:0' refresh_program
   write_list
+  put "$authorities" '644 0:0' cat "$work/ca.pub"
   write_principals
   write_schedule
   write_config
@@ -49,7 +49,8 @@ try_list() {
     fail 'the list of revoked certificates could not be fetched. Nothing was changed.'
 }
 
-# Puts the list in its place, by the program that will refresh it.
+# Puts the list in its place, by the program that will refresh it. It comes before the authorities: a new one is trusted only
+# where its revocations are known.
 write_list() {
   if cmp -s "$work/try/revoked.krl" "$list"; then return 0; fi
   changed=yes
@@ -57,7 +58,7 @@ write_list() {
     say "would fetch $list"
     return 0
   fi
-  $refresh 9<&- || fail 'the list could not be fetched. sshd_config was not changed.'
+  "$program" "$server/v1/credentials/ssh/krl" "$list" "$work/ca.pub" 9<&- || fail 'the list could not be fetched. sshd_config was not changed.'
   label "$list"
   say "fetched $list"
 }
@@ -154,7 +155,10 @@ warn_of_settings() {
   if [ "$1" = root ] && grep -qx 'permitrootlogin no' "$work/effective"; then
     say 'warning: PermitRootLogin is no; prohibit-password lets root in by certificate.'
   fi
-  if ! grep '^casignaturealgorithms ' "$work/effective" | grep -q ssh-ed25519; then
-    say 'warning: CASignatureAlgorithms does not have ssh-ed25519, the algorithm of the authority.'
-  fi
+  cut -d ' ' -f 1 "$work/ca.pub" | sort -u >"$work/algorithms"
+  while read -r algorithm; do
+    if ! grep '^casignaturealgorithms ' "$work/effective" | grep -qE "[ ,]$algorithm(,|\$)"; then
+      say "warning: CASignatureAlgorithms does not have $algorithm, the algorithm of the authority."
+    fi
+  done <"$work/algorithms"
 }

@@ -25,13 +25,15 @@ const vectors: Vectors = JSON.parse(
 const START = 1_763_683_200_000;
 const AUTHORITY = sshStrings(['ssh-ed25519', Buffer.alloc(32, 7)]);
 
-const encode = (serials: readonly number[], rest: Partial<KeyRevocationList> = {}) =>
+const encode = (
+  serials: readonly number[],
+  { authority = AUTHORITY, ...rest }: Partial<KeyRevocationList> & { authority?: Buffer } = {},
+) =>
   encodeKeyRevocationList({
     number: 7n,
     generatedAt: new Date('2026-11-21T10:00:00.999Z'),
     comment: '',
-    authority: AUTHORITY,
-    serials,
+    authorities: [{ authority, serials }],
     ...rest,
   });
 
@@ -68,6 +70,23 @@ describe('OpenSSH PROTOCOL.krl, the header', () => {
   it('names the one authority whose certificates it revokes', () => {
     const { authorities } = read(encode([START]));
     expect(authorities).toEqual([AUTHORITY]);
+  });
+
+  it('has a section for each authority, and none for an authority without a revoked certificate', () => {
+    const [other, unused] = [1, 2].map((byte) =>
+      sshStrings(['ssh-ed25519', Buffer.alloc(32, byte)]),
+    ) as [Buffer, Buffer];
+    const { authorities, serials } = read(
+      encode([], {
+        authorities: [
+          { authority: AUTHORITY, serials: [START, START + 2] },
+          { authority: unused, serials: [] },
+          { authority: other, serials: [START + 1] },
+        ],
+      }),
+    );
+    expect(authorities).toEqual([AUTHORITY, other]);
+    expect(serials).toEqual([START, START + 2, START + 1]);
   });
 });
 

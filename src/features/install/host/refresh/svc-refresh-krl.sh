@@ -17,15 +17,20 @@ fail() {
 #include refresh/fetch.sh
 #include refresh/list.sh
 
-# Checks that the list $1 is about the authorities of the file $2: the list of a new authority does not have the
-# revocations of the old one.
+# Checks that the list $1 is about an authority of the file $2, or about none while nothing is revoked: the list of another
+# authority does not have the revocations of ours. During a rotation the list is about several, and this host may not know all.
 is_about() {
   [ -n "$2" ] || return 0
   ssh-keygen -Q -l -f "$1" </dev/null 2>/dev/null |
     sed -n 's/^# CA key [^ ]* \(SHA256:[^ ]*\).*/\1/p' | sort -u >"$work/authorities"
+  ssh-keygen -l -f "$2" </dev/null 2>/dev/null >"$work/trusted"
+  ours=
+  unknown=
   while read -r fingerprint; do
-    ssh-keygen -l -f "$2" </dev/null 2>/dev/null | grep -qF " $fingerprint " || return 1
+    if grep -qF " $fingerprint " "$work/trusted"; then ours=yes; else unknown=$fingerprint; fi
   done <"$work/authorities"
+  [ -n "$ours" ] || [ -z "$unknown" ] || return 1
+  [ -z "$unknown" ] || echo "svc-refresh-krl: the list is also about $unknown, which this host does not trust: run install-host.sh again." >&2
 }
 
 # Removes the temporary files. A signal ends the program by way of this function.

@@ -1,0 +1,83 @@
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isAuthorityKey, keyTypeOf, publicKeyBlob, readPrivateKey } from './private-key.js';
+import { parseSshPublicKey } from './public-key.js';
+import { SshFormatError } from './wire.js';
+
+/** A key in the configuration of the authority. */
+export interface ConfiguredKey {
+  /** The public half in the SSH wire encoding. */
+  readonly publicBlob: Buffer;
+  /** Undefined for a key that is only published. */
+  readonly privateKey: KeyObject | undefined;
+}
+
+/** A block of PEM, or else a line. */
+const PARTS = /-----BEGIN [^-]+-----[^-]*-----END [^-]+-----|[^\r\n]+/g;
+const PUBLIC_LINE = /^(?:sk-)?(?:ssh|ecdsa)-/;
+
+/**
+ * Reads the keys of an authority, the one that signs first: private keys in OpenSSH's format or PKCS#8, public keys as lines of a `.pub`
+ * file or in PEM. Empty lines and lines that begin with `#` do not count. A public key beside its own private key is the same key.
+ * @throws SshFormatError that names the key by its place and says what is wrong, never with any of the key
+ */
+export function readAuthorityKeys(text: string): ConfiguredKey[] {
+  const parts = (text.match(PARTS) ?? [])
+    .map((part) => part.trim())
+    .filter((part) => part !== '' && !part.startsWith('#'));
+  const keys = (parts.length === 0 ? [''] : parts).map((part, index) => {
+    try {
+      return readKey(part);
+    } catch (error) {
+      if (index === 0 || !(error instanceof SshFormatError)) throw error;
+      throw new SshFormatError(`key ${index + 1}: ${error.message}`, { cause: error });
+    }
+  });
+  return withoutTwins(keys);
+}
+
+/** Keeps each key once, at its first place, with its private half if that is anywhere. */
+function withoutTwins(keys: readonly ConfiguredKey[]): ConfiguredKey[] {
+  const first = keys.filter(
+    ({ publicBlob }, index) =>
+      keys.findIndex((other) => other.publicBlob.equals(publicBlob)) === index,
+  );
+  return first.map(
+    (key) =>
+      keys.find(({ publicBlob, privateKey }) => privateKey && publicBlob.equals(key.publicBlob)) ??
+      key,
+  );
+}
+
+function readKey(part: string): ConfiguredKey {
+  if (PUBLIC_LINE.test(part)) return { publicBlob: readPublicLine(part), privateKey: undefined };
+  if (part.startsWith('-----BEGIN PUBLIC KEY-----')) {
+    return { publicBlob: readPublicPem(part), privateKey: undefined };
+  }
+  const privateKey = readPrivateKey(part);
+  return { publicBlob: publicKeyBlob(privateKey), privateKey };
+}
+
+function readPublicLine(line: string): Buffer {
+  try {
+    const { blob } = parseSshPublicKey(line);
+    const type = keyTypeOf(blob);
+    if (type === 'ssh-ed25519' || type === 'ecdsa-sha2-nistp256') return blob;
+    throw new SshFormatError(`it is a key of type ${type}, and must be Ed25519 or P-256`);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    throw new SshFormatError('it is a damaged public key', { cause: error });
+  }
+}
+
+function readPublicPem(pem: string): Buffer {
+  let key: KeyObject;
+  try {
+    key = createPublicKey(pem);
+  } catch {
+    throw new SshFormatError('its PEM encoding is damaged');
+  }
+  if (isAuthorityKey(key)) return publicKeyBlob(key);
+  const type = key.asymmetricKeyType ?? 'unknown';
+  throw new SshFormatError(`it is a key of type ${type}, and must be Ed25519 or P-256`);
+}
