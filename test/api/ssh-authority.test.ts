@@ -63,7 +63,7 @@ describe('the SSH certificate authority at start', () => {
     return row;
   }
 
-  async function next(): Promise<bigint> {
+  async function nextSerial(): Promise<bigint> {
     const [row]: { value: string }[] = await dataSource.query(
       `SELECT nextval('ssh_certificate_serial') AS value`,
     );
@@ -284,31 +284,31 @@ describe('the SSH certificate authority at start', () => {
     it('begin at the current milliseconds of the clock', async () => {
       const before = BigInt(Date.now());
       await start();
-      const serial = await next();
+      const serial = await nextSerial();
       expect(serial).toBeGreaterThan(before);
       expect(serial).toBeLessThanOrEqual(BigInt(Date.now()) + 1n);
     });
 
     it('move forward at a start, beyond serials that a restored backup lost', async () => {
       await move(1_000_000);
-      expect(await next()).toBe(1_000_001n);
+      expect(await nextSerial()).toBe(1_000_001n);
       await move(2_000_000);
-      expect(await next()).toBe(2_000_001n);
+      expect(await nextSerial()).toBe(2_000_001n);
     });
 
     it('never move back with the clock', async () => {
       await move(2_000_000);
-      await next();
+      await nextSerial();
       await move(1_000_000);
       await move(2_000_000);
-      expect(await next()).toBe(2_000_002n);
+      expect(await nextSerial()).toBe(2_000_002n);
     });
 
     it('are not drawn by running replicas while a start moves them', async () => {
       await move(1_000_000);
       const { drawn } = await dataSource.transaction(async (tx) => {
         await repository.moveSerialForward(tx, 2_000_000);
-        const waiting = next();
+        const waiting = nextSerial();
         expect(await Promise.race([waiting, sleep(300, 'still waiting')])).toBe('still waiting');
         return { drawn: waiting };
       });
@@ -320,7 +320,7 @@ describe('the SSH certificate authority at start', () => {
       await move(now);
       const serials: bigint[] = [];
       const issue = async (): Promise<void> => {
-        for (let round = 0; round < 50; round += 1) serials.push(await next());
+        for (let round = 0; round < 50; round += 1) serials.push(await nextSerial());
       };
       const restart = async (): Promise<void> => {
         for (let round = 0; round < 20; round += 1) await move(now + 7 * round);
