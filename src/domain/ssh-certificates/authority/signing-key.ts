@@ -25,10 +25,13 @@ export function authorityKey(publicBlob: Buffer): AuthorityKey {
  * at once.
  */
 export function localSigningKey(privateKey: KeyObject): SigningKey {
-  const digest = privateKey.asymmetricKeyType === 'ec' ? 'sha256' : null;
+  const signNow =
+    privateKey.asymmetricKeyType === 'ec'
+      ? (message: Buffer) => sign('sha256', message, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+      : (message: Buffer) => sign(null, message, privateKey);
   return {
     ...authorityKey(publicKeyBlob(privateKey)),
-    sign: async (message) => sign(digest, message, { key: privateKey, dsaEncoding: 'ieee-p1363' }),
+    sign: async (message) => signNow(message),
   };
 }
 
