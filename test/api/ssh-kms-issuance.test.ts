@@ -27,7 +27,7 @@ describe('SSH certificates signed in KMS', () => {
     const keys = [{ variable: 'SVC_SSH_CA_KMS_KEY_ID', keyId, use: 'Ed25519 or ES256' as const }];
     const kmsKeys = await KmsKeys.open({
       kms: { keys, endpoint: kms.endpoint },
-      upstream: { providers: [], extraCaCerts: [] },
+      upstream: { extraCaCerts: [] },
     });
     signer = kmsKeys.signer(keyId, 'Ed25519', 'ES256');
   });

@@ -292,7 +292,7 @@ async function publicPem(keyId: string, endpoint: string): Promise<string> {
   const keys = [{ variable: 'SVC_SSH_CA_KMS_KEY_ID', keyId, use: 'Ed25519 or ES256' as const }];
   const kms = await KmsKeys.open({
     kms: { keys, endpoint },
-    upstream: { providers: [], extraCaCerts: [] },
+    upstream: { extraCaCerts: [] },
   });
   const { publicKey } = kms.signer(keyId, 'ES256');
   return publicKey.export({ type: 'spki', format: 'pem' }).toString();
