@@ -118,6 +118,9 @@ POST   /api/v1/org/members/:id/deactivate         general        json   256 api 
 POST   /api/v1/org/members/:id/activate           general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/revoke-credentials general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/remove             general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/providers                      general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/providers                      general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/providers/:id                  general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/scim-tokens                    general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/scim-tokens                    general        none   256 api        problem    verified    svc:admin
 DELETE /api/v1/org/scim-tokens/:id                general        none   256 api        problem    verified    svc:admin

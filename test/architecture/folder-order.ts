@@ -66,6 +66,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'github-installations',
     'github-tokens',
     'github-links',
+    'organization-providers',
     'enrollment',
     'key-authentication',
     'upstream-login',

@@ -21,7 +21,11 @@ import type { ListenerPlan } from '../../src/listeners.service.js';
 import { Client } from './client.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { freePort } from './free-port.js';
-import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
+import {
+  furtherProviderEnvironment,
+  providerEnvironment,
+  TEST_CLIENT,
+} from './provider-environment.js';
 
 /** The options of a test application. */
 export interface TestAppOptions {
@@ -41,6 +45,8 @@ export interface TestAppOptions {
   readonly attestationRoots?: readonly string[];
   /** Further trust anchors, such as roots with known intermediates. */
   readonly trustAnchors?: readonly TrustAnchor[];
+  /** The slugs of further identity providers, beside `demo`. */
+  readonly furtherProviders?: readonly string[];
   /** Claims that the identity provider states about a user. */
   readonly claims?: (email: string) => object;
 }
@@ -80,11 +86,15 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const dataDir = await mkdtemp(join(tmpdir(), 'svc-test-'));
   const port = await freePort();
   const baseUrl = `http://localhost:${port}`;
-  const idp = await startDemoIdentityProvider({
-    ...TEST_CLIENT,
-    redirectUri: `${options.environment?.['SVC_BASE_URL'] ?? baseUrl}/oauth/callback`,
-    ...(options.claims ? { claims: options.claims } : {}),
-  });
+  const startProvider = () =>
+    startDemoIdentityProvider({
+      ...TEST_CLIENT,
+      redirectUri: `${options.environment?.['SVC_BASE_URL'] ?? baseUrl}/oauth/callback`,
+      ...(options.claims ? { claims: options.claims } : {}),
+    });
+  const idp = await startProvider();
+  const slugs = options.furtherProviders ?? [];
+  const further = await Promise.all(slugs.map(startProvider));
   const { config, live } = await configurationOf({
     SVC_BASE_URL: baseUrl,
     SVC_LISTEN_ADDR: `[::]:${port}`,
@@ -92,6 +102,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     SVC_DB_MAX_CONNECTIONS: '10',
     SVC_DATA_DIR: dataDir,
     ...providerEnvironment(idp.issuer),
+    ...furtherProviderEnvironment(slugs, further),
     SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
     SVC_IDP_DEMO_NAME: 'the demo provider',
     RUST_LOG: 'debug',
@@ -142,7 +153,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     async close() {
       await app.close();
       openLogs.delete(log);
-      await idp.close();
+      await Promise.all([idp, ...further].map((provider) => provider.close()));
       await ownDatabase?.drop();
       await rm(dataDir, { recursive: true, force: true });
     },

@@ -112,10 +112,14 @@ export class Client {
     return other;
   }
 
-  /** Signs in at the tests' identity provider as the user with this e-mail. */
-  signIn(email: string, redirectTo = '/'): Promise<Answer & { readonly url: URL }> {
+  /** Signs in at an identity provider of the tests as the user with this e-mail. */
+  signIn(
+    email: string,
+    redirectTo = '/',
+    provider = 'demo',
+  ): Promise<Answer & { readonly url: URL }> {
     const query = new URLSearchParams({
-      provider: 'demo',
+      provider,
       login_hint: email,
       redirect_to: redirectTo,
     });

@@ -63,10 +63,26 @@ export interface FakeIdp {
   close(): Promise<void>;
 }
 
-async function newKey() {
-  const { publicKey, privateKey } = await generateKeyPair('ES256');
+async function newKey(alg: 'ES256' | 'RS256') {
+  const { publicKey, privateKey } = await generateKeyPair(alg);
   const kid = randomUUID();
-  return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg: 'ES256', use: 'sig', kid } };
+  return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg, use: 'sig', kid } };
+}
+
+/** The paths of the endpoints, where no document of a vendor gives others. */
+const OWN_PATHS = {
+  authorization_endpoint: '/authorize',
+  token_endpoint: '/token',
+  jwks_uri: '/jwks',
+  userinfo_endpoint: '/userinfo',
+} as const;
+
+/** Returns the paths of the endpoints in a vendor's document. */
+function pathsIn(document: Json | undefined): Record<keyof typeof OWN_PATHS, string> {
+  if (!document) return OWN_PATHS;
+  const names = Object.keys(OWN_PATHS) as (keyof typeof OWN_PATHS)[];
+  const paths = names.map((name) => [name, new URL(String(document[name])).pathname]);
+  return Object.fromEntries(paths) as Record<keyof typeof OWN_PATHS, string>;
 }
 
 /** Starts an OpenID provider that follows its instructions, including faults. */
@@ -76,10 +92,14 @@ export async function startFakeIdp(
     /** The path of the issuer, for example `/organizations/v2.0`. */
     readonly path?: string;
     readonly tls?: { readonly key: string; readonly cert: string };
+    /** The discovery document of a vendor. Its hosts become the address of this provider, which then signs with RS256. */
+    readonly vendor?: Json;
   } = {},
 ): Promise<FakeIdp> {
-  const foreign = await generateKeyPair('ES256');
-  let own = await newKey();
+  const alg = options.vendor ? 'RS256' : 'ES256';
+  const paths = pathsIn(options.vendor);
+  const foreign = await generateKeyPair(alg);
+  let own = await newKey(alg);
   // A client that disconnected during the delay causes no failure.
   const answer: RequestListener = (req, res) => void serve(req, res).catch(() => res.destroy());
   const server = options.tls ? createHttpsServer(options.tls, answer) : createHttpServer(answer);
@@ -96,7 +116,7 @@ export async function startFakeIdp(
     tokenRequests: [],
     keySetRequests: 0,
     async rotateKey() {
-      own = await newKey();
+      own = await newKey(alg);
     },
     authorize(url) {
       const code = randomUUID();
@@ -122,15 +142,19 @@ export async function startFakeIdp(
         subject_types_supported: ['public'],
         id_token_signing_alg_values_supported: ['ES256'],
       };
+      if (options.vendor) {
+        const text = JSON.stringify(options.vendor);
+        return { status: 200, body: text.replaceAll(/https:\/\/[^/"]+/g, origin) };
+      }
       const { discovery, document: rewrite } = idp.misbehaviour;
       return discovery ?? { status: 200, body: rewrite ? rewrite(document) : document };
     },
-    '/jwks': () => {
+    [paths.jwks_uri]: () => {
       idp.keySetRequests += 1;
       return idp.misbehaviour.jwks ?? { status: 200, body: { keys: [own.jwk] } };
     },
-    '/userinfo': () => ({ status: 200, body: idp.misbehaviour.userinfo }),
-    '/token': async (form, authorization) => {
+    [paths.userinfo_endpoint]: () => ({ status: 200, body: idp.misbehaviour.userinfo }),
+    [paths.token_endpoint]: async (form, authorization) => {
       idp.tokenRequests.push({ authorization, form: Object.fromEntries(form) });
       if (idp.misbehaviour.token) return idp.misbehaviour.token;
       const request = codes.get(form.get('code') ?? '');
@@ -172,16 +196,14 @@ export async function startFakeIdp(
       return new CompactSign(payload).setProtectedHeader({ alg: 'HS256' }).sign(secret);
     }
     const { privateKey } = signature === 'right' ? own : foreign;
-    return new CompactSign(payload)
-      .setProtectedHeader({ alg: 'ES256', kid: own.jwk.kid })
-      .sign(privateKey);
+    return new CompactSign(payload).setProtectedHeader({ alg, kid: own.jwk.kid }).sign(privateKey);
   }
 
   async function serve(...[req, res]: Parameters<RequestListener>): Promise<void> {
     if (idp.misbehaviour.delay)
       await sleep(idp.misbehaviour.delay * 1000, undefined, { ref: false });
     const url = new URL(req.url ?? '/', origin);
-    if (url.pathname === '/authorize') {
+    if (url.pathname === paths.authorization_endpoint) {
       res.writeHead(303, { location: idp.authorize(url).href }).end();
       return;
     }

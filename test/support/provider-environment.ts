@@ -16,6 +16,23 @@ export function providerEnvironment(issuer: string) {
   };
 }
 
+/** Returns the variables of further identity providers, after the one of {@link providerEnvironment}. */
+export function furtherProviderEnvironment(
+  slugs: readonly string[],
+  providers: readonly { readonly issuer: string }[],
+): Record<string, string> {
+  const variables = slugs.flatMap((slug, index) => {
+    const prefix = `SVC_IDP_${slug.toUpperCase()}`;
+    return [
+      [`${prefix}_TYPE`, 'oidc'],
+      [`${prefix}_ISSUER`, providers[index]?.issuer ?? ''],
+      [`${prefix}_CLIENT_ID`, TEST_CLIENT.clientId],
+      [`${prefix}_CLIENT_SECRET`, TEST_CLIENT.clientSecret],
+    ];
+  });
+  return { SVC_IDPS: ['demo', ...slugs].join(','), ...Object.fromEntries(variables) };
+}
+
 let keys: Record<string, string> | undefined;
 
 /** Keys that sign tokens, generated once in each process because an RSA key takes time. */

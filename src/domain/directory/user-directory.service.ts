@@ -56,6 +56,18 @@ export class UserDirectory {
     return user;
   }
 
+  /**
+   * Refuses a member who is bound to no identity, because the organization has withdrawn the provider. The caller holds the row of
+   * the user. @throws DomainError sign_in_refused
+   */
+  async assertBound(tx: EntityManager, { id, orgId }: Pick<User, 'id' | 'orgId'>): Promise<void> {
+    if (orgId === null || (await this.users.isBound(tx, id))) return;
+    throw new DomainError(
+      'sign_in_refused',
+      'Your organization has withdrawn the identity provider that you signed in through. Sign in through another one first.',
+    );
+  }
+
   /** Removes a user with the keys and applications of the user. The revoked certificates stay on record. */
   async remove(
     tx: EntityManager,
@@ -174,14 +186,19 @@ export class UserDirectory {
     return this.tombstones.forbidsNewMember(tx, orgId, identity);
   }
 
-  /** Binds an upstream identity to a locked member. Returns false when the member or the identity is bound already. */
+  /**
+   * Binds an upstream identity to a locked member. Returns false when the identity is bound already, or the member is.
+   *
+   * @param isFurther true for a member who has just proven the own key, and may have identities of several providers
+   */
   async bind(
     tx: EntityManager,
     { id, orgId }: { readonly id: string; readonly orgId: string },
     identity: UpstreamIdentity,
     origin: AuditOrigin,
+    isFurther: boolean,
   ): Promise<boolean> {
-    if (!(await this.users.bindIdentity(tx, id, identity))) return false;
+    if (!(await this.users.bindIdentity(tx, id, identity, isFurther))) return false;
     await this.users.updateName(tx, id, identity);
     await this.tombstones.forgetIdentity(tx, orgId, identity);
     await this.#recordBinding(tx, { id, orgId }, identity, origin);

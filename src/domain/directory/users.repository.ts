@@ -35,6 +35,14 @@ export interface UpstreamName {
   readonly familyName?: string;
 }
 
+/** An upstream identity, as it is bound to a user. */
+export interface BoundIdentity {
+  readonly issuer: string;
+  /** The tenant of an issuer that serves many, otherwise ''. */
+  readonly tenant: string;
+  readonly subject: string;
+}
+
 /** The values of a new user. */
 export interface NewUser extends UpstreamName {
   readonly id: string;
@@ -201,21 +209,39 @@ export class UsersRepository {
   }
 
   /**
-   * Binds the one upstream identity of a user for good. Returns false when the user has an identity already, or the identity a
-   * user. The caller holds the lock on the row of the user: of two identities with one e-mail, the second sees the first.
+   * Binds an upstream identity to a user. Returns false when the identity has a user, when the user has an identity of the same
+   * provider and tenant, and, unless it is a further identity, when the user has any. The caller holds the lock on the row of the
+   * user: of two identities with one e-mail, the second sees the first.
    */
   async bindIdentity(
     tx: EntityManager,
     userId: string,
-    identity: { readonly issuer: string; readonly subject: string },
+    { issuer, tenant, subject }: BoundIdentity,
+    isFurther = false,
   ): Promise<boolean> {
     const bound = await sql<{ user_id: string }>(tx)`
-      INSERT INTO identities (issuer, subject, user_id)
-      SELECT ${identity.issuer}::text, ${identity.subject}::text, ${userId}::uuid
-      WHERE NOT EXISTS (SELECT 1 FROM identities WHERE user_id = ${userId})
+      INSERT INTO identities (issuer, tenant, subject, user_id)
+      SELECT ${issuer}::text, ${tenant}::text, ${subject}::text, ${userId}::uuid
+      WHERE NOT EXISTS (SELECT 1 FROM identities
+                        WHERE user_id = ${userId}
+                          AND (NOT ${isFurther}::boolean OR (issuer, tenant) = (${issuer}::text, ${tenant}::text)))
       ON CONFLICT (issuer, subject) DO NOTHING
       RETURNING user_id`;
     return bound.length === 1;
+  }
+
+  /** Returns true when a user has a bound identity. */
+  async isBound(tx: EntityManager, userId: string): Promise<boolean> {
+    const found = await sql<{ user_id: string }>(tx)`
+      SELECT user_id FROM identities WHERE user_id = ${userId} LIMIT 1`;
+    return found.length === 1;
+  }
+
+  /** Notes the tenant of a bound identity, which a move to another domain at Google changes. The caller holds the row of the user. */
+  async updateTenant(tx: EntityManager, { issuer, tenant, subject }: BoundIdentity): Promise<void> {
+    await sql(tx)`
+      UPDATE identities SET tenant = ${tenant}
+      WHERE issuer = ${issuer} AND subject = ${subject} AND tenant <> ${tenant}`;
   }
 
   /** Copies the parts of a name that an identity provider gives. The name of a user that SCIM manages does not change. */

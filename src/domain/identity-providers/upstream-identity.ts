@@ -87,12 +87,25 @@ function verifiedEmail(issuer: string, claims: Claims): string {
         'optional claim `xms_edov` to the ID token, and the address must be in a domain the tenant has verified.',
     );
   }
-  if (!isMicrosoft && claims['email_verified'] !== true) {
-    throw refused('The identity provider says that your e-mail address is not verified.');
-  }
+  if (!isMicrosoft && !isVerified(claims['email_verified'])) throw unverified(claims);
   const address = parseEmailAddress(email);
   if (!address) throw refused('The identity provider sent an e-mail address that is malformed.');
   return address;
+}
+
+/** `email_verified` as JSON and, as OneLogin and JumpCloud send an attribute, as text. */
+function isVerified(claim: unknown): boolean {
+  return claim === true || claim === 'true';
+}
+
+function unverified(claims: Claims): DomainError {
+  if (claims['email_verified'] !== undefined) {
+    return refused('The identity provider says that your e-mail address is not verified.');
+  }
+  return refused(
+    'The identity provider did not say that your e-mail address is verified. Its administrator must add the ' +
+      '`email_verified` claim where it sends the `email` claim.',
+  );
 }
 
 /** `xms_edov` in the four spellings that Entra has used. */

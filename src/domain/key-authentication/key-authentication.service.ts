@@ -46,7 +46,7 @@ export class KeyAuthentication {
    * and ends the old session. An assertion that changes no level renews `auth_time` only, and the token stays.
    *
    * @returns the new session, or undefined when the present session stays
-   * @throws DomainError assertion_rejected (audited), account_inactive, unauthenticated
+   * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused, unauthenticated
    */
   async logIn(
     presented: PresentedAssertion,
@@ -57,6 +57,7 @@ export class KeyAuthentication {
     const userVerified = assertion.userVerified && key.userVerification;
     const outcome = await this.dataSource.transaction(async (tx) => {
       const { id, orgId, email } = await this.directory.lockActive(tx, key.userId);
+      await this.directory.assertBound(tx, { id, orgId });
       const about = { actorId: id, subjectId: id, orgId, origin };
       const counter = await this.keys.advanceCounter(tx, key.id, assertion.signCount);
       if (counter === 'gone') throw rejected('This security key is not registered any more.');

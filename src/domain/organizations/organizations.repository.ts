@@ -27,19 +27,35 @@ export interface ProviderTenant {
 /** Organizations, the domains they own and the providers they accept. */
 @Injectable()
 export class OrganizationsRepository {
-  /** Finds the organization that owns a domain, and if it accepts a provider and tenant. */
+  /**
+   * Finds the organization that owns a domain, and if it accepts a provider and tenant. It holds an accepted provider, as
+   * {@link OrganizationsRepository.holdProvider} does.
+   */
   async findByDomain(
     tx: EntityManager,
     domain: string,
-    { issuer, tenant }: ProviderTenant,
+    provider: ProviderTenant,
   ): Promise<Organization | undefined> {
-    const [row] = await sql<{ id: string; membership: Membership; accepts: boolean }>(tx)`
-      SELECT o.id, o.membership,
-             EXISTS (SELECT 1 FROM organization_providers p
-                     WHERE p.org_id = o.id AND p.issuer = ${issuer} AND p.tenant = ${tenant}) AS accepts
+    const [row] = await sql<{ id: string; membership: Membership }>(tx)`
+      SELECT o.id, o.membership
       FROM organization_domains d JOIN organizations o ON o.id = d.org_id
       WHERE d.domain = ${domain} AND d.verified_at IS NOT NULL`;
-    return row && { id: row.id, membership: row.membership, acceptsProvider: row.accepts };
+    return row && { ...row, acceptsProvider: await this.holdProvider(tx, row.id, provider) };
+  }
+
+  /**
+   * Returns true when an organization accepts a provider and tenant, and keeps it true until the transaction ends: a withdrawal
+   * waits, and then finds what the transaction has made. The lock comes before the lock on the row of a user, as in a withdrawal.
+   */
+  async holdProvider(
+    tx: EntityManager,
+    orgId: string,
+    { issuer, tenant }: ProviderTenant,
+  ): Promise<boolean> {
+    const held = await sql<{ id: string }>(tx)`
+      SELECT id FROM organization_providers
+      WHERE org_id = ${orgId} AND issuer = ${issuer} AND tenant = ${tenant} FOR KEY SHARE`;
+    return held.length === 1;
   }
 
   /**

@@ -83,6 +83,11 @@ export class Sessions implements OnModuleInit {
     return this.repository.renewAuthTime(tx, id, this.clock.now());
   }
 
+  /** Returns true when the last assertion of a session is no older than so many seconds. */
+  isTouchedWithin(seconds: number, authTime: Date): boolean {
+    return this.clock.milliseconds() - authTime.getTime() <= seconds * 1000;
+  }
+
   /** @throws DomainError insufficient_user_authentication when the last assertion is older than so many seconds (RFC 9470 §3) */
   assertTouchedWithin(seconds: number, authTime: Date, challenge: Challenge): void {
     assertTouchedWithin(seconds, authTime, challenge, this.clock.milliseconds());

@@ -15,6 +15,7 @@ import {
   REMOVED_BY_SCIM,
 } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -41,6 +42,8 @@ type LinkedIdentity =
   | RefusedIdentity;
 
 const DEACTIVATED = 'This account is deactivated.';
+const BOUND_TO_ANOTHER =
+  'This account is bound to another sign-in. To add this one, log in with your security key, then sign in here within 5 minutes.';
 
 /** Signs users in through an identity provider. A sign-in opens a bootstrap session, which may enroll a first key. */
 @Injectable()
@@ -71,7 +74,8 @@ export class UpstreamLogin {
     const identity = await this.#identify(returned, origin);
     const outcome = await this.dataSource.transaction(async (tx) => {
       const unwanted = await this.#refusedSwitch(tx, returned, identity, previous);
-      const linked = unwanted ?? (await this.#link(tx, identity, origin));
+      const proven = returned.crossSite ? undefined : this.#provenUser(previous);
+      const linked = unwanted ?? (await this.#link(tx, identity, origin, proven));
       if (linked.kind !== 'refused') return this.#open(tx, linked, identity, origin, previous);
       if (!unwanted) await this.#record(tx, 'identity_bind_refused', linked, identity, origin);
       await this.#record(tx, 'upstream_login_refused', linked, identity, origin);
@@ -137,21 +141,37 @@ export class UpstreamLogin {
     };
   }
 
+  /** Returns the user of a session whose key asserted a short time ago. */
+  #provenUser(previous: LiveSession | undefined): string | undefined {
+    if (previous?.level !== 'verified') return undefined;
+    const isRecent = this.sessions.isTouchedWithin(RECENT_TOUCH.admin, previous.authTime);
+    return isRecent ? previous.user.id : undefined;
+  }
+
   /**
    * Links an identity to its user: the user it is bound to; else the unbound member with the e-mail address in the organization
-   * that owns the domain, who is bound now; else no user yet.
+   * that owns the domain, who is bound now; else no user yet. A member may bind an identity of a further provider, too.
+   *
+   * @param proven the user who has just proven the own key in this browser
    */
   async #link(
     tx: EntityManager,
     identity: UpstreamIdentity,
     origin: AuditOrigin,
+    proven: string | undefined,
   ): Promise<LinkedIdentity> {
     const bound = await this.#findBound(tx, identity);
-    if (!bound) return this.#linkUnbound(tx, identity, origin);
+    if (!bound) return this.#linkUnbound(tx, identity, origin, proven);
+    const { orgId } = bound;
+    // Before the lock on the user, as in a withdrawal of the provider.
+    if (orgId !== null && !(await this.organizations.holdProvider(tx, orgId, identity))) {
+      return { kind: 'refused', reason: OTHER_PROVIDER, user: bound, orgId };
+    }
     // Read again under the lock: a removal or a deactivation may have come first.
     const user = await this.users.lock(tx, bound.id);
     if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
     if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
+    await this.users.updateTenant(tx, identity);
     await this.users.updateName(tx, user.id, identity);
     await this.directory.followEmail(tx, user, identity.email, origin);
     return { kind: 'known', user };
@@ -161,6 +181,7 @@ export class UpstreamLogin {
     tx: EntityManager,
     identity: UpstreamIdentity,
     origin: AuditOrigin,
+    proven: string | undefined,
   ): Promise<LinkedIdentity> {
     const domain = domainOfEmail(identity.email);
     const organization = await this.organizations.findByDomain(tx, domain, identity);
@@ -185,13 +206,14 @@ export class UpstreamLogin {
       return isRemoved ? refused(REMOVED_BY_SCIM) : { kind: 'new', orgId };
     }
     if (!member.active) return refused(DEACTIVATED);
-    if (await this.directory.bind(tx, { id: member.id, orgId }, identity, origin)) {
+    const account = { id: member.id, orgId };
+    if (await this.directory.bind(tx, account, identity, origin, proven === member.id)) {
       return { kind: 'known', user: member };
     }
     // A concurrent sign-in of the same user may have bound the identity. Any other binding is final.
     const bound = await this.#findBound(tx, identity);
     if (bound?.id === member.id) return { kind: 'known', user: bound };
-    return refused('This account is bound to another sign-in.');
+    return refused(BOUND_TO_ANOTHER);
   }
 
   #findBound(tx: EntityManager, { issuer, subject }: UpstreamIdentity): Promise<User | undefined> {

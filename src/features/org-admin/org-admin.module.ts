@@ -6,12 +6,14 @@ import { OrganizationsModule } from '#domain/organizations/organizations.module.
 import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { OrganizationDomainsModule } from '#domain/organization-domains/organization-domains.module.js';
+import { OrganizationProvidersModule } from '#domain/organization-providers/organization-providers.module.js';
 import { DomainsController } from './domains/domains.controller.js';
 import { IssuerAdmin } from './issuer/issuer-admin.service.js';
 import { IssuerController } from './issuer/issuer.controller.js';
 import { MembersController } from './members.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { OrganizationAdmin } from './organization-admin.service.js';
+import { ProvidersController } from './providers/providers.controller.js';
 import { ScimTokensController } from './scim-tokens.controller.js';
 
 @UnmatchedPaths({ '/api/v1/org/*': { tier: 'general' } })
@@ -23,12 +25,14 @@ import { ScimTokensController } from './scim-tokens.controller.js';
     OrganizationsModule,
     ScimTokensModule,
     DirectoryModule,
+    OrganizationProvidersModule,
   ],
   controllers: [
     DomainsController,
     IssuerController,
     MembersController,
     OrganizationController,
+    ProvidersController,
     ScimTokensController,
   ],
   providers: [IssuerAdmin, OrganizationAdmin],

@@ -101,6 +101,11 @@ export const CATALOGUE = {
   domain_not_proven: { status: 409, title: 'Domain not proven', oauth: 'invalid_request' },
   dns_unavailable: { status: 503, title: 'DNS unavailable', oauth: 'temporarily_unavailable' },
 
+  // Identity providers of an organization.
+  already_allowed: { status: 409, title: 'Already allowed', oauth: 'invalid_request' },
+  own_provider: { status: 409, title: 'Your own provider', oauth: 'invalid_request' },
+  last_provider: { status: 409, title: 'Last provider', oauth: 'invalid_request' },
+
   // Registration of applications, and SCIM tokens.
   limit_reached: { status: 409, title: 'Limit reached', oauth: 'invalid_request' },
 

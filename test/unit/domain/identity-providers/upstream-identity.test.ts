@@ -37,7 +37,7 @@ describe('an identity from any OpenID provider', () => {
     });
   });
 
-  it.each([undefined, false, 'true', 1, 'yes'])(
+  it.each([undefined, false, 'false', 'True', '1', 1, 'yes'])(
     'is refused unless email_verified is true: %j',
     (value) => {
       expect(refusal(OKTA, { ...ADA, email_verified: value }).code).toBe('sign_in_refused');

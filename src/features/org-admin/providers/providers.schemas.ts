@@ -1,0 +1,88 @@
+import { z } from 'zod';
+import type { ListedProvider } from '#domain/identity-providers/identity-providers.service.js';
+import type {
+  OrganizationProvider,
+  Withdrawal,
+} from '#domain/organization-providers/organization-providers.service.js';
+
+/** The body of `POST /api/v1/org/providers`. */
+export const ALLOW_PROVIDER = z.strictObject({
+  /** The slug of a configured provider. */
+  provider: z.string().min(1, 'must not be empty').max(64, 'must have at most 64 characters'),
+  /** The tenant of a provider that serves many: the UUID of an Entra tenant, or the domain of a Google Workspace organization. */
+  tenant: z.string().trim().max(253, 'must have at most 253 characters').exactOptional(),
+});
+/** The result of {@link ALLOW_PROVIDER}. */
+export type AllowProvider = z.output<typeof ALLOW_PROVIDER>;
+
+/** An id that is not a UUID is the id of no provider: 404, not 400. */
+export const PROVIDER_ID = z.object({ id: z.string() });
+
+/** A provider of the organization in the JSON of the API. */
+export interface OrganizationProviderJson {
+  readonly id: string;
+  /** The slug; null when the provider is not configured any more. */
+  readonly provider: string | null;
+  readonly name: string | null;
+  readonly issuer: string;
+  /** Empty for a provider without tenants. */
+  readonly tenant: string;
+  readonly founding: boolean;
+  readonly added_by: string | null;
+  readonly created_at: string;
+  /** The members who are bound through it. */
+  readonly users: number;
+}
+
+/** A configured provider in the JSON of the API. */
+export interface AvailableProviderJson {
+  readonly provider: string;
+  readonly name: string;
+  readonly issuer: string;
+  readonly tenant_required: boolean;
+}
+
+/** The answer of a withdrawal: what ended. */
+export interface WithdrawalJson {
+  /** The users whose access ended. */
+  readonly users: number;
+  readonly sessions_revoked: number;
+  readonly certificates_revoked: number;
+  readonly github_tokens_revoked: number;
+}
+
+/** Renders a provider of the organization as JSON. */
+export function organizationProviderJson(provider: OrganizationProvider): OrganizationProviderJson {
+  const { id, configured, issuer, tenant, founding, addedBy, createdAt, users } = provider;
+  return {
+    id,
+    provider: configured?.slug ?? null,
+    name: configured?.name ?? null,
+    issuer,
+    tenant,
+    founding,
+    added_by: addedBy,
+    created_at: createdAt.toISOString(),
+    users,
+  };
+}
+
+/** Renders a configured provider as JSON. */
+export function availableProviderJson({
+  slug,
+  name,
+  issuer,
+  tenancy,
+}: ListedProvider): AvailableProviderJson {
+  return { provider: slug, name, issuer, tenant_required: tenancy.kind !== 'one' };
+}
+
+/** Renders what a withdrawal ended as JSON. */
+export function withdrawalJson({ users, counts }: Withdrawal): WithdrawalJson {
+  return {
+    users,
+    sessions_revoked: counts['sessions'] ?? 0,
+    certificates_revoked: counts['certificates'] ?? 0,
+    github_tokens_revoked: counts['github_tokens'] ?? 0,
+  };
+}
