@@ -143,8 +143,8 @@ export async function startFakeIdp(
         id_token_signing_alg_values_supported: ['ES256'],
       };
       if (options.vendor) {
-        const text = JSON.stringify(options.vendor);
-        return { status: 200, body: text.replaceAll(/https:\/\/[^/"]+/g, origin) };
+        const document = JSON.stringify(options.vendor).replaceAll(/https:\/\/[^/"]+/g, origin);
+        return { status: 200, body: document };
       }
       const { discovery, document: rewrite } = idp.misbehaviour;
       return discovery ?? { status: 200, body: rewrite ? rewrite(document) : document };
