@@ -143,8 +143,8 @@ export async function startFakeIdp(
         id_token_signing_alg_values_supported: ['ES256'],
       };
       if (options.vendor) {
-        const document = JSON.stringify(options.vendor).replaceAll(/https:\/\/[^/"]+/g, origin);
-        return { status: 200, body: document };
+        const served = JSON.stringify(options.vendor).replaceAll(/https:\/\/[^/"]+/g, origin);
+        return { status: 200, body: served };
       }
       const { discovery, document: rewrite } = idp.misbehaviour;
       return discovery ?? { status: 200, body: rewrite ? rewrite(document) : document };
