@@ -45,10 +45,9 @@ export function verifiedBytes(
   if (!signature) throw unverified('is not signed');
   if (others.length > 0) throw unverified('is signed twice');
   const { algorithm } = checkShape(signature, attributeOf(element, 'ID'));
-  for (const key of keys.filter(({ asymmetricKeyType }) => asymmetricKeyType === algorithm.type)) {
-    const bytes = verifyBy(key, signature, document);
-    if (bytes !== undefined) return bytes;
-  }
+  const fitting = keys.filter(({ asymmetricKeyType: type }) => type === algorithm.type);
+  const bytes = verifyByAny(fitting, signature, document);
+  if (bytes !== undefined) return bytes;
   throw unverified('has a signature of no key in the metadata of the provider');
 }
 
@@ -113,12 +112,17 @@ function algorithmOf(element: XmlElement, name: string): string | undefined {
   return isElement(element, 'signature', name) ? attributeOf(element, 'Algorithm') : undefined;
 }
 
-function verifyBy(key: KeyObject, signature: XmlElement, document: string): string | undefined {
-  const library = new SignedXml({
-    publicCert: key,
-    getCertFromKeyInfo: () => null,
-  });
-  library.SignatureAlgorithms = signatureTable();
+/** Verifies by any of the keys. The message is canonicalized once, however many keys the metadata has: that is the costly part. */
+function verifyByAny(
+  keys: readonly KeyObject[],
+  signature: XmlElement,
+  document: string,
+): string | undefined {
+  const [publicCert] = keys;
+  if (publicCert === undefined) return undefined;
+  const library = new SignedXml({ publicCert, getCertFromKeyInfo: () => null });
+  library.idAttributes = ['ID']; // each further name is one more search of the whole message
+  library.SignatureAlgorithms = signatureTable(keys);
   library.HashAlgorithms = digestTable();
   const { [ENVELOPED]: enveloped, [EXCLUSIVE_C14N]: exclusive } =
     library.CanonicalizationAlgorithms;
@@ -134,19 +138,21 @@ function verifyBy(key: KeyObject, signature: XmlElement, document: string): stri
   return more.length === 0 ? bytes : undefined;
 }
 
-/** Makes the table of signature algorithms in the shape of xml-crypto. */
-function signatureTable(): Record<string, new () => SignatureAlgorithm> {
+/** Makes the table of signature algorithms in the shape of xml-crypto, which knows one key: each algorithm tries all of ours. */
+function signatureTable(keys: readonly KeyObject[]): Record<string, new () => SignatureAlgorithm> {
   const entries = Object.entries(SIGNATURES).map(([name, { hash, type }]) => {
     class Verifier implements SignatureAlgorithm {
       getAlgorithmName = () => name;
       getSignature = (): never => {
         throw new Error('this service verifies assertions and signs none');
       };
-      verifySignature = (signed: string, key: KeyObject | string, value: string): boolean => {
-        if (typeof key === 'string' || key.asymmetricKeyType !== type) return false;
+      verifySignature = (signed: string, _: KeyObject | string, value: string): boolean => {
+        const [bytes, signature] = [Buffer.from(signed), Buffer.from(value, 'base64')];
         // XML signatures by ECDSA are r and s without ASN.1 (XML Signature 1.1 §6.4.3).
-        const options = { key, dsaEncoding: 'ieee-p1363' } as const;
-        return verify(hash, Buffer.from(signed), options, Buffer.from(value, 'base64'));
+        const isBy = (key: KeyObject) =>
+          key.asymmetricKeyType === type &&
+          verify(hash, bytes, { key, dsaEncoding: 'ieee-p1363' }, signature);
+        return keys.some(isBy);
       };
     }
     return [name, Verifier] as const;

@@ -81,6 +81,8 @@ export class SignedXml {
     readonly getCertFromKeyInfo?: () => null;
     readonly getKeyInfoContent?: (options?: unknown) => string | null;
   });
+  /** The names of attributes that are ids. */
+  idAttributes: string[];
   SignatureAlgorithms: Table<SignatureAlgorithm>;
   HashAlgorithms: Table<HashAlgorithm>;
   CanonicalizationAlgorithms: Table<unknown>;
