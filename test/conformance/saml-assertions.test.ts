@@ -17,7 +17,8 @@ import {
   signInBySaml,
 } from '../support/saml-service.js';
 import { TestClock } from '../support/test-clock.js';
-import { refusal } from '../support/upstream.js';
+import { fakeIdp, refusal, settingsOf } from '../support/upstream.js';
+import { changed } from '../support/fake-idp.js';
 import { count } from '../support/rows.js';
 
 const MINUTE = 60_000;
@@ -279,6 +280,21 @@ describe('the metadata of a provider', () => {
     expect((await problemsOf(idp, idp)).every((line) => /entityID of another/.test(line))).toBe(
       true,
     );
+  });
+
+  it('of the issuer of a tenant of another provider stops the start: it could speak for the users of that tenant', async () => {
+    const entra = await fakeIdp({ path: '/organizations/v2.0' });
+    entra.misbehaviour = { document: changed({ issuer: `${entra.origin}/{tenantid}/v2.0` }) };
+    const entityId = `${entra.origin}/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0`;
+    idp.metadata = replacing(/entityID="[^"]*"/, `entityID="${entityId}"`);
+    try {
+      const providers = [settingsOf(entra, 'entra'), samlSettings(idp)];
+      await expect(service.connect(providers, new TestClock())).rejects.toMatchObject({
+        problems: ['SVC_IDP_CORP_METADATA_URL: the metadata has the entityID of another provider'],
+      });
+    } finally {
+      idp.metadata = undefined;
+    }
   });
 
   it('brings new keys with the daily refresh, and a failed refresh keeps what runs', async () => {

@@ -5,7 +5,7 @@ import { IdentityProviders } from '#domain/identity-providers/identity-providers
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import type { Clock } from '#platform/clock/clock.js';
-import type { SamlProviderConfig } from '#platform/config/config.js';
+import type { OidcProviderConfig, SamlProviderConfig } from '#platform/config/config.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { readRequest, type ResponseFacts, type TestSamlIdp } from './saml-idp.js';
 
@@ -26,7 +26,7 @@ export interface SamlService {
   readonly dataSource: () => DataSource;
   /** Connects a replica to providers for the duration of the test. */
   readonly connect: (
-    providers: readonly SamlProviderConfig[],
+    providers: readonly (OidcProviderConfig | SamlProviderConfig)[],
     clock: Clock,
   ) => Promise<IdentityProviders>;
 }

@@ -20,6 +20,7 @@ import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import { OidcUpstream } from './oidc-upstream.js';
 import { SamlUpstream, type ReceivedResponse, type SamlParts } from './saml-upstream.js';
+import { mayNameIssuer } from './tenancy.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
 /** The purpose of the state that a browser carries to a provider and back. */
@@ -323,7 +324,7 @@ function required<T>(part: T | undefined): T {
 function sharedEntityIds(providers: readonly UpstreamProvider[]): string[] {
   return providers.flatMap((provider) => {
     const others = providers.filter((other) => other !== provider);
-    const isShared = others.some(({ issuer }) => issuer === provider.issuer);
+    const isShared = others.some((other) => mayNameIssuer(other, provider.issuer));
     if (!(provider instanceof SamlUpstream) || !isShared) return [];
     const variable = providerVariable(provider.slug, 'METADATA_URL');
     return [`${variable}: the metadata has the entityID of another provider`];

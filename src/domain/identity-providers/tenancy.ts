@@ -77,6 +77,13 @@ export function servesTenant(
   return issuer === accepted.issuer;
 }
 
+/** Returns true when a provider gives identities of an issuer, of whichever tenant. */
+export function mayNameIssuer({ issuer, tenancy }: TenantedProvider, named: string): boolean {
+  if (tenancy.kind !== 'microsoft') return issuer === named;
+  const [before = '', after = ''] = tenantTemplate(issuer)?.split('{tenantid}') ?? [];
+  return named.startsWith(before) && named.endsWith(after);
+}
+
 function invalid(problem: string): DomainError {
   return new DomainError('invalid_request', `tenant: ${problem}`);
 }
