@@ -2,6 +2,7 @@ import { createSign, generateKeyPairSync } from 'node:crypto';
 import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, exportJWK } from 'jose';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startSts, type RunningSts } from '../../src/demo/sts/sts-server.js';
+import { CleanUp } from '#domain/clean-up/clean-up.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { newAddress, type Client } from '../support/client.js';
@@ -22,7 +23,7 @@ import {
 import { orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
 import { rawExchange, requestBytes } from '../support/raw-http.js';
-import { rows } from '../support/rows.js';
+import { count, rows } from '../support/rows.js';
 
 /** What jose says about a key that the set lacks, and about another issuer. */
 const NOT_VERIFIED = /no applicable key found|unexpected "iss" claim value/;
@@ -186,8 +187,8 @@ requires('moto').describe('a token of the issuer of an organization', () => {
       tokens,
       failures,
       /** Resolves once so many further tokens have been issued. */
-      async further(count: number) {
-        const until = tokens.length + count;
+      async further(more: number) {
+        const until = tokens.length + more;
         while (tokens.length < until && failures.length === 0) await requestToken(browser);
       },
       async stop() {
@@ -237,6 +238,9 @@ requires('moto').describe('a token of the issuer of an organization', () => {
     expect((await jwksAt(app, 'of-d', listener)).keys.map(({ kid }) => kid)).toEqual([
       decodeProtectedHeader(running.tokens.at(-1) ?? '').kid,
     ]);
+    expect(await count(app.dataSource, "organization_issuer_keys WHERE label = 'of-d'")).toBe(2);
+    await app.nest.get(CleanUp, { strict: false }).run();
+    expect(await count(app.dataSource, "organization_issuer_keys WHERE label = 'of-d'")).toBe(1);
   });
 
   it('fails at once after an emergency rotation under load, on every replica; 0 requests fail', async () => {
