@@ -1,3 +1,4 @@
+import { generateKeyPairSync, sign } from 'node:crypto';
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
@@ -5,7 +6,7 @@ import { addApplication, type Application } from '../support/applications.js';
 import { newAddress, type Client } from '../support/client.js';
 import { startFaultProxy, type Fault, type FaultProxy } from '../support/fault-proxy.js';
 import { kmsAdmin, useMotoCredentials, type KmsAdmin } from '../support/kms.js';
-import { kmsError } from '../support/kms-faults.js';
+import { kmsAnswer, kmsError } from '../support/kms-faults.js';
 import { startMoto, type Moto } from '../support/moto.js';
 import { CALLBACK, authorize, newCodeFields, postForm } from '../support/oauth-flow.js';
 import { requires } from '../support/programs.js';
@@ -184,6 +185,41 @@ requires('moto').describe('tokens that AWS KMS signs', () => {
       expect((await redeem(redemption)).status).toBe(200);
     },
   );
+
+  it('are 503 while KMS answers with signatures of other keys, or that no key made', async () => {
+    const ofOthers = [
+      sign(
+        'sha256',
+        Buffer.from('x'),
+        generateKeyPairSync('rsa', { modulusLength: 3072 }).privateKey,
+      ),
+      sign(
+        'sha256',
+        Buffer.from('x'),
+        generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey,
+      ),
+      Buffer.from('no signature'),
+    ];
+    for (const signature of ofOthers) {
+      const redemption = await newRedemption();
+      proxy.fault = kmsAnswer({ KeyId: ec, Signature: signature.toString('base64') });
+      const answers = await Promise.all([awsToken(), redeem(redemption), jwtToken()]);
+      expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
+      proxy.fault = 'none';
+      await healed();
+      expect((await redeem(redemption)).status).toBe(200);
+    }
+  });
+
+  it('are 503, not 500, for an error that KMS gives to other calls alone', async () => {
+    const redemption = await newRedemption();
+    proxy.fault = kmsError('IncorrectKeyException');
+    const answers = await Promise.all([awsToken(), redeem(redemption), jwtToken()]);
+    expect(answers.map(({ status }) => status)).toEqual([503, 503, 503]);
+    proxy.fault = 'none';
+    await healed();
+    expect((await redeem(redemption)).status).toBe(200);
+  });
 
   it('repeat a call that is throttled, and no call that is refused', async () => {
     const callsAt = async (fault: Fault) => {

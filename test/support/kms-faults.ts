@@ -8,3 +8,12 @@ export function kmsError(name: string, status = 400): Fault {
     headers: { 'content-type': 'application/x-amz-json-1.1', 'x-amzn-requestid': 'r' },
   };
 }
+
+/** Returns a response that KMS could give to a call that succeeds. */
+export function kmsAnswer(fields: Readonly<Record<string, unknown>>): Fault {
+  return {
+    status: 200,
+    body: JSON.stringify(fields),
+    headers: { 'content-type': 'application/x-amz-json-1.1' },
+  };
+}

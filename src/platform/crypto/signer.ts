@@ -1,4 +1,10 @@
-import { createPublicKey, sign, type KeyObject, type SignKeyObjectInput } from 'node:crypto';
+import {
+  createPublicKey,
+  sign,
+  verify,
+  type KeyObject,
+  type SignKeyObjectInput,
+} from 'node:crypto';
 import { promisify } from 'node:util';
 
 /** The algorithm of a signature: ECDSA with P-256 and SHA-256, PKCS#1 v1.5 with SHA-256, or Ed25519. */
@@ -29,6 +35,16 @@ export function localSigner(privateKey: KeyObject): Signer {
     publicKey: createPublicKey(privateKey),
     sign: (message) => signInThread(digest, message, input),
   };
+}
+
+/** Returns true if a raw signature, as {@link Signer.sign} makes it, is that of a message. */
+export function isSignatureOf(
+  { alg, publicKey }: Pick<Signer, 'alg' | 'publicKey'>,
+  message: Buffer,
+  signature: Buffer,
+): boolean {
+  const digest = alg === 'Ed25519' ? null : 'sha256';
+  return verify(digest, message, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature);
 }
 
 /** Returns the algorithm of a key's signatures; undefined for a key of any other type or curve. */

@@ -5,6 +5,7 @@ import type { Config, KmsKeySetting } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import {
   algorithmOf,
+  isSignatureOf,
   rawEcdsaSignature,
   type Signer,
   type SignerAlgorithm,
@@ -69,7 +70,7 @@ export class KmsKeys {
   }
 
   /**
-   * Returns the signer of a configured key.
+   * Returns the signer of a configured key. It verifies each signature by the public key of the start.
    *
    * @param algs the algorithms that the caller can use
    */
@@ -82,8 +83,11 @@ export class KmsKeys {
     const sign = async (message: Buffer): Promise<Buffer> => {
       const payload = alg === 'Ed25519' ? message : hash('sha256', message, 'buffer');
       return this.#call(arn, async (aws, signal) => {
-        const signature = await aws.sign(arn, alg, payload, signal);
-        return alg === 'ES256' ? rawEcdsaSignature(signature) : signature;
+        const encoded = await aws.sign(arn, alg, payload, signal);
+        const signature = alg === 'ES256' ? rawEcdsaSignature(encoded) : encoded;
+        // Anything else answers as KMS in its place, or by another key: it must not leave as a credential.
+        if (!isSignatureOf({ alg, publicKey }, message, signature)) throw wrongSignature();
+        return signature;
       });
     };
     return { alg, publicKey, sign };
@@ -113,7 +117,7 @@ export class KmsKeys {
    */
   decryptDataKey(keyId: string, blob: Buffer, context: EncryptionContext): Promise<Buffer> {
     const { arn } = this.#checked(keyId);
-    return this.#call(arn, (aws, signal) => aws.decryptDataKey(arn, blob, context, signal));
+    return this.#call(arn, (aws, signal) => aws.decryptDataKey(arn, blob, context, signal), true);
   }
 
   /** Returns the line about a key that does not fit; undefined for a key that does. */
@@ -142,15 +146,20 @@ export class KmsKeys {
     return key;
   }
 
-  /** Calls KMS for a request of a client. */
+  /**
+   * Calls KMS for a request of a client.
+   *
+   * @param takesBlob true for a call about bytes that KMS encrypted: only that one can be at fault itself
+   */
   async #call<T>(
     arn: string,
     attempt: (aws: AwsKms, signal: AbortSignal) => Promise<T>,
+    takesBlob = false,
   ): Promise<T> {
     try {
       return await this.#run(arn, attempt);
     } catch (error) {
-      if (!(error instanceof KmsFault) || error.kind === 'input') throw error;
+      if (!(error instanceof KmsFault) || (takesBlob && error.kind === 'input')) throw error;
       throw new DomainError('kms_unavailable', 'The key service does not answer. Try again.', {
         cause: error,
         retryAfter: secondsToWait(error),
@@ -164,4 +173,11 @@ export class KmsKeys {
     const once: KmsAttempt<T> = (signal) => attempt(aws, signal);
     return this.#calls.run(keyId, once);
   }
+}
+
+function wrongSignature(): KmsFault {
+  return new KmsFault(
+    'failing',
+    'KMS answers with a signature that the public key does not verify',
+  );
 }
