@@ -211,6 +211,33 @@ requires('moto').describe('tokens that AWS KMS signs', () => {
     }
   });
 
+  it('are an error in JSON, not in the form of a JWT, where userinfo is not signed', async () => {
+    const signed = await addApplication(
+      app,
+      {
+        token_endpoint_auth_method: 'client_secret_post',
+        redirect_uris: [CALLBACK],
+        grant_types: ['authorization_code'],
+        userinfo_signed_response_alg: 'ES256',
+      },
+      { owner: ADA },
+    );
+    const { json } = await redeem({
+      ...as(signed),
+      ...(await newCodeFields(ada, signed.clientId)),
+    });
+    const headers = { authorization: `Bearer ${String(json.access_token)}` };
+    const userinfo = () => app.client().get('/oauth/userinfo', { headers });
+    proxy.fault = kmsError('AccessDeniedException');
+    const answer = await userinfo();
+    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
+    expect(answer.headers.get('content-type')).toContain('application/json');
+    expect(answer.json.error).toBe('temporarily_unavailable');
+    proxy.fault = 'none';
+    await healed();
+    expect((await userinfo()).headers.get('content-type')).toBe('application/jwt');
+  });
+
   it('are 503, not 500, for an error that KMS gives to other calls alone', async () => {
     const redemption = await newRedemption();
     proxy.fault = kmsError('IncorrectKeyException');

@@ -37,7 +37,9 @@ export class UserinfoController implements OnModuleInit {
   onModuleInit(): void {
     this.oidcProvider.after('userinfo', (ctx) => {
       keepOneChallenge(ctx, this.#baseUrl);
-      if (typeof ctx.body === 'string') ctx.set('content-type', 'application/jwt');
+      // The library names the type before it signs. An error stays JSON where the key service does not sign.
+      const isJwt = typeof ctx.body === 'string';
+      ctx.set('content-type', isJwt ? 'application/jwt' : 'application/json; charset=utf-8');
     });
   }
 
