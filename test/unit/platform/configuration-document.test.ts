@@ -169,6 +169,17 @@ describe('a configuration document', () => {
     ]);
   });
 
+  it('of 1 MiB of unknown keys names the first ones, and is read without delay', () => {
+    const unknown = Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`k${i}`, '']));
+    const before = process.cpuUsage();
+    const { warnings } = load(withSettings(unknown));
+    expect(process.cpuUsage(before).user / 1000).toBeLessThan(1000);
+    expect(warnings).toHaveLength(21);
+    expect(warnings.at(-1)).toBe(
+      'object store: has further keys that are not keys of the document',
+    );
+  });
+
   it('has unknown keys as warnings that name them, also those of a prototype', () => {
     const text = `{"version": 1, "alowed_domains": ["x"], "__proto__": {"jwt_secret": "x"}, "constructor": 1, "a\\nb": 1,
       "SVC_RP_NAME": "x", ${JSON.stringify(DOCUMENT).slice(1)}`;

@@ -52,6 +52,9 @@ function forbidden(key: string): string {
   return `SVC_S3_CONFIG_KEY: the document may not set ${key}; set its variable`;
 }
 
+/** The unknown keys that are named. A document of 1 MiB has tens of thousands, and each costs a search and a line of the log. */
+const MOST_WARNINGS = 20;
+
 class CollectedSettings implements DocumentSettings {
   readonly variables: Record<string, string> = {};
   readonly keys = new Map<string, string>();
@@ -75,6 +78,11 @@ class CollectedSettings implements DocumentSettings {
   }
 
   unknown(key: string, known: readonly string[], prefix = ''): void {
+    if (this.warnings.length > MOST_WARNINGS) return;
+    if (this.warnings.length === MOST_WARNINGS) {
+      this.warnings.push(`${FROM_STORE}has further keys that are not keys of the document`);
+      return;
+    }
     const nearest = known.find((name) => editDistance(name, key.slice(0, 64).toLowerCase()) <= 2);
     const suggestion = nearest === undefined ? '' : `; did you mean ${nearest}?`;
     const name = toSingleLine(key, 64) ?? '""';
