@@ -29,6 +29,8 @@ const PURPOSE = 'upstream-sign-in';
 const STATE_TTL = 600;
 /** The path and lifetime of the cookie with a kept state: the browser sends it to the end of a SAML sign-in alone. */
 export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_TTL } as const;
+/** The name of the state of a sign-in that another site began: one, so that a site cannot fill the browser with cookies. */
+export const OTHER_SITES_SIGN_IN = 'of_other_site';
 /** The longest state that a browser keeps in a cookie, in characters. */
 const LONGEST_KEPT_STATE = 3800;
 /** The milliseconds between two reads of what the providers publish. */
@@ -171,7 +173,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
         state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
       }
       if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
-      keep(name, state);
+      keep(crossSite ? OTHER_SITES_SIGN_IN : name, state);
     }
     return provider.depart({ state, remembered, loginHint });
   }

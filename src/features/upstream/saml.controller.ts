@@ -5,6 +5,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
   IdentityProviders,
   KEPT_STATE_COOKIE,
+  OTHER_SITES_SIGN_IN,
 } from '#domain/identity-providers/identity-providers.service.js';
 import { keptName } from '#domain/identity-providers/saml-upstream.js';
 import type { LiveSession } from '#domain/sessions/session.js';
@@ -81,15 +82,20 @@ export class SamlController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const cookie = { name: keptName(query.request), path: KEPT_STATE_COOKIE.path };
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
       // Without both cookies no state matches: the response is of a sign-in that another browser began.
-      kept: this.cookies.takeSignIn(request, response, cookie) ?? '',
+      kept: this.#takeKept(request, response, query.request) ?? '',
       browser: this.cookies.browserSecret(request) ?? '',
     });
     const signedIn = await this.upstreamLogin.signIn(returned, origin, previous);
     const { redirectTo } = returned;
     goOn(response, this.cookies, signedIn, { baseUrl: this.#baseUrl, redirectTo });
+  }
+
+  #takeKept(request: Request, response: Response, requestId: string): string | undefined {
+    const { path } = KEPT_STATE_COOKIE;
+    const take = (name: string) => this.cookies.takeSignIn(request, response, { name, path });
+    return take(keptName(requestId)) ?? take(OTHER_SITES_SIGN_IN);
   }
 }

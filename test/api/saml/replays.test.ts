@@ -19,6 +19,7 @@ import {
   beginSamlSignIn,
   comeBack,
   encoded,
+  readRequest,
   type AcsForm,
   type Landed,
 } from '../../support/saml/saml-browser.js';
@@ -50,6 +51,23 @@ describe('a SAML response that was used before', () => {
     const pages = await Promise.all(copies.map((copy) => comeBack(copy, form)));
     expect(pages.filter(isIn)).toHaveLength(1);
     expect(pages.filter(({ status }) => status >= 400 && status < 500)).toHaveLength(19);
+  });
+
+  it('is of the last sign-in that another site began: a site cannot fill the browser with cookies', async () => {
+    const client = suite.app.client();
+    const headers = { 'sec-fetch-site': 'cross-site' };
+    const names: (string | undefined)[] = [];
+    let location = '';
+    for (let turn = 0; turn < 3; turn += 1) {
+      const away = await client.get('/login?provider=corp&redirect_to=/keys', { headers });
+      location = away.headers.get('location') ?? '';
+      const cookies = away.headers.getSetCookie().map((cookie) => cookie.split('=')[0]);
+      names.push(cookies.find((name) => name?.startsWith('svc_sign_in_')));
+    }
+    expect(names).toEqual(Array.from({ length: 3 }, () => 'svc_sign_in_of_other_site'));
+    const asked = readRequest(new URL(location));
+    const samlResponse = encoded(suite.corp.respond(asked, { email: MALLORY }));
+    expect(isIn(await comeBack(client, { samlResponse, relayState: '' }))).toBe(true);
   });
 
   it('is refused in the answer to another request, when the assertion has the same ID', async () => {
