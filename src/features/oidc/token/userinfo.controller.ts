@@ -37,9 +37,10 @@ export class UserinfoController implements OnModuleInit {
   onModuleInit(): void {
     this.oidcProvider.after('userinfo', (ctx) => {
       keepOneChallenge(ctx, this.#baseUrl);
-      // The library names the type before it signs. An error stays JSON where the key service does not sign.
-      const isJwt = typeof ctx.body === 'string';
-      ctx.set('content-type', isJwt ? 'application/jwt' : 'application/json; charset=utf-8');
+      // A fault of the service, such as a key service that does not sign, is a text of JSON.
+      if (ctx.status === 200 && typeof ctx.body === 'string') {
+        ctx.set('content-type', 'application/jwt');
+      }
     });
   }
 
