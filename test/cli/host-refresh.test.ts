@@ -176,6 +176,23 @@ requires(...HOST_PROGRAMS, 'wget', 'setpriv').describe(
       server.authority = first;
     });
 
+    it('takes a list about a retired authority alone, and trusts that authority no more', async () => {
+      const retired = server.authority;
+      server.changeAuthority();
+      const list = server.publish(102, [...SERIALS, 1_763_683_300_000], retired);
+      const joined = await host.run(server.script, host.joining);
+      expect(joined.said).not.toContain('could not be fetched');
+      expect(joined.status).toBe(0);
+      expect(readFileSync(host.authorities, 'utf8')).toBe(server.authorityLine);
+      expect(state().bytes).toBe(list.toString('latin1'));
+      const next = server.publish(103, [...SERIALS, 1_763_683_400_000], retired);
+      expect(await host.refresh()).toEqual({ status: 0, said: '' });
+      expect(state().bytes).toBe(next.toString('latin1'));
+      server.authority = retired;
+      server.publish(104, SERIALS);
+      expect((await host.run(server.script, host.joining)).status).toBe(0);
+    });
+
     it('takes a list about its authority and another one, and names the other one', async () => {
       const first = server.authority;
       server.changeAuthority();

@@ -41,11 +41,12 @@ fetch_authorities() {
   done <"$work/fingerprints"
 }
 
-# Fetches the list once into a temporary folder, by the program that will refresh it.
+# Fetches the list once into a temporary folder, by the program that will refresh it. The authorities come from the same server,
+# so the list need not name one of them: after a rotation it may be about a retired authority alone.
 try_list() {
   refresh_program >"$work/svc-refresh-krl"
   mkdir "$work/try"
-  sh "$work/svc-refresh-krl" "$server/v1/credentials/ssh/krl" "$work/try/revoked.krl" "$work/ca.pub" 9<&- ||
+  sh "$work/svc-refresh-krl" "$server/v1/credentials/ssh/krl" "$work/try/revoked.krl" 9<&- ||
     fail 'the list of revoked certificates could not be fetched. Nothing was changed.'
 }
 
@@ -58,7 +59,7 @@ write_list() {
     say "would fetch $list"
     return 0
   fi
-  "$program" "$server/v1/credentials/ssh/krl" "$list" "$work/ca.pub" 9<&- || fail 'the list could not be fetched. sshd_config was not changed.'
+  "$program" "$server/v1/credentials/ssh/krl" "$list" 9<&- || fail 'the list could not be fetched. sshd_config was not changed.'
   label "$list"
   say "fetched $list"
 }

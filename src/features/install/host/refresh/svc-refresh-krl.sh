@@ -17,20 +17,37 @@ fail() {
 #include refresh/fetch.sh
 #include refresh/list.sh
 
-# Checks that the list $1 is about an authority of the file $2, or about none while nothing is revoked: the list of another
-# authority does not have the revocations of ours. During a rotation the list is about several, and this host may not know all.
-is_about() {
-  [ -n "$2" ] || return 0
+# Names the authorities that the list $1 is about, one a line.
+authorities_of() {
   ssh-keygen -Q -l -f "$1" </dev/null 2>/dev/null |
-    sed -n 's/^# CA key [^ ]* \(SHA256:[^ ]*\).*/\1/p' | sort -u >"$work/authorities"
+    sed -n 's/^# CA key [^ ]* \(SHA256:[^ ]*\).*/\1/p' | sort -u
+}
+
+# Sets ours and unknown to an authority of the file $2, and to another one, that the list $1 is about.
+sort_authorities() {
+  authorities_of "$1" >"$work/authorities"
   ssh-keygen -l -f "$2" </dev/null 2>/dev/null >"$work/trusted"
   ours=
   unknown=
   while read -r fingerprint; do
-    if grep -qF " $fingerprint " "$work/trusted"; then ours=yes; else unknown=$fingerprint; fi
+    if grep -qF " $fingerprint " "$work/trusted"; then ours=$fingerprint; else unknown=$fingerprint; fi
   done <"$work/authorities"
-  [ -n "$ours" ] || [ -z "$unknown" ] || return 1
-  [ -z "$unknown" ] || echo "svc-refresh-krl: the list is also about $unknown, which this host does not trust: run install-host.sh again." >&2
+}
+
+# Checks that the list $1 is about an authority of the file $2, or about none while nothing is revoked: the list of another
+# authority does not have the revocations of ours. During a rotation the list is about several, and this host may not know all.
+# After one it may be about a retired authority alone. It is taken then where the present list $3 has no revocation of ours.
+is_about() {
+  [ -n "$2" ] || return 0
+  if [ -n "$present" ]; then
+    sort_authorities "$3" "$2"
+    had=$ours
+  else
+    had=unknown
+  fi
+  sort_authorities "$1" "$2"
+  [ -n "$ours" ] || [ -z "$unknown" ] || [ -z "$had" ] || return 1
+  [ -z "$unknown" ] || [ -z "$ours" ] || echo "svc-refresh-krl: the list is also about $unknown, which this host does not trust: run install-host.sh again." >&2
 }
 
 # Removes the temporary files. A signal ends the program by way of this function.
@@ -69,7 +86,7 @@ main() {
   if [ -n "$present" ] && expr "x$number" \< "x$present" >/dev/null; then
     fail "$url answered with an older list ($((0x$number)), the present one is $((0x$present)))."
   fi
-  is_about "$new" "${3-}" || fail "$url answered with the list of another authority: run install-host.sh again."
+  is_about "$new" "${3-}" "$list" || fail "$url answered with the list of another authority: run install-host.sh again."
   if cmp -s "$new" "$list"; then exit 0; fi
   chmod 0644 "$new"
   sync "$new" 2>/dev/null || sync
