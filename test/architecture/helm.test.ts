@@ -19,6 +19,8 @@ const OPTIONAL_SECRETS = [
   'SVC_GITHUB_APP_KEY',
   'SVC_GITHUB_APP_CLIENT_SECRET',
   'SVC_GITHUB_WEBHOOK_SECRET',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
 ];
 
 /** Variables that an operator does not set by name. */
