@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { AWS_SCENARIOS } from './credentials.bench.js';
 import { startCpuTime, sumOfCpu } from './cpu-time.js';
 import { EDGE_SCENARIOS } from './edge.bench.js';
 import { measureTurn, percentile, table } from './measure.js';
@@ -20,6 +21,7 @@ const WARM_UP_SECONDS = 0.3;
 /** The works, each with a preparation of one server: the scenarios open their clients on its result. */
 const WORKS = {
   ssh: { scenarios: SSH_SCENARIOS, prepare: (server) => server },
+  aws: { scenarios: AWS_SCENARIOS, prepare: (server) => server },
   oauth: { scenarios: OAUTH_SCENARIOS, prepare: prepareOAuth },
   scim: { scenarios: SCIM_SCENARIOS, prepare: prepareScim },
   edge: { scenarios: EDGE_SCENARIOS, prepare: (server) => server },

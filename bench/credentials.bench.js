@@ -1,16 +1,17 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { Client } from 'pg';
 import { GitHubStandIn } from '../dist/demo/github-stand-in/github-stand-in.js';
 import { cpuColumns } from './cpu-time.js';
+import { reportKms, startWithKms } from './kms-keys.js';
 import { measureTurn, percentile, table } from './measure.js';
 import { RawClient } from './raw-client.js';
-import { startBenchServer } from './server.js';
+import { startBenchServer, startKms } from './server.js';
 import { makeCaKey } from './ssh.bench.js';
 
-const SECONDS = 8;
 const WARM_UP_SECONDS = 3;
 const CLIENTS = [1, 64];
 /** The most that a token for AWS may cost of a bare RS256 signature. */
@@ -18,65 +19,158 @@ const AIM = 1.6;
 const OWNER = 'bench-org';
 
 const KINDS = [
-  { kind: 'SSH certificate', path: '/v1/credentials/ssh', peer: 'ed25519', type: 'ssh_credential' },
-  { kind: 'AWS token', path: '/v1/credentials/aws/token', peer: 'rsa', type: 'aws_credential' },
+  {
+    kind: 'SSH certificate',
+    path: '/v1/credentials/ssh',
+    peer: 'ed25519',
+    type: 'ssh_credential',
+    inKms: 'CA in KMS',
+  },
+  {
+    kind: 'AWS token',
+    path: '/v1/credentials/aws/token',
+    peer: 'rsa',
+    type: 'aws_credential',
+    inKms: 'RSA key in KMS',
+  },
   { kind: 'GitHub token', path: '/v1/credentials/github/token', type: 'github_credential' },
 ];
+
+/** Tokens for AWS as works of `npm run bench -- compare`. */
+export const AWS_SCENARIOS = [1, 32].map((clients) => ({
+  what: `AWS token, ${clients} ${clients === 1 ? 'client' : 'clients'}`,
+  sleeps: true,
+  open: (server) => openClients(server, '/v1/credentials/aws/token', clients),
+}));
 
 /**
  * Measures the three kinds of credentials over HTTP, each with its durable rows, with 1 client and with 64, beside the bare
  * signatures of RS256 (a key of 3072 bits, as the service has) and Ed25519. The signatures are measured before and after
- * each turn, so that both columns saw the same machine. GitHub is a stand-in in this process, whose time does not count.
+ * each turn, so that both columns saw the same machine. A second server has the keys of SSH and AWS in KMS, and takes turns
+ * with the first one. GitHub is a stand-in in this process, and KMS one in another process: their time does not count.
  *
- * @param only the kind to measure, such as `aws`; all three by default
+ * @param args `[KIND] [--seconds=8] [--round-trip=5]`: the kind to measure, such as `aws` (all three by default), the seconds
+ *   of each turn, and the milliseconds by which the stand-in for KMS delays each answer
  */
-export async function run(only = '') {
+export async function run(...args) {
+  const { only, seconds, roundTrip } = optionsOf(args);
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const github = await GitHubStandIn.start();
-  const server = await startBenchServer(folder, {
-    SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
-    ...github.environment,
-  });
+  const kms = await startKms(roundTrip);
+  const servers = [];
   try {
-    await linkInstallation(github, server);
+    servers.push(await startLocal(join(folder, 'local'), github));
+    servers.push(await startWithKms(join(folder, 'kms'), kms));
     const rows = [];
+    const pairs = [];
     for (const kind of KINDS.filter(({ path }) => path.includes(only))) {
-      for (const clients of CLIENTS) rows.push(await measureKind(server, kind, clients));
+      for (const clients of CLIENTS) {
+        const figures = await measureBoth(servers, kind, clients, seconds);
+        rows.push(...figures.map(rowOf));
+        if (figures.length > 1) pairs.push(figures);
+      }
     }
     process.stdout.write(
       `${table(rows)}\n\n` +
-        `${SECONDS} s each; fsync on; the time of the server and of all PostgreSQL processes together\n` +
+        `${seconds} s each; fsync on; the time of the server and of all PostgreSQL processes together\n` +
         `of the bare signature: the time of a credential over that of RS256 or Ed25519 alone; the aim for AWS is ${AIM}\n`,
     );
+    if (pairs.length > 0) reportKms(pairs, roundTrip);
   } finally {
-    await server.stop();
+    for (const server of [...servers, kms]) await server.stop();
     await github.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function measureKind(server, { kind, path, peer, type }, clients) {
+function optionsOf(args) {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      seconds: { type: 'string', default: '8' },
+      'round-trip': { type: 'string', default: '5' },
+    },
+  });
+  const [only = ''] = positionals;
+  const seconds = Number(values.seconds);
+  const roundTrip = Number(values['round-trip']);
+  if (!KINDS.some(({ path }) => path.includes(only)) || !(seconds > 0) || !(roundTrip >= 0)) {
+    process.stderr.write(
+      'usage: npm run bench -- credentials [ssh|aws|github] [--seconds=8] [--round-trip=5]\n',
+    );
+    process.exit(2);
+  }
+  return { only, seconds, roundTrip };
+}
+
+/** Starts the server whose keys are in its own process. */
+async function startLocal(folder, github) {
+  await mkdir(folder);
+  const server = await startBenchServer(folder, {
+    SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
+    ...github.environment,
+  });
+  await linkInstallation(github, server);
+  return server;
+}
+
+/** Measures a kind with its key in the server, and then in KMS where it may be there. */
+async function measureBoth([local, withKms], { inKms, ...kind }, clients, seconds) {
+  const figures = [await measureKind(local, kind, clients, seconds)];
+  if (inKms !== undefined) {
+    const kindInKms = { ...kind, kind: `${kind.kind}, ${inKms}`, peer: undefined };
+    figures.push(await measureKind(withKms, kindInKms, clients, seconds));
+  }
+  return figures;
+}
+
+/** Measures a kind of credential. @returns its figures, before they are formatted */
+async function measureKind(server, { kind, path, peer, type }, clients, seconds) {
   const errors = new Map();
   const open = () => openClients(server, path, clients, errors);
-  const before = bareMicroseconds(peer);
+  const bareBefore = bareMicroseconds(peer);
+  const before = await onRecord(server, type);
   const turn = await measureTurn(
     server.pid,
     { open, sleeps: true },
-    { seconds: SECONDS, warmUpSeconds: WARM_UP_SECONDS },
+    { seconds, warmUpSeconds: WARM_UP_SECONDS },
   );
-  const bare = (before + bareMicroseconds(peer)) / 2;
+  const bare = (bareBefore + bareMicroseconds(peer)) / 2;
+  const after = await onRecord(server, type);
   const failed = [...errors.values()].reduce((sum, count) => sum + count, 0);
-  const recorded = await server.count(`audit_events WHERE type = '${type}'`);
+  const recorded = after.rows - before.rows;
   if (recorded < turn.acts - failed) throw new Error(`a ${kind} was issued that is not on record`);
+  const statements = (after.statements - before.statements) / recorded;
+  const what = `${kind}, ${clients} ${clients === 1 ? 'client' : 'clients'}`;
+  return { what, peer, turn, seconds, bare, errors, failed, statements };
+}
+
+/**
+ * Counts the credentials of a type on record, and the statements that recorded them. PostgreSQL keeps with each row the
+ * transaction that wrote it (`xmin`), and the number of the statement in that transaction (`cmin`).
+ */
+async function onRecord(server, type) {
+  const ofType = `audit_events WHERE type = '${type}'`;
+  return {
+    rows: await server.count(ofType),
+    statements: await server.count(
+      `(SELECT DISTINCT xmin::text, cmin::text FROM ${ofType}) AS statement`,
+    ),
+  };
+}
+
+function rowOf({ what, peer, turn, seconds, bare, errors, failed, statements }) {
   const acts = turn.latencies.length;
   const together = ((turn.server + turn.postgres) * 1e6) / acts;
   return {
-    what: `${kind}, ${clients} ${clients === 1 ? 'client' : 'clients'}`,
+    what,
     'per CPU-second': (1e6 / together).toFixed(0),
     ...cpuColumns(turn, acts),
     'bare signature µs': peer === undefined ? '' : bare.toFixed(0),
     'of the bare signature': peer === undefined ? '' : (together / bare).toFixed(2),
-    'per second': (acts / SECONDS).toFixed(0),
+    'statements each': statements.toFixed(3),
+    'per second': (acts / seconds).toFixed(0),
     'p50 ms': percentile(turn.latencies, 0.5).toFixed(1),
     'p99 ms': percentile(turn.latencies, 0.99).toFixed(1),
     errors:
@@ -85,7 +179,7 @@ async function measureKind(server, { kind, path, peer, type }, clients) {
 }
 
 /** Connects clients, each with the token of a session; two clients share one where there are more than sessions. */
-function openClients(server, path, number, errors) {
+function openClients(server, path, number, errors = new Map()) {
   return Array.from({ length: number }, (_, index) => {
     const client = new RawClient(server.baseUrl + path, {
       method: 'POST',

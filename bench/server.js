@@ -26,6 +26,15 @@ export async function startBenchServer(folder, environment = {}, tree = THIS_TRE
 }
 
 /**
+ * Starts the stand-in for AWS KMS (bench/kms-process.js).
+ *
+ * @param roundTrip the milliseconds by which it delays each answer
+ */
+export function startKms(roundTrip) {
+  return startProcess('kms-process.js', [String(roundTrip)], {});
+}
+
+/**
  * Starts `scimmy-routers` by itself (bench/bare-scimmy-process.js).
  *
  * @param users how many it has in memory

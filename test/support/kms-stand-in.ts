@@ -1,17 +1,32 @@
-import { generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
+import {
+  constants,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  privateEncrypt,
+  randomUUID,
+  sign,
+} from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** The most bytes that KMS signs with `MessageType: RAW`. */
 export const LONGEST_RAW_MESSAGE = 4096;
 
-/** A stand-in for AWS KMS with Ed25519 keys, which moto 5.2.5 does not know: three actions of its JSON protocol. */
+/** The key specs that the stand-in has. */
+type KeySpec = 'ECC_NIST_EDWARDS25519' | 'RSA_3072';
+
+/**
+ * A stand-in for AWS KMS: three actions of its JSON protocol. It has Ed25519 keys, which moto 5.2.5 does not know, and RSA keys for
+ * the benchmark of credentials, which loads this file as it is.
+ */
 export interface KmsStandIn {
   readonly endpoint: string;
   /** Creates a key, and returns its ARN. */
-  create(): string;
+  create(spec?: KeySpec): string;
   /** The lengths of the messages that were signed. */
   readonly messages: readonly number[];
   /** The most signatures that were asked for at once. */
@@ -23,13 +38,15 @@ export interface KmsStandIn {
 
 /** Refuses as KMS does. */
 class Refusal extends Error {
-  constructor(readonly type: string) {
-    super(type);
-  }
+  override readonly name = 'Refusal';
 }
 
-/** Starts the stand-in on loopback. */
-export async function startKmsStandIn(): Promise<KmsStandIn> {
+/**
+ * Starts the stand-in on loopback.
+ *
+ * @param roundTrip the milliseconds by which each answer is delayed, as the way to AWS delays it
+ */
+export async function startKmsStandIn(roundTrip = 0): Promise<KmsStandIn> {
   const keys = new Map<string, KeyObject>();
   const messages: number[] = [];
   const held: (() => void)[] = [];
@@ -44,21 +61,21 @@ export async function startKmsStandIn(): Promise<KmsStandIn> {
   };
   const answer = async (request: IncomingMessage): Promise<object> => {
     const body = JSON.parse(await text(request)) as Record<string, string>;
+    if (roundTrip > 0) await delay(roundTrip);
     const key = keys.get(body['KeyId'] ?? '');
     if (key === undefined) throw new Refusal('NotFoundException');
     const arn = body['KeyId'] ?? '';
     const action = request.headers['x-amz-target'];
-    if (action === 'TrentService.DescribeKey') return { KeyMetadata: metadata(arn) };
-    if (action === 'TrentService.GetPublicKey') return { ...metadata(arn), PublicKey: spki(key) };
+    if (action === 'TrentService.DescribeKey') return { KeyMetadata: metadata(arn, key) };
+    if (action === 'TrentService.GetPublicKey') {
+      return { ...metadata(arn, key), PublicKey: spki(key) };
+    }
     if (action !== 'TrentService.Sign') throw new Refusal('UnknownOperationException');
     const message = Buffer.from(body['Message'] ?? '', 'base64');
-    const isRaw = body['MessageType'] === 'RAW' && body['SigningAlgorithm'] === 'ED25519_SHA_512';
-    if (!isRaw || message.length === 0 || message.length > LONGEST_RAW_MESSAGE) {
-      throw new Refusal('ValidationException');
-    }
+    const signature = signatureOf(key, message, body);
     messages.push(message.length);
     await gathered();
-    return { KeyId: arn, Signature: sign(null, message, key).toString('base64') };
+    return { KeyId: arn, Signature: signature.toString('base64') };
   };
 
   const server = createServer((request, response) => {
@@ -66,7 +83,7 @@ export async function startKmsStandIn(): Promise<KmsStandIn> {
     answer(request).then(
       (found) => response.end(JSON.stringify(found)),
       (error: unknown) => {
-        const type = error instanceof Refusal ? error.type : 'KMSInternalException';
+        const type = error instanceof Refusal ? error.message : 'KMSInternalException';
         response.writeHead(type === 'KMSInternalException' ? 500 : 400);
         response.end(JSON.stringify({ __type: type, message: type }));
       },
@@ -76,9 +93,13 @@ export async function startKmsStandIn(): Promise<KmsStandIn> {
   await once(server, 'listening');
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    create() {
+    create(spec = 'ECC_NIST_EDWARDS25519') {
       const arn = `arn:aws:kms:eu-central-1:111122223333:key/${randomUUID()}`;
-      keys.set(arn, generateKeyPairSync('ed25519').privateKey);
+      const { privateKey } =
+        spec === 'RSA_3072'
+          ? generateKeyPairSync('rsa', { modulusLength: 3072 })
+          : generateKeyPairSync('ed25519');
+      keys.set(arn, privateKey);
       return arn;
     },
     messages,
@@ -99,20 +120,39 @@ export async function startKmsStandIn(): Promise<KmsStandIn> {
   };
 }
 
-function metadata(arn: string): object {
+function metadata(arn: string, key: KeyObject): object {
   return {
     Arn: arn,
     KeyId: arn,
     KeyState: 'Enabled',
     Enabled: true,
     KeyUsage: 'SIGN_VERIFY',
-    KeySpec: 'ECC_NIST_EDWARDS25519',
-    SigningAlgorithms: ['ED25519_SHA_512', 'ED25519_PH_SHA_512'],
+    ...(key.asymmetricKeyType === 'rsa'
+      ? { KeySpec: 'RSA_3072', SigningAlgorithms: ['RSASSA_PKCS1_V1_5_SHA_256'] }
+      : {
+          KeySpec: 'ECC_NIST_EDWARDS25519',
+          SigningAlgorithms: ['ED25519_SHA_512', 'ED25519_PH_SHA_512'],
+        }),
   };
 }
 
+/** DigestInfo of SHA-256 without the digest (RFC 8017 §9.2). */
+const SHA_256 = Buffer.from('3031300d060960864801650304020105000420', 'hex');
+
+/** Signs as the service asks for it: RAW with Ed25519, and DIGEST with RSA. */
+function signatureOf(key: KeyObject, message: Buffer, body: Record<string, string>): Buffer {
+  const asked = `${body['MessageType']} ${body['SigningAlgorithm']}`;
+  if (key.asymmetricKeyType === 'rsa') {
+    const isDigest = asked === 'DIGEST RSASSA_PKCS1_V1_5_SHA_256';
+    if (!isDigest || message.length !== 32) throw new Refusal('ValidationException');
+    const padding = constants.RSA_PKCS1_PADDING;
+    return privateEncrypt({ key, padding }, Buffer.concat([SHA_256, message]));
+  }
+  const fits = message.length > 0 && message.length <= LONGEST_RAW_MESSAGE;
+  if (asked !== 'RAW ED25519_SHA_512' || !fits) throw new Refusal('ValidationException');
+  return sign(null, message, key);
+}
+
 function spki(key: KeyObject): string {
-  const jwk = key.export({ format: 'jwk' });
-  const prefix = Buffer.from('302a300506032b6570032100', 'hex'); // RFC 8410 §4
-  return Buffer.concat([prefix, Buffer.from(jwk.x ?? '', 'base64url')]).toString('base64');
+  return createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64');
 }

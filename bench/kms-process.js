@@ -1,0 +1,11 @@
+/** A stand-in for AWS KMS in a process of its own, so that no signature counts as time of the server or of its clients. */
+import { startKmsStandIn } from '../test/support/kms-stand-in.ts';
+
+const [roundTrip] = process.argv.slice(2);
+const kms = await startKmsStandIn(Number(roundTrip));
+process.on('disconnect', () => void kms.close());
+process.send({
+  endpoint: kms.endpoint,
+  ed25519: kms.create('ECC_NIST_EDWARDS25519'),
+  rsa: kms.create('RSA_3072'),
+});
