@@ -45,6 +45,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'single-use',
     'saml/sp-keys',
     'saml',
+    'identity-providers/openid',
     'identity-providers',
     'authenticators/attestation',
     'authenticators/ceremony',

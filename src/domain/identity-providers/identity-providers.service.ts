@@ -4,23 +4,18 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
 } from '@nestjs/common';
-import { RequestIds } from '#domain/saml/request-ids.js';
 import { failed, parseSamlResponse } from '#domain/saml/saml-response.js';
-import { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
 import { SingleUseStates, invalidState } from '#domain/single-use/single-use-states.service.js';
 import type { Clock } from '#platform/clock/clock.js';
-import type { Config } from '#platform/config/config.js';
-import { ConfigProblems } from '#platform/config/load-config.js';
-import { providerVariable } from '#platform/config/provider-settings.js';
+import type { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
+import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { reportOf } from './sign-in-failure.js';
-import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { reportOf } from './openid/sign-in-failure.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
-import { OidcUpstream } from './oidc-upstream.js';
-import { SamlUpstream, type ReceivedResponse, type SamlParts } from './saml-upstream.js';
-import { mayNameIssuer } from './tenancy.js';
+import { connectProviders, type ProvidersConfig } from './connect-providers.js';
+import { SamlUpstream, type ReceivedResponse } from './saml-upstream.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
 /** The purpose of the state that a browser carries to a provider and back. */
@@ -104,36 +99,13 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
    * @throws ConfigProblems with one line for each problem of each provider
    */
   static async connect(
-    config: Pick<Config, 'http' | 'upstream'> & Partial<Pick<Config, 'secrets'>>,
+    config: ProvidersConfig,
     states: SingleUseStates,
     clock: Clock,
     dataSource?: DataSource,
   ): Promise<IdentityProviders> {
-    const { providers, extraCaCerts } = config.upstream;
-    const redirectUri = `${config.http.baseUrl}/oauth/callback`;
-    const http = new UpstreamHttp(extraCaCerts);
-    try {
-      const saml = await samlParts(config, http, clock, dataSource);
-      const outcomes = await Promise.allSettled(
-        providers.map((settings): Promise<UpstreamProvider> =>
-          settings.type === 'oidc'
-            ? OidcUpstream.connect(settings, redirectUri, http, clock)
-            : SamlUpstream.connect(settings, required(saml)),
-        ),
-      );
-      const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
-      const connected = outcomes.filter((outcome) => outcome.status === 'fulfilled');
-      const problems = [
-        ...failures.flatMap(({ reason }) => problemsOf(reason)),
-        ...sharedEntityIds(connected.map(({ value }) => value)),
-      ];
-      if (problems.length > 0) throw new ConfigProblems(problems);
-      const bySlug = new Map(connected.map(({ value }) => [value.slug, value]));
-      return new IdentityProviders(bySlug, states, http, saml?.spKeys);
-    } catch (error) {
-      await http.close();
-      throw error;
-    }
+    const { providers, http, spKeys } = await connectProviders(config, clock, dataSource);
+    return new IdentityProviders(providers, states, http, spKeys);
   }
 
   /** Lists the providers in the configured order, for the log-in page and for the admins of organizations. */
@@ -286,49 +258,4 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     if (provider) return provider;
     throw new DomainError('unknown_provider', 'There is no identity provider of that name.');
   }
-}
-
-function problemsOf(reason: unknown): readonly string[] {
-  if (reason instanceof ConfigProblems) return reason.problems;
-  throw reason;
-}
-
-/** Makes the parts of SAML providers, if there is one: without any, no key of the service provider is made. */
-async function samlParts(
-  config: Parameters<typeof IdentityProviders.connect>[0],
-  http: UpstreamHttp,
-  clock: Clock,
-  dataSource: DataSource | undefined,
-): Promise<SamlParts | undefined> {
-  if (config.upstream.providers.every(({ type }) => type === 'oidc')) return undefined;
-  const secrets = required(config.secrets);
-  const spKeys = await SpKeys.open({
-    config: { ...config, secrets },
-    dataSource: required(dataSource),
-    clock,
-  });
-  return {
-    acsUrl: `${config.http.baseUrl}/saml/acs`,
-    http,
-    clock,
-    requestIds: new RequestIds(secrets, clock),
-    spKeys,
-    manager: required(dataSource).manager,
-  };
-}
-
-function required<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error('a SAML provider needs the root secret and the database');
-  return part;
-}
-
-/** Reports SAML providers with the issuer of another provider: users are bound to issuer and subject, and could not be told apart. */
-function sharedEntityIds(providers: readonly UpstreamProvider[]): string[] {
-  return providers.flatMap((provider) => {
-    const others = providers.filter((other) => other !== provider);
-    const isShared = others.some((other) => mayNameIssuer(other, provider.issuer));
-    if (!(provider instanceof SamlUpstream) || !isShared) return [];
-    const variable = providerVariable(provider.slug, 'METADATA_URL');
-    return [`${variable}: the metadata has the entityID of another provider`];
-  });
 }

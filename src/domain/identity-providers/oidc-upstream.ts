@@ -9,10 +9,10 @@ import {
   isPersonalTenant,
   issuedByOwnTenant,
   tenantTemplate,
-} from './microsoft-issuer.js';
-import { discoverProvider, type ProviderMetadata } from './provider-discovery.js';
-import { ProviderKeys } from './provider-keys.js';
-import { signInFailure } from './sign-in-failure.js';
+} from './openid/microsoft-issuer.js';
+import { discoverProvider, type ProviderMetadata } from './openid/provider-discovery.js';
+import { ProviderKeys } from './openid/provider-keys.js';
+import { signInFailure } from './openid/sign-in-failure.js';
 import { tenancyOf, type Tenancy } from './tenancy.js';
 import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { identityFromClaims, type Claims, type UpstreamIdentity } from './upstream-identity.js';

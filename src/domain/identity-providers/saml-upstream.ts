@@ -1,13 +1,6 @@
 import { hash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
-import { domainOfEmail, parseEmailAddress } from '#domain/organizations/email-address.js';
-import { organizationDomain } from '#domain/organizations/organization-domain.js';
-import {
-  parseAssertion,
-  readAssertion,
-  refused,
-  type AssertedSubject,
-} from '#domain/saml/assertion.js';
+import { parseAssertion, readAssertion, type AssertedSubject } from '#domain/saml/assertion.js';
 import { authnRequestUrl } from '#domain/saml/authn-request.js';
 import { MetadataFault, readIdpMetadata, type IdpMetadata } from '#domain/saml/idp-metadata.js';
 import { collectIdentity, spendAssertion } from '#domain/saml/received-assertions.repository.js';
@@ -16,7 +9,7 @@ import { assertEnvelope, failed, type SamlResponse } from '#domain/saml/saml-res
 import { isSigned, verifiedBytes } from '#domain/saml/signed-assertion.js';
 import type { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
 import { spMetadata } from '#domain/saml/sp-metadata.js';
-import { attributeOf } from '#domain/saml/xml-document.js';
+import { attributeOf, type XmlElement } from '#domain/saml/xml-document.js';
 import { invalidState } from '#domain/single-use/single-use-states.service.js';
 import type { Clock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
@@ -26,7 +19,7 @@ import { providerVariable } from '#platform/config/provider-settings.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
-import { asciiLowerCase, toSingleLine } from '#platform/text/single-line.js';
+import { identityOf } from './saml-identity.js';
 import { NO_TENANTS } from './tenancy.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';
@@ -52,12 +45,6 @@ export type ReceivedResponse =
 
 /** The seconds for which a spent assertion is remembered: longer than any replica accepts the answered request. */
 const REMEMBERED_FOR = REQUEST_TTL + 300;
-const NAME_LIMIT = 200; // characters
-const NAMES = [
-  'displayName',
-  'urn:oid:2.16.840.1.113730.3.1.241',
-  'http://schemas.microsoft.com/identity/claims/displayname',
-];
 
 /** A SAML 2.0 identity provider: web browser single sign-on (SAML Profiles §4.1), which this service begins. */
 export class SamlUpstream implements UpstreamProvider {
@@ -138,7 +125,9 @@ export class SamlUpstream implements UpstreamProvider {
     if (isSigned(response.response)) verifiedBytes(response.document, response.response, keys);
     const assertion = parseAssertion(verifiedBytes(response.document, response.assertion, keys));
     const assertionId = attributeOf(assertion, 'ID') ?? '';
-    const identity = attempt(() => this.#identityFrom(assertion, requestId));
+    const identity = attempt(() =>
+      identityOf(this.#subjectOf(assertion, requestId), this.settings, entityId),
+    );
     const handle = systemRandom.token();
     const isFirst = await spendAssertion(
       this.parts.manager,
@@ -190,6 +179,17 @@ export class SamlUpstream implements UpstreamProvider {
     }
   }
 
+  /** Checks a verified assertion against the request that it answers, and reads its subject. */
+  #subjectOf(assertion: XmlElement, requestId: string): AssertedSubject {
+    return readAssertion(assertion, {
+      issuer: this.metadata.entityId,
+      audience: this.settings.spEntityId,
+      acsUrl: this.parts.acsUrl,
+      requestId,
+      now: this.parts.clock.milliseconds(),
+    });
+  }
+
   /** Writes the metadata of this service for the provider. */
   serviceMetadata(): string {
     return spMetadata({
@@ -198,57 +198,6 @@ export class SamlUpstream implements UpstreamProvider {
       signsRequests: this.metadata.wantsSignedRequests,
       certificates: this.parts.spKeys.certificates(),
     });
-  }
-
-  #identityFrom(
-    assertion: Parameters<typeof readAssertion>[0],
-    requestId: string,
-  ): UpstreamIdentity {
-    const subject = readAssertion(assertion, {
-      issuer: this.metadata.entityId,
-      audience: this.settings.spEntityId,
-      acsUrl: this.parts.acsUrl,
-      requestId,
-      now: this.parts.clock.milliseconds(),
-    });
-    const email = this.#emailOf(subject);
-    const domain = domainOfEmail(email);
-    this.#checkDomain(subject, domain);
-    return {
-      provider: this.slug,
-      issuer: this.metadata.entityId,
-      // An address names one mailbox in any case of its letters; a persistent id is compared exactly.
-      subject: subject.format === 'emailAddress' ? asciiLowerCase(subject.nameId) : subject.nameId,
-      tenant: '',
-      email,
-      name: nameOf(subject),
-      organizationDomain: organizationDomain(domain),
-    };
-  }
-
-  #emailOf(subject: AssertedSubject): string {
-    const { emailAttribute } = this.settings;
-    if (emailAttribute === undefined && subject.format !== 'emailAddress') {
-      const variable = providerVariable(this.slug, 'EMAIL_ATTRIBUTE');
-      throw refused(
-        'The identity provider sent no e-mail address. Its administrator must set the format of the NameID to emailAddress, or ' +
-          `the operator of this service must name the attribute with the address in ${variable}.`,
-      );
-    }
-    const text = emailAttribute === undefined ? subject.nameId : onlyValue(subject, emailAttribute);
-    const address = parseEmailAddress(text);
-    if (address) return address;
-    throw refused('The identity provider sent an e-mail address that is malformed.');
-  }
-
-  /** Refuses an address outside the domain that the provider names. The attribute never gives a user a domain that the address lacks. */
-  #checkDomain(subject: AssertedSubject, domain: string): void {
-    const { domainAttribute } = this.settings;
-    if (domainAttribute === undefined) return;
-    if (asciiLowerCase(onlyValue(subject, domainAttribute)) === domain) return;
-    throw refused(
-      'The identity provider names a domain of your organization that is not the domain of your e-mail address.',
-    );
   }
 }
 
@@ -272,21 +221,6 @@ async function fetchMetadata(
     throw new MetadataFault(`was answered with status ${response.status}${hint}`);
   }
   return readIdpMetadata(await response.text(), metadataUrl, clock.milliseconds());
-}
-
-/** @throws DomainError sign_in_refused naming the attribute */
-function onlyValue({ attributes }: AssertedSubject, name: string): string {
-  const [value, ...others] = attributes.get(name) ?? [];
-  if (value !== undefined && value !== '' && others.length === 0) return value;
-  const fault = others.length > 0 ? 'more than one value for' : 'no value for';
-  throw refused(
-    `The identity provider sent ${fault} the attribute ${name}. Its administrator must send exactly one.`,
-  );
-}
-
-function nameOf({ attributes }: AssertedSubject): string | null {
-  const values = NAMES.flatMap((name) => attributes.get(name)?.[0] ?? []);
-  return toSingleLine(values[0] ?? '', NAME_LIMIT);
 }
 
 /** Returns the error of an assertion in place of its identity: both are spent. */

@@ -1,6 +1,6 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
-import { isMicrosoftIssuer, isPersonalTenant, tenantTemplate } from './microsoft-issuer.js';
+import { isMicrosoftIssuer, isPersonalTenant, tenantTemplate } from './openid/microsoft-issuer.js';
 
 /** The issuer of Google, which serves every Workspace organization. */
 export const GOOGLE_ISSUER = 'https://accounts.google.com';

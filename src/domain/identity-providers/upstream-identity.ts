@@ -2,7 +2,7 @@ import { domainOfEmail, parseEmailAddress } from '#domain/organizations/email-ad
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { isSingleLine, toSingleLine } from '#platform/text/single-line.js';
-import { isMicrosoftIssuer } from './microsoft-issuer.js';
+import { isMicrosoftIssuer } from './openid/microsoft-issuer.js';
 import { GOOGLE_ISSUER } from './tenancy.js';
 import { organizationDomain } from '#domain/organizations/organization-domain.js';
 

@@ -5,7 +5,7 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import { UsersRepository, type User } from '#domain/directory/users.repository.js';
 import type { ReturnedSignIn } from '#domain/identity-providers/identity-providers.service.js';
-import { reportOf } from '#domain/identity-providers/sign-in-failure.js';
+import { reportOf } from '#domain/identity-providers/openid/sign-in-failure.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import {

@@ -5,7 +5,7 @@ import {
   issuedByOwnTenant,
   normalizeTemplate,
   tenantTemplate,
-} from '#domain/identity-providers/microsoft-issuer.js';
+} from '#domain/identity-providers/openid/microsoft-issuer.js';
 
 const HOST = 'https://login.microsoftonline.com';
 

@@ -1,6 +1,6 @@
 import { CompactSign, exportJWK, generateKeyPair } from 'jose';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { ProviderKeys } from '#domain/identity-providers/provider-keys.js';
+import { ProviderKeys } from '#domain/identity-providers/openid/provider-keys.js';
 
 /** A key of the provider, with a `kid` if its tokens have one. */
 async function newKey(kid?: string) {
