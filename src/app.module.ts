@@ -65,8 +65,7 @@ export interface CompositionRoot extends ListenerPlan {
   // The modules of these paths may be switched off.
   '/certification/*': { tier: 'general', errors: 'problem' },
   '/metrics': { hosts: 'any' },
-  // Later versions serve these paths. Until then, their requests have the rate limits of those
-  // versions.
+  // Unknown paths of the pages for admins count in their tier, too.
   '/admin/*': { tier: 'general', audience: 'ui', errors: 'html' },
 })
 @Module({})

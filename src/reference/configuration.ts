@@ -18,7 +18,7 @@ export function configurationPage(): string {
 
 The service reads environment variables, or a \`.env\` file in the working directory; the environment
 wins. An empty string counts as unset. [config/example.env](../../config/example.env) has all
-variables with comments, and the variables that are refused or ignored.
+variables with comments.
 
 ${markdownTable([HEAD, ...rowsOf(ENVIRONMENT.shape, MEANINGS)])}
 

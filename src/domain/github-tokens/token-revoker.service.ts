@@ -29,6 +29,8 @@ import {
 const POLL = 2_000;
 /** Milliseconds for which a replica has a token for itself: longer than a request to GitHub lasts. */
 const LEASE = 30_000;
+/** Milliseconds between two looks for tokens under the previous root secret: a replica of before may seal until it stops. */
+const RESEAL_INTERVAL = 300_000;
 /** The tokens that a replica revokes at the same time. */
 const AT_ONCE = 8;
 
@@ -107,8 +109,12 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   async #work(): Promise<void> {
-    await this.#logged(() => this.resealAll());
+    let resealAt = this.clock.monotonic();
     while (!this.#stopping.signal.aborted) {
+      if (this.config.secrets.previousRoot !== undefined && this.clock.monotonic() >= resealAt) {
+        await this.#logged(() => this.resealAll());
+        resealAt = this.clock.monotonic() + RESEAL_INTERVAL;
+      }
       this.#wake = Promise.withResolvers<void>();
       await this.#logged(() => this.drain());
       const pause = this.clock.sleep(POLL, { signal: this.#stopping.signal }).catch(() => {});

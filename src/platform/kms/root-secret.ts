@@ -2,7 +2,7 @@ import type { Config, ValidConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import type { KmsKeys } from './kms-keys.js';
 
-/** The text whose MAC is the root secret. A change of it would end every session and open no stored secret. */
+/** The text whose MAC is the root secret. With another text no stored secret would open. */
 const TEXT = 'svc root secret v1';
 
 /**

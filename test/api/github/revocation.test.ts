@@ -261,4 +261,29 @@ describe('the queue of revocations', () => {
     await replica(await configOf(secret)).drain();
     expect([revoked(), await left()]).toEqual([1, 0]);
   });
+
+  it('is sealed again within five minutes where a replica of before sealed it after that start', async () => {
+    await queue(1);
+    const sealed = async () =>
+      (await rows<{ sealed: string }>(app.dataSource, 'SELECT sealed FROM github_tokens'))[0]
+        ?.sealed;
+    const before = await sealed();
+    const old = config.secrets.root;
+    const secret = { SVC_JWT_SECRET: 'another root secret, 0987654321 abc' };
+    const worker = replica(await configOf({ ...secret, SVC_JWT_SECRET_PREVIOUS: old }));
+    github.state.fault = 'bad-gateway';
+    worker.onApplicationBootstrap();
+    await expect.poll(sealed).not.toBe(before);
+    await app.dataSource.query('UPDATE github_tokens SET sealed = $1', [before]);
+    clock.advance(299_000);
+    await expect.poll(requests).toBeGreaterThan(0);
+    expect(await sealed()).toBe(before);
+    await expect
+      .poll(() => {
+        clock.advance(2_000);
+        return sealed();
+      })
+      .not.toBe(before);
+    await worker.beforeApplicationShutdown();
+  });
 });
