@@ -1,9 +1,8 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
-import { DataSource } from 'typeorm';
-import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { fileDatabase } from '../support/file-database.js';
 import { rows } from '../support/rows.js';
 import { TestClock } from '../support/test-clock.js';
 
@@ -12,22 +11,16 @@ const FIRST = 'the first root secret of this test file';
 const SECOND = 'the second root secret of this test file';
 
 describe('the key of the SAML service provider', () => {
-  let database: TestDatabase;
-  let dataSource: DataSource;
+  const dataSource = fileDatabase();
   const clock = new TestClock();
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    dataSource = new DataSource({ type: 'postgres', url: database.url, extra: { max: 20 } });
-    await dataSource.initialize();
-  });
-  afterAll(async () => {
-    await dataSource.destroy();
-    await database.drop();
-  });
 
   const open = (root = FIRST, previousRoot?: string) => {
     const http = { baseUrl: 'https://svc.test' } as never;
-    return SpKeys.open({ config: { http, secrets: { root, previousRoot } }, dataSource, clock });
+    return SpKeys.open({
+      config: { http, secrets: { root, previousRoot } },
+      dataSource: dataSource(),
+      clock,
+    });
   };
   const certificatesOf = (keys: SpKeys) =>
     keys.certificates().map((der) => new X509Certificate(Buffer.from(der, 'base64')));
@@ -52,7 +45,10 @@ describe('the key of the SAML service provider', () => {
 
   it('is sealed in the database, and sealed again when the root secret changes', async () => {
     const key = (await open()).signingKey();
-    const [stored] = await rows<{ sealed: string }>(dataSource, 'SELECT sealed FROM saml_sp_keys');
+    const [stored] = await rows<{ sealed: string }>(
+      dataSource(),
+      'SELECT sealed FROM saml_sp_keys',
+    );
     expect(stored?.sealed).not.toContain('PRIVATE');
     await expect(open(SECOND)).rejects.toBeInstanceOf(ConfigProblems);
     expect((await open(SECOND, FIRST)).signingKey()).toBe(key);

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { DataSource } from 'typeorm';
+import { onTestFinished } from 'vitest';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import type { Clock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig, SamlProviderConfig } from '#platform/config/config.js';
-import { createTestDatabase, type TestDatabase } from './database.js';
+import { fileDatabase } from './file-database.js';
 import { readRequest, type ResponseFacts, type TestSamlIdp } from './saml-idp.js';
 
 export const SERVICE_URL = 'https://svc.test';
@@ -33,17 +33,7 @@ export interface SamlService {
 
 /** Creates the database of a test file, and connects replicas to it. */
 export function samlService(): SamlService {
-  let database: TestDatabase;
-  let dataSource: DataSource;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    dataSource = new DataSource({ type: 'postgres', url: database.url, extra: { max: 20 } });
-    await dataSource.initialize();
-  });
-  afterAll(async () => {
-    await dataSource.destroy();
-    await database.drop();
-  });
+  const dataSource = fileDatabase();
   const secrets = { root: randomBytes(32).toString('hex'), previousRoot: undefined };
   const http = {
     baseUrl: SERVICE_URL,
@@ -54,11 +44,11 @@ export function samlService(): SamlService {
     corsOrigins: [],
   };
   return {
-    dataSource: () => dataSource,
+    dataSource,
     async connect(providers, clock) {
-      const states = new SingleUseStates({ secrets }, dataSource.manager);
+      const states = new SingleUseStates({ secrets }, dataSource().manager);
       const config = { http, secrets, upstream: { providers, extraCaCerts: [] } };
-      const connected = await IdentityProviders.connect(config, states, clock, dataSource);
+      const connected = await IdentityProviders.connect(config, states, clock, dataSource());
       onTestFinished(() => connected.onApplicationShutdown());
       return connected;
     },

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { DataSource } from 'typeorm';
-import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
@@ -8,7 +7,7 @@ import { systemClock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { createTestDatabase, type TestDatabase } from './database.js';
+import { fileDatabase } from './file-database.js';
 import { startFakeIdp, type FakeIdp } from './fake-idp.js';
 
 export const BASE_URL = 'https://svc.test';
@@ -46,24 +45,14 @@ export interface UpstreamSuite {
 
 /** Creates the database of a test file, and the helpers that use it. */
 export function upstreamSuite(): UpstreamSuite {
-  let database: TestDatabase;
-  let dataSource: DataSource;
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    dataSource = new DataSource({ type: 'postgres', url: database.url, extra: { max: 20 } });
-    await dataSource.initialize();
-  });
-  afterAll(async () => {
-    await dataSource.destroy();
-    await database.drop();
-  });
+  const dataSource = fileDatabase();
 
   const secrets = { root: randomBytes(32).toString('hex'), previousRoot: undefined };
   const http = { baseUrl: BASE_URL, listen: { host: '', port: 0 } };
   const mtls = { port: 0, clientCaCerts: [] };
   const suite: UpstreamSuite = {
     async connect(providers, extraCaCerts = []) {
-      const states = new SingleUseStates({ secrets }, dataSource.manager);
+      const states = new SingleUseStates({ secrets }, dataSource().manager);
       const config = {
         http: { ...http, tls: undefined, mtls, trustedProxies: [], corsOrigins: [] },
         upstream: { providers, extraCaCerts },

@@ -1,4 +1,4 @@
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** A document key as KMS wrapped it. */
@@ -33,22 +33,27 @@ export function documentKeysInUse(tx: EntityManager): Promise<WrappedDocumentKey
 }
 
 /** Finds the document key that a key of KMS wrapped. */
-export async function findDocumentKey(
+export function findDocumentKey(
   tx: EntityManager,
   kmsKeyId: string,
 ): Promise<WrappedDocumentKey | undefined> {
-  const [row] = await sql<WrappedDocumentKey>(tx)`
-    SELECT id, kms_key_id AS "kmsKeyId", wrapped FROM document_keys WHERE kms_key_id = ${kmsKeyId}`;
-  return row;
+  return documentKeyWhere(tx, fragment`kms_key_id = ${kmsKeyId}`);
 }
 
 /** Reads a document key by its id. */
-export async function readDocumentKey(
+export function readDocumentKey(
   tx: EntityManager,
   id: string,
 ): Promise<WrappedDocumentKey | undefined> {
+  return documentKeyWhere(tx, fragment`id = ${id}`);
+}
+
+async function documentKeyWhere(
+  tx: EntityManager,
+  condition: SqlFragment,
+): Promise<WrappedDocumentKey | undefined> {
   const [row] = await sql<WrappedDocumentKey>(tx)`
-    SELECT id, kms_key_id AS "kmsKeyId", wrapped FROM document_keys WHERE id = ${id}`;
+    SELECT id, kms_key_id AS "kmsKeyId", wrapped FROM document_keys WHERE ${condition}`;
   return row;
 }
 
