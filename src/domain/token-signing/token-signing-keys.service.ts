@@ -4,6 +4,7 @@ import { Logger } from '@nestjs/common';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
+import { compactJws } from '#platform/crypto/compact-jws.js';
 import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
 import type { Signer } from '#platform/crypto/signer.js';
 import type { KmsKeys } from '#platform/kms/kms-keys.js';
@@ -29,10 +30,10 @@ const KINDS = {
 const generate = promisify(generateKeyPair);
 const logger = new Logger('token-signing');
 
-/** The signer of RS256, with the encoded header of its tokens. */
+/** The signer of RS256, with the id of its key. */
 interface Rs256Signer {
   readonly signer: Signer;
-  readonly header: string;
+  readonly kid: string;
 }
 
 /** The parts of the service that hold keys. */
@@ -89,11 +90,9 @@ export class TokenSigningKeys {
    *
    * @throws DomainError `kms_unavailable`
    */
-  async signRs256(claims: object): Promise<string> {
-    const { signer, header } = this.#rs256;
-    const signed = `${header}.${encode(claims)}`;
-    const signature = await signer.sign(Buffer.from(signed));
-    return `${signed}.${signature.toString('base64url')}`;
+  signRs256(claims: object): Promise<string> {
+    const { signer, kid } = this.#rs256;
+    return compactJws(signer, kid, claims);
   }
 
   /** Returns the public part of every key. */
@@ -181,10 +180,5 @@ async function newKey(kind: KeyKind): Promise<string> {
 function rs256Signer(keys: readonly TokenKey[]): Rs256Signer {
   const key = keys.find(({ jwk, signer }) => jwk.alg === 'RS256' && signer !== undefined);
   if (key?.signer === undefined) throw new Error('there is no RSA key that signs');
-  const { kid, alg } = key.jwk;
-  return { signer: key.signer, header: encode({ alg, kid, typ: 'JWT' }) };
-}
-
-function encode(part: object): string {
-  return Buffer.from(JSON.stringify(part)).toString('base64url');
+  return { signer: key.signer, kid: key.jwk.kid };
 }
