@@ -1,53 +1,20 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { localSigningKey } from '#domain/ssh-certificates/authority/signing-key.js';
 import { readPrivateKey } from '#domain/ssh-certificates/openssh/private-key.js';
-import { parseSshPublicKey, sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
+import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { SshReader } from '#domain/ssh-certificates/openssh/wire.js';
-import {
-  type SigningAuthority,
-  signUserCertificate,
-} from '#domain/ssh-certificates/openssh/user-certificate.js';
 import { requires } from '../support/programs.js';
+import {
+  blobOf,
+  casesOf,
+  readCertificateVectors,
+  signVector,
+} from '../support/ssh-certificate-vectors.js';
 
-interface Vector {
-  readonly publicKey: string;
-  readonly principals: readonly string[];
-  readonly serial: string;
-  readonly certificate: string;
-}
-
-/** Made by `ssh-keygen -s`; see make.mjs beside the file. */
-const vectors: {
-  readonly authority: { readonly privateKey: string; readonly publicKey: string };
-  readonly keyId: string;
-  readonly validAfter: string;
-  readonly validBefore: string;
-  readonly certificates: readonly Vector[];
-} = JSON.parse(
-  readFileSync(new URL('../vectors/ssh/certificates-p256.json', import.meta.url), 'utf8'),
-);
-const cases = vectors.certificates.map((vector): [string, Vector] => [
-  vector.publicKey.split(' ')[0] ?? '',
-  vector,
-]);
+const vectors = readCertificateVectors<{ readonly privateKey: string }>('certificates-p256.json');
+const cases = casesOf(vectors);
 const authority = localSigningKey(readPrivateKey(vectors.authority.privateKey));
-
-function signVector(vector: Vector, nonce: Buffer, signer: SigningAuthority): Promise<string> {
-  return signUserCertificate(
-    {
-      subject: parseSshPublicKey(vector.publicKey),
-      nonce,
-      serial: BigInt(vector.serial),
-      keyId: vectors.keyId,
-      principals: vector.principals,
-      validAfter: new Date(vectors.validAfter),
-      validBefore: new Date(vectors.validBefore),
-    },
-    signer,
-  );
-}
 
 describe('a P-256 authority (RFC 5656), against ssh-keygen -s', () => {
   it('has the public key of its key file', () => {
@@ -60,14 +27,14 @@ describe('a P-256 authority (RFC 5656), against ssh-keygen -s', () => {
     fields.name();
     const nonce = fields.string();
     const sign = async () => rawSignature(theirs);
-    const ours = await signVector(vector, nonce, { ...authority, sign });
+    const ours = await signVector(vectors, vector, nonce, { ...authority, sign });
     expect(ours).toBe(vector.certificate);
   });
 });
 
 requires('ssh-keygen').describe('ssh-keygen and a P-256 authority', () => {
   it.each(cases)('-L verifies a certificate on a key of type %s', async (_, vector) => {
-    const certificate = await signVector(vector, Buffer.alloc(32, 7), authority);
+    const certificate = await signVector(vectors, vector, Buffer.alloc(32, 7), authority);
     const printed = execFileSync('ssh-keygen', ['-L', '-f', '-'], {
       input: certificate,
       encoding: 'utf8',
@@ -83,7 +50,12 @@ requires('ssh-keygen').describe('ssh-keygen and a P-256 authority', () => {
     const lengths = new Set<number>();
     const certificates: string[] = [];
     for (let round = 0; round < 300; round += 1) {
-      const certificate = await signVector(vector, Buffer.alloc(32, round % 256), authority);
+      const certificate = await signVector(
+        vectors,
+        vector,
+        Buffer.alloc(32, round % 256),
+        authority,
+      );
       lengths.add(blobOf(certificate).length);
       certificates.push(certificate);
     }
@@ -105,8 +77,4 @@ function rawSignature(certificate: Buffer): Buffer {
   signature.end();
   const [r, s] = [numbers.mpint(), numbers.mpint()];
   return Buffer.concat([r, s].flatMap((n) => [Buffer.alloc(32 - n.length), n]));
-}
-
-function blobOf(line: string): Buffer {
-  return Buffer.from(line.split(' ')[1] ?? '', 'base64');
 }

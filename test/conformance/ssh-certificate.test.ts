@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -8,31 +8,16 @@ import { localSigningKey } from '#domain/ssh-certificates/authority/signing-key.
 import { readPrivateKey, writePrivateKey } from '#domain/ssh-certificates/openssh/private-key.js';
 import { parseSshPublicKey, sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
 import { SshReader } from '#domain/ssh-certificates/openssh/wire.js';
-import { signUserCertificate } from '#domain/ssh-certificates/openssh/user-certificate.js';
 import { requires } from '../support/programs.js';
+import {
+  blobOf,
+  casesOf,
+  readCertificateVectors,
+  signVector,
+} from '../support/ssh-certificate-vectors.js';
 
-interface Vectors {
-  readonly authority: { readonly seed: string; readonly publicKey: string };
-  readonly keyId: string;
-  readonly validAfter: string;
-  readonly validBefore: string;
-  readonly certificates: readonly Vector[];
-}
-
-interface Vector {
-  readonly publicKey: string;
-  readonly principals: readonly string[];
-  readonly serial: string;
-  readonly certificate: string;
-}
-
-const vectors: Vectors = JSON.parse(
-  readFileSync(new URL('../vectors/ssh/certificates.json', import.meta.url), 'utf8'),
-);
-const cases = vectors.certificates.map((vector): [string, Vector] => [
-  vector.publicKey.split(' ')[0] ?? '',
-  vector,
-]);
+const vectors = readCertificateVectors<{ readonly seed: string }>('certificates.json');
+const cases = casesOf(vectors);
 const privateKey = createPrivateKey({
   key: {
     kty: 'OKP',
@@ -43,21 +28,6 @@ const privateKey = createPrivateKey({
   format: 'jwk',
 });
 const authority = localSigningKey(privateKey);
-
-function signVector(vector: Vector, nonce: Buffer): Promise<string> {
-  return signUserCertificate(
-    {
-      subject: parseSshPublicKey(vector.publicKey),
-      nonce,
-      serial: BigInt(vector.serial),
-      keyId: vectors.keyId,
-      principals: vector.principals,
-      validAfter: new Date(vectors.validAfter),
-      validBefore: new Date(vectors.validBefore),
-    },
-    authority,
-  );
-}
 
 describe('OpenSSH PROTOCOL.certkeys', () => {
   it('covers every accepted key type', () => {
@@ -75,7 +45,7 @@ describe('OpenSSH PROTOCOL.certkeys', () => {
   it.each(cases)('creates the same bytes as ssh-keygen for a key of type %s', async (_, vector) => {
     const theirs = new SshReader(blobOf(vector.certificate));
     theirs.name();
-    expect(await signVector(vector, theirs.string())).toBe(vector.certificate);
+    expect(await signVector(vectors, vector, theirs.string(), authority)).toBe(vector.certificate);
   });
 });
 
@@ -83,7 +53,7 @@ requires('ssh-keygen').describe('ssh-keygen', () => {
   it.each(cases)(
     '-L reads every field of a certificate on a key of type %s',
     async (type, vector) => {
-      const certificate = await signVector(vector, Buffer.alloc(32, 7));
+      const certificate = await signVector(vectors, vector, Buffer.alloc(32, 7), authority);
       const printed = keygen(['-L', '-f', '-'], certificate).split('\n');
       const key = sshFingerprint(blobOf(vector.publicKey));
       const ca = sshFingerprint(authority.publicBlob);
@@ -142,8 +112,4 @@ function keygen(args: readonly string[], input: string): string {
 function shortName(type: string): string {
   const family = type.includes('ecdsa') ? 'ECDSA' : type.includes('rsa') ? 'RSA' : 'ED25519';
   return type.startsWith('sk-') ? `${family}-SK` : family;
-}
-
-function blobOf(line: string): Buffer {
-  return Buffer.from(line.split(' ')[1] ?? '', 'base64');
 }
