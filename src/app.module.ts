@@ -34,7 +34,7 @@ import { InstallModule } from './features/install/install.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
 import { OidcModule } from './features/oidc/oidc.module.js';
 import { OrgAdminModule } from './features/org-admin/org-admin.module.js';
-import { pageActionOf } from './features/pages/page-action.js';
+import { pageActionOf } from './features/pages/shell/page-action.js';
 import { PagesModule } from './features/pages/pages.module.js';
 import { ScimModule } from './features/scim/scim.module.js';
 import { OwnSessionsModule } from './features/sessions/sessions.module.js';

@@ -23,7 +23,7 @@ import { edgeHeadersFor } from '../../src/platform/http/edge/response-headers.js
 import { ParseErrorResponder } from '../../src/platform/http/server/parse-error-responder.js';
 import { RoutePolicies } from '../../src/platform/http/routing/route-policies.js';
 import { RouteTable } from '../../src/platform/http/routing/route-table.js';
-import { pageActionOf } from '../../src/features/pages/page-action.js';
+import { pageActionOf } from '../../src/features/pages/shell/page-action.js';
 import { Views } from '../../src/platform/http/views/views.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

@@ -68,7 +68,7 @@ describe('every page', () => {
     for (const { text } of pages) {
       expect(text.match(/<h1[ >]/g)).toHaveLength(1);
       expect(text).toMatch(/<title>[^<]+ · Fish &amp; &quot;Chips&quot;<\/title>/);
-      expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
+      expect(text).toMatch(/^<!doctype html>\n<html lang="en"(?: data-session="[0-9a-f-]{36}")?>/);
       expect(text).toContain('href="#content"');
       expect(text).not.toMatch(/undefined|\[object|&amp;lt;/);
     }
@@ -77,7 +77,9 @@ describe('every page', () => {
   it('loads the scripts of its composition root before its own', () => {
     const relyingParty = { id: 'localhost', name: 'svc', organizationName: 'svc' };
     const views = new Views({ relyingParty }, ['/static/replaces-credentials.js']);
-    views.register(new URL('../../src/features/pages/views/', import.meta.url));
+    for (const folder of ['views/', 'shell/views/']) {
+      views.register(new URL(`../../src/features/pages/${folder}`, import.meta.url));
+    }
     const html = views.render('error', { title: 'Title', detail: 'Detail' });
     const scripts = [...html.matchAll(/<script type="module" src="([^"]+)"/g)].map(
       ([, src]) => src,

@@ -91,6 +91,18 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'host',
     '',
   ],
+  'src/features/pages': [
+    'shell',
+    'account',
+    'admin',
+    'admin/members',
+    'admin/tokens',
+    'admin/settings',
+    'admin/applications',
+    'admin/audit',
+    'documents',
+    '',
+  ],
   'src/features/scim': [
     'schema/attributes',
     'schema',

@@ -5,6 +5,9 @@ import { suite } from 'vitest';
 import { MOTO } from './moto.js';
 import { findNode } from './node-versions.js';
 
+/** The program that writes requests from an OpenAPI document, as `.ci/run` installs it. */
+export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
+
 /** Folders of programs: a daemon such as sshd is not on the PATH of an ordinary user. */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
 
@@ -28,7 +31,7 @@ export interface Requirement {
  *
  * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that the tests run as
  * root, `reachable` that the user `nobody` can read the checkout, `mounts` that a process may have mounts of its own,
- * `moto` the stand-in for S3 and KMS, `simplesamlphp` the identity provider of that name
+ * `moto` the stand-in for S3 and KMS, `schemathesis` the tester of an API by its description, `simplesamlphp` the identity provider of that name
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -49,6 +52,7 @@ function isMet(need: string): boolean {
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
   if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
   if (need === 'moto') return existsSync(MOTO);
+  if (need === 'schemathesis') return existsSync(SCHEMATHESIS);
   if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
   const major = /^node@(\d+)$/.exec(need)?.[1];
   return (major === undefined ? findProgram(need) : findNode(Number(major))) !== undefined;

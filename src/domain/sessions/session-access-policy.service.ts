@@ -62,7 +62,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   /**
    * Records the denial of a user on a route for admins.
    *
-   * @throws DomainError hardware_required, admin_required, insufficient_user_authentication
+   * @throws DomainError stale_page, hardware_required, admin_required, insufficient_user_authentication
    */
   override async verify(
     session: LiveSession | Provisioner,
@@ -70,6 +70,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     asked: VerifiedRequest,
   ): Promise<void> {
     if (!('level' in session)) return;
+    assertOwnPage(session, asked);
     try {
       this.#assertMay(session, requirement, asked.scheme);
     } catch (error) {
@@ -125,7 +126,9 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   override visitorOf(session: LiveSession | Provisioner): Visitor | undefined {
     if (!('level' in session)) return undefined;
     const { email, name } = session.user ?? session.pendingIdentity;
-    return { email: email ?? '', name, verified: session.level === 'verified' };
+    const verified = session.level === 'verified';
+    const isAdmin = verified && session.user.isOrgAdmin && session.user.orgId !== null;
+    return { email: email ?? '', name, verified, isAdmin };
   }
 
   /** @throws DomainError unauthenticated for a cookie, or an access token of a user: neither may provision users */
@@ -161,6 +164,19 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
 /** @throws DomainError unauthenticated unless the session is optional */
 function withoutSession({ session }: AuthRule, detail: string): undefined {
   if (session !== 'optional') throw new DomainError('unauthenticated', detail);
+}
+
+/**
+ * Refuses the write of a page that was made for another session of the browser.
+ *
+ * @throws DomainError stale_page
+ */
+function assertOwnPage({ id }: LiveSession, { pageSession }: VerifiedRequest): void {
+  if (pageSession === undefined || pageSession === id) return;
+  throw new DomainError(
+    'stale_page',
+    'This page belongs to an earlier session. Reload it and try again.',
+  );
 }
 
 function hardwareRequired(): DomainError {

@@ -10,8 +10,8 @@ import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { moment } from './moment.js';
-import { person } from './person.js';
+import { moment } from './shell/moment.js';
+import { person } from './shell/person.js';
 
 /** The most events of keys that a user sees. */
 const EVENTS_SHOWN = 20;

@@ -13,7 +13,7 @@ import { SessionCookies } from '#platform/http/access/session-cookies.service.js
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { person } from './person.js';
+import { person } from './shell/person.js';
 
 const QUERY = z.object({
   provider: z.string().max(32).optional(),

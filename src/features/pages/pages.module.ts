@@ -48,6 +48,8 @@ export class PagesModule implements OnModuleInit {
   constructor(private readonly views: Views) {}
 
   onModuleInit(): void {
-    this.views.register(new URL('views/', import.meta.url));
+    for (const folder of ['views/', 'shell/views/']) {
+      this.views.register(new URL(folder, import.meta.url));
+    }
   }
 }

@@ -5,8 +5,8 @@ import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { moment } from './moment.js';
-import { person } from './person.js';
+import { moment } from './shell/moment.js';
+import { person } from './shell/person.js';
 
 /** Serves `/sessions`, where users list their sessions and end one with all its tokens. */
 @Controller('sessions')

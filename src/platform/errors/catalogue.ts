@@ -41,6 +41,7 @@ export const CATALOGUE = {
   headers_too_large: { status: 431, title: 'Headers too large', oauth: 'invalid_request' },
   timed_out: { status: 408, title: 'Request timed out', oauth: 'invalid_request' },
   invalid_origin: { status: 403, title: 'Invalid origin', oauth: 'invalid_request' },
+  stale_page: { status: 409, title: 'Out-of-date page', oauth: 'invalid_request' },
 
   // The caller.
   unauthenticated: { status: 401, title: 'Not signed in', oauth: 'invalid_token' },

@@ -13,6 +13,9 @@ import { allowedMethods } from '#platform/http/routing/allowed-methods.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
+/** The header in which our pages state the session for which they were made, so that a page of an earlier session changes nothing. */
+const PAGE_SESSION = 'svc-session';
+
 /**
  * Applies the rules of a route to every request, after the rate limit: the declared size of the body, the origin of a write, the
  * caller, and then the body itself. A refused request costs neither a later look-up nor memory for its body.
@@ -55,7 +58,13 @@ export class RouteGuard implements CanActivate {
     // The caller is noted first, so that the log names a refused caller too.
     noteCaller(request, this.accessPolicy.factsOf(session));
     const { scheme, method, path } = presented;
-    const verified = { scheme, method, path, origin: () => originOf(request) };
+    const verified = {
+      scheme,
+      method,
+      path,
+      pageSession: request.get(PAGE_SESSION),
+      origin: () => originOf(request),
+    };
     await this.accessPolicy.verify(session, auth, verified);
     request.session = session;
   }

@@ -10,15 +10,20 @@ export class Refusal extends Error {
 }
 
 /**
- * Sends JSON to a path of the service, with the session cookie.
+ * Sends JSON to a path of the service, with the session cookie. It states the session for which the page was made: the service
+ * refuses the write of a page of an earlier session.
  *
+ * @param options.ifMatch the entity tag of what the page shows, so that the write of an out-of-date page is refused
  * @returns the JSON of the response
  * @throws Refusal with the detail of the problem document (RFC 9457), or when there is no response
  */
-export async function sendJson(method, path, body) {
+export async function sendJson(method, path, body, { ifMatch } = {}) {
   let response;
   try {
     const headers = { 'content-type': 'application/json', accept: 'application/json' };
+    const { session } = document.documentElement.dataset;
+    if (session) headers['svc-session'] = session;
+    if (ifMatch) headers['if-match'] = ifMatch;
     const request = { method, headers, credentials: 'same-origin', body: JSON.stringify(body) };
     response = await fetch(path, request);
   } catch {

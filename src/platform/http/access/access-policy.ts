@@ -28,6 +28,8 @@ export interface Visitor {
   readonly name: string | null;
   /** True if the user logged in with a security key, and not only with the identity provider. */
   readonly verified: boolean;
+  /** True for an admin of an organization in a verified session. */
+  readonly isAdmin: boolean;
 }
 
 /** The request whose session is verified, as the record of a denial needs it. */
@@ -35,6 +37,8 @@ export interface VerifiedRequest {
   readonly scheme: PresentedToken['scheme'];
   readonly method: string;
   readonly path: string;
+  /** The session of the page that sends the request, as its header `svc-session` states it; undefined without the header. */
+  readonly pageSession: string | undefined;
   /** The client's address and program, as audit rows keep them. */
   readonly origin: () => ReturnType<typeof originOf>;
 }

@@ -1,3 +1,5 @@
+import type { ZodType } from 'zod';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
 import type { TierName } from '#platform/rate-limit/buckets/tiers.js';
 
 /** A way to read a body; `raw` reads the bytes of a JSON text, which a signature covers; `none` reads no body at all. */
@@ -54,6 +56,15 @@ interface Unscoped {
   readonly headerOnly?: undefined;
 }
 
+/**
+ * The responses of a route by status: a Zod schema for a body of JSON, a record of media types for other bodies, null for no
+ * body.
+ */
+export type Answers = Readonly<Record<number, ZodType | MediaTypes | null>>;
+
+/** Bodies by media type: a Zod schema where the body is JSON, otherwise a text or bytes. */
+export type MediaTypes = Readonly<Record<string, ZodType | 'text' | 'binary'>>;
+
 /** The rule of a route without a caller: it reads no session and no cookie. */
 export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
 
@@ -81,6 +92,10 @@ export interface RoutePolicy {
   readonly resourceMetadata: boolean;
   /** One line for the reference. */
   readonly summary: string;
+  /** The responses of the route when it succeeds, by status, for `/openapi.json`. */
+  readonly answers: Answers;
+  /** The errors of the route beyond those that its other rules imply, for `/openapi.json`. */
+  readonly refusals: readonly ErrorCode[];
 }
 
 const KIB = 1024;
@@ -100,6 +115,8 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   protectedResource: false,
   resourceMetadata: false,
   summary: '',
+  answers: {},
+  refusals: [],
 };
 
 /** Some rules of a policy, stated over the others of a base. */
@@ -120,6 +137,7 @@ export function withChanges(
 
 /** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
-  const { auth, failureStatus, head, summary } = UNMATCHED_POLICY;
-  return withChanges(policy, { body: { kind: 'none' }, auth, failureStatus, head, summary });
+  const { auth, failureStatus, head, summary, answers, refusals } = UNMATCHED_POLICY;
+  const rest = { auth, failureStatus, head, summary, answers, refusals };
+  return withChanges(policy, { body: { kind: 'none' }, ...rest });
 }

@@ -12,7 +12,11 @@ export const Route = Reflector.createDecorator<PolicyChanges>();
 
 /** The rules of unmatched requests by path: an exact path, or a path and all paths below it (`/scim/*`). */
 export type UnmatchedRules = Readonly<
-  Record<string, Omit<PolicyChanges, 'auth' | 'summary' | 'failureStatus' | 'head'> & SlashRule>
+  Record<
+    string,
+    Omit<PolicyChanges, 'auth' | 'summary' | 'failureStatus' | 'head' | 'answers' | 'refusals'> &
+      SlashRule
+  >
 >;
 
 interface SlashRule {

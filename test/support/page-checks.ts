@@ -1,0 +1,129 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import type { BrowserProfile } from './browser.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** The rules of WCAG 2.2, levels A and AA. */
+const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+/** The screens on which every page is checked, in CSS pixels. */
+const SCREENS = {
+  narrow: { width: 320, height: 640 },
+  phone: { width: 390, height: 844 },
+  desktop: { width: 1280, height: 800 },
+} as const;
+
+/** The most bytes of a page with its scripts and style sheets. */
+const LARGEST_PAGE = 60 * 1024;
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { html: string }[];
+  }[];
+}
+
+/** Runs axe-core on the open page. @returns each violation of WCAG 2.2 AA, with the first element that has it */
+export async function accessibilityViolations(page: Page): Promise<string[]> {
+  // By the inspector, which the Content-Security-Policy of the page does not concern.
+  await page.evaluate(AXE);
+  const options = { runOnly: { type: 'tag', values: WCAG_22_AA } };
+  const { violations } = await page.evaluate<AxeResult>(`axe.run(${JSON.stringify(options)})`);
+  return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+}
+
+/** Returns the elements that are wider than the screen, which then scrolls sideways. */
+export function overflowing(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`(() => {
+    const width = document.documentElement.clientWidth;
+    if (document.documentElement.scrollWidth <= width) return [];
+    return [...document.querySelectorAll('body *')]
+      .filter((element) => element.getBoundingClientRect().right > width + 1)
+      .map((element) => element.outerHTML.slice(0, 120));
+  })()`);
+}
+
+/**
+ * Checks a page on a narrow screen, a phone and a desktop, light and dark: no violation of WCAG 2.2 AA, no scrolling sideways, no
+ * error of the console or of the Content-Security-Policy, no request to another origin, and at most 60 KB in all.
+ *
+ * @param profile a profile whose session may open the page
+ * @param path the path of the page
+ * @param ready waits until the page shows what the check is about
+ */
+export async function checkPage(
+  profile: BrowserProfile,
+  path: string,
+  ready: (page: Page) => Promise<unknown> = () => Promise.resolve(),
+): Promise<void> {
+  const { page, pageErrors } = profile;
+  const traffic = recordTraffic(page);
+  for (const [name, size] of Object.entries(SCREENS)) {
+    await page.setViewportSize(size);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      traffic.start();
+      const response = await page.goto(path, { waitUntil: 'networkidle' });
+      const where = `${path}, ${name}, ${colorScheme}`;
+      expect(response?.status(), where).toBe(200);
+      await ready(page);
+      expect(await accessibilityViolations(page), where).toEqual([]);
+      expect(await overflowing(page), where).toEqual([]);
+      expect(traffic.foreign(), where).toEqual([]);
+      expect(await traffic.bytes(), where).toBeLessThan(LARGEST_PAGE);
+    }
+  }
+  traffic.stop();
+  expect(pageErrors).toEqual([]);
+}
+
+/** Records the requests of a page: the bytes that it loads, and the addresses of other origins. */
+function recordTraffic(page: Page) {
+  let sizes: Promise<number>[] = [];
+  let addresses: string[] = [];
+  const onRequest = (request: { url(): string }) => addresses.push(request.url());
+  const onFinished = (request: {
+    sizes(): Promise<{ responseBodySize: number; responseHeadersSize: number }>;
+  }) => {
+    const size = request.sizes().then((each) => each.responseBodySize + each.responseHeadersSize);
+    sizes.push(size.catch(() => 0));
+  };
+  page.on('request', onRequest);
+  page.on('requestfinished', onFinished);
+  return {
+    start: () => {
+      sizes = [];
+      addresses = [];
+    },
+    stop: () => {
+      page.off('request', onRequest);
+      page.off('requestfinished', onFinished);
+    },
+    foreign: () => {
+      const own = new URL(page.url()).origin;
+      return addresses.filter((address) => new URL(address).origin !== own);
+    },
+    bytes: async () => (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0),
+  };
+}
+
+/**
+ * Moves the focus by the Tab key until it is on an element, as a user without a mouse does.
+ *
+ * @param selects a CSS selector of the wanted element
+ * @returns the number of keys that were pressed
+ * @throws Error where 200 keys do not reach it
+ */
+export async function tabTo(page: Page, selects: string): Promise<number> {
+  for (let pressed = 1; pressed <= 200; pressed += 1) {
+    await page.keyboard.press('Tab');
+    const isThere = await page.evaluate<boolean>(
+      `document.activeElement?.matches(${JSON.stringify(selects)}) === true`,
+    );
+    if (isThere) return pressed;
+  }
+  throw new Error(`the Tab key does not reach ${selects}`);
+}
