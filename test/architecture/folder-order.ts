@@ -62,6 +62,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'sessions',
     'directory',
     'directory/provisioning',
+    'applications',
+    'organization-admin',
     'organization-domains',
     'github-app',
     'github-installations',

@@ -1,4 +1,5 @@
 import { Logger, Module, type OnModuleInit } from '@nestjs/common';
+import { ApplicationsModule } from '#domain/applications/applications.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
 import { GrantsModule } from '#domain/grants/grants.module.js';
@@ -16,7 +17,6 @@ import { ApplicationSecretsController } from './applications/application-secrets
 import { ApplicationsController } from './applications/applications.controller.js';
 import { Applications } from './applications/applications.service.js';
 import { Clusters } from './applications/clusters.service.js';
-import { ManagedApplications } from './applications/managed-applications.service.js';
 import { AuthorizationController } from './authorization/authorization.controller.js';
 import { InteractionController } from './authorization/interaction.controller.js';
 import { Interactions } from './authorization/interactions.service.js';
@@ -58,6 +58,7 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
 })
 @Module({
   imports: [
+    ApplicationsModule,
     AuditModule,
     AuthenticatorsModule,
     GrantsModule,
@@ -96,7 +97,6 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
     Fido2Grant,
     GrantAdapter,
     Interactions,
-    ManagedApplications,
     OidcProvider,
     ProviderOptions,
     ResourceOwners,

@@ -7,7 +7,7 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { OrganizationAdmin } from './organization-admin.service.js';
+import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
 import { CHANGE_ORGANIZATION, type OrganizationChange } from './organization.schemas.js';
 
 /** `/api/v1/org`: the settings of the organization. */

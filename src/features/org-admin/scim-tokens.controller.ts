@@ -15,7 +15,7 @@ import {
   type NewTokenJson,
   type ScimTokenJson,
 } from './scim-tokens.schemas.js';
-import { OrganizationAdmin } from './organization-admin.service.js';
+import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
 
 /** `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. The creation alone returns the secret. */
 @Controller('api/v1/org/scim-tokens')

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Membership } from '#domain/organizations/membership.js';
 import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { LINE_OF_TEXT } from './organization.schemas.js';
-import type { NewToken } from './organization-admin.service.js';
+import type { NewToken } from '#domain/organization-admin/organization-admin.service.js';
 
 /** The days until a token expires. */
 const DAYS = { usual: 90, most: 365 } as const;

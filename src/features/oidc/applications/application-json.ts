@@ -1,8 +1,8 @@
 import type { ClientApplication } from '#domain/grants/clients/applications.repository.js';
 import type { ClientSecret } from '#domain/grants/clients/clients.repository.js';
-import type { Registration } from './registration/registration.js';
+import type { Registration } from '#domain/applications/registration.js';
 import { clusterNameOf } from './registration/cluster-registration.js';
-import { registrationOf } from './registration/registration-metadata.js';
+import { registrationOf } from '#domain/applications/registration-metadata.js';
 
 /** The owner and the dates of an application in the API. */
 interface Ownership {

@@ -17,7 +17,7 @@ import {
 } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
 import { Clusters } from './clusters.service.js';
-import { ManagedApplications } from './managed-applications.service.js';
+import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
 
 /** `/api/v1/applications`: the OAuth clients that users register, and the clusters of admins. One that the user does not manage is a 404. */
 @Controller('api/v1/applications')

@@ -14,11 +14,11 @@ import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { nameAndTypeOf } from './application-json.js';
 import type { ApplicationUpdate, NewApplication } from './applications.schemas.js';
-import { ManagedApplications } from './managed-applications.service.js';
+import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
 import { changedCluster } from './registration/cluster-registration.js';
 import { checkedMetadata, checkKeysAddress } from './registration/registration-check.js';
-import { registrationOf } from './registration/registration-metadata.js';
-import { completed, usesSecret } from './registration/registration.js';
+import { registrationOf } from '#domain/applications/registration-metadata.js';
+import { completed, usesSecret } from '#domain/applications/registration.js';
 
 /** The number of applications that a user may have. */
 const MOST_APPLICATIONS = 50;

@@ -10,7 +10,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { OwnAudiences } from '../protocol/resource-servers.js';
 import type { NewClusterBody } from './applications.schemas.js';
-import { ManagedApplications } from './managed-applications.service.js';
+import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
 import { clusterMetadata, resourceProblem } from './registration/cluster-registration.js';
 
 /** The number of clusters that an organization may have. */

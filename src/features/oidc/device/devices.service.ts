@@ -12,7 +12,7 @@ import { Sessions } from '#domain/sessions/sessions.service.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { DEVICE_GRANT } from '../engine/fixed-options.js';
+import { DEVICE_GRANT } from '#domain/applications/grant-types.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';

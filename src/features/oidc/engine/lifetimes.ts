@@ -1,3 +1,4 @@
+import { ID_TOKEN_LIFETIME } from '#domain/applications/registration.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
@@ -10,7 +11,7 @@ import { requestContextOf } from '../request/request-context.js';
 export const LIFETIMES = {
   authorizationCode: 60,
   clientCredentials: 300,
-  idToken: 300,
+  idToken: ID_TOKEN_LIFETIME,
   interaction: 600,
   registrationAccessToken: 365 * 86_400,
 } as const;

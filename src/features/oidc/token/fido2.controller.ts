@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { RequestOptionsJSON } from '#domain/authenticators/ceremony/webauthn-json.js';
 import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { FIDO2_GRANT } from '../engine/fixed-options.js';
+import { FIDO2_GRANT } from '#domain/applications/grant-types.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { Fido2Grant } from './fido2-grant.service.js';
 

@@ -8,7 +8,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Route } from '#platform/http/routing/route.js';
-import { IssuerAdmin } from './issuer-admin.service.js';
+import { IssuerAdmin } from '#domain/organization-admin/issuer-admin.service.js';
 import {
   CHANGE_ISSUER,
   CLAIM_LABEL,

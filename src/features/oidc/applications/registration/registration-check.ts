@@ -5,9 +5,9 @@ import type { OidcProvider } from '../../engine/oidc-provider.service.js';
 import { libraryMetadata } from '../../protocol/client-metadata.js';
 import { keysProblem } from '../../protocol/clients/client-keys.js';
 import { errors, type ClientMetadata } from '../../protocol/library.js';
-import { metadataOf } from './registration-metadata.js';
+import { metadataOf } from '#domain/applications/registration-metadata.js';
 import { problemOf } from './registration-rules.js';
-import type { Registration } from './registration.js';
+import type { Registration } from '#domain/applications/registration.js';
 
 /** Checks the address of an application's keys. @throws DomainError invalid_request for one that may not be fetched */
 export async function checkKeysAddress(

@@ -1,6 +1,10 @@
 import { redirectUriProblem } from '../../protocol/clients/redirect-uri-rule.js';
 import { parseDn } from '../../protocol/clients/subject-dn.js';
-import { TYPES, type ApplicationType, type Registration } from './registration.js';
+import {
+  TYPES,
+  type ApplicationType,
+  type Registration,
+} from '#domain/applications/registration.js';
 
 /**
  * Finds the fault of a registration by the rules of our own application types. The library checks the metadata.

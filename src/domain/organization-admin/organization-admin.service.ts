@@ -16,7 +16,6 @@ import {
   type ScimToken,
 } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { OrganizationChange } from './organization.schemas.js';
 
 /** The most valid SCIM tokens of an organization. */
 const MOST_TOKENS = 100;
@@ -54,7 +53,7 @@ export class OrganizationAdmin {
    */
   async change(
     admin: Admin,
-    change: OrganizationChange,
+    change: Partial<OrganizationSettings>,
     origin: AuditOrigin,
   ): Promise<OrganizationSettings> {
     const { orgId } = admin;

@@ -1,6 +1,7 @@
-import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '../../engine/fixed-options.js';
-import { LIFETIMES } from '../../engine/lifetimes.js';
-import type { OUR_ALGORITHMS } from '../../protocol/client-metadata.js';
+import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from './grant-types.js';
+
+/** The lifetime of an ID token in seconds, unless its application registered another one. */
+export const ID_TOKEN_LIFETIME = 300;
 
 /** The authentication methods of confidential applications. */
 export const AUTH_METHODS = [
@@ -53,7 +54,7 @@ export interface Registration {
   /** The lifetime of ID tokens in seconds. */
   readonly id_token_lifetime_seconds: number;
   /** The algorithm that signs userinfo responses; null for plain JSON (OpenID Connect Core §5.3.2). */
-  readonly userinfo_signed_response_alg: (typeof OUR_ALGORITHMS)[number] | null;
+  readonly userinfo_signed_response_alg: 'ES256' | 'RS256' | null;
   /** `jwt` if every authorization response is signed. */
   readonly response_mode: 'jwt' | null;
 }
@@ -89,7 +90,7 @@ export function completed(wanted: WantedRegistration): Registration {
     sender_constraint: wanted.sender_constraint ?? (isFapi ? binding : null),
     require_signed_request_object: wanted.require_signed_request_object ?? false,
     require_pkce: wanted.require_pkce ?? false,
-    id_token_lifetime_seconds: wanted.id_token_lifetime_seconds ?? LIFETIMES.idToken,
+    id_token_lifetime_seconds: wanted.id_token_lifetime_seconds ?? ID_TOKEN_LIFETIME,
     userinfo_signed_response_alg: wanted.userinfo_signed_response_alg ?? null,
     response_mode: wanted.response_mode ?? null,
   };

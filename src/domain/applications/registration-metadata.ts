@@ -1,5 +1,9 @@
-import { LIFETIMES } from '../../engine/lifetimes.js';
-import { TYPES, type ApplicationType, type Registration } from './registration.js';
+import {
+  ID_TOKEN_LIFETIME,
+  TYPES,
+  type ApplicationType,
+  type Registration,
+} from './registration.js';
 
 /** The modes in which an authorization response is a signed JWT (JARM §2.3). */
 const SIGNED_MODES = ['jwt', 'query.jwt'];
@@ -30,7 +34,7 @@ export function metadataOf(registration: Registration): Record<string, unknown> 
     ...(binding === 'mtls' ? { tls_client_certificate_bound_access_tokens: true } : {}),
     ...(registration.require_signed_request_object ? { require_signed_request_object: true } : {}),
     ...(registration.require_pkce ? { require_pkce: true } : {}),
-    ...(lifetime === LIFETIMES.idToken ? {} : { svc_id_token_lifetime: lifetime }),
+    ...(lifetime === ID_TOKEN_LIFETIME ? {} : { svc_id_token_lifetime: lifetime }),
     ...(userinfoAlg === null ? {} : { userinfo_signed_response_alg: userinfoAlg }),
     ...(registration.response_mode === 'jwt' ? { response_modes: SIGNED_MODES } : {}),
   };
@@ -78,7 +82,7 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
     sender_constraint: bindingOf(metadata),
     require_signed_request_object: metadata.require_signed_request_object ?? false,
     require_pkce: metadata.require_pkce ?? false,
-    id_token_lifetime_seconds: metadata.svc_id_token_lifetime ?? LIFETIMES.idToken,
+    id_token_lifetime_seconds: metadata.svc_id_token_lifetime ?? ID_TOKEN_LIFETIME,
     userinfo_signed_response_alg: metadata.userinfo_signed_response_alg ?? null,
     response_mode: metadata.response_modes === undefined ? null : 'jwt',
   };
