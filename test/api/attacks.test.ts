@@ -85,7 +85,7 @@ describe('attacks', () => {
       const email = `named-${name.length}@acme.example`;
       says.set(email, { name });
       const { client } = await app.enrolled(email);
-      expect((await client.get('/keys')).status).toBe(200);
+      expect((await client.get('/account/keys')).status).toBe(200);
     },
   );
 

@@ -160,8 +160,8 @@ describe('redirect_to', () => {
     expect(new URL(answer.json.redirect_to, app.baseUrl).origin).toBe(app.baseUrl);
   });
 
-  it('/keys is the final page of the browser', async () => {
-    const page = await app.client().signIn('redirected@acme.example', '/keys');
-    expect(page.url.searchParams.get('redirect_to')).toBe(`${app.baseUrl}/keys`);
+  it('/account/keys is the final page of the browser', async () => {
+    const page = await app.client().signIn('redirected@acme.example', '/account/keys');
+    expect(page.url.searchParams.get('redirect_to')).toBe(`${app.baseUrl}/account/keys`);
   });
 });

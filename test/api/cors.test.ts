@@ -59,7 +59,7 @@ describe('CORS with an origin in SVC_CORS_ORIGINS', () => {
     expect(corsOf(refused)).toMatchObject({ 'access-control-allow-origin': '*' });
   });
 
-  it.each(['/', '/login', '/enroll', '/keys', '/static/app.css', '/login/webauthn/start'])(
+  it.each(['/', '/login', '/enroll', '/account/keys', '/static/app.css', '/login/webauthn/start'])(
     'allows only the named origin to read %s, with credentials',
     async (path) => {
       const friend = await get(path, FRIEND);

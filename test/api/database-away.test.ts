@@ -61,7 +61,7 @@ describe('while the database is away', () => {
   });
 
   it('a page is an error page', async () => {
-    const page = await client.get('/keys', { headers: { accept: 'text/html' } });
+    const page = await client.get('/account/keys', { headers: { accept: 'text/html' } });
     expect(page.status).toBe(503);
     expect(page.headers.get('content-type')).toContain('text/html');
   });

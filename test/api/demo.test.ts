@@ -286,7 +286,7 @@ describe('the demo as a server', () => {
   });
 
   it('10.30 loads each of its pages and all their files in 9 quick tries', async () => {
-    for (const path of ['/', '/login', '/keys', '/enroll', '/device']) {
+    for (const path of ['/', '/login', '/account/keys', '/enroll', '/device']) {
       const headers = { 'x-forwarded-for': newAddress() };
       for (let tries = 0; tries < 9; tries += 1) {
         const answer = await new Client(baseUrl).get(path, { headers });

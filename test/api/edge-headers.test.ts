@@ -106,7 +106,7 @@ describe('the headers of every response', () => {
 
   it.each([
     ['a page', 'GET /', 200, UI, BODY],
-    ['a redirect', 'GET /keys', 303, UI, `${BODY} location vary`],
+    ['a redirect', 'GET /account/keys', 303, UI, `${BODY} location vary`],
     ['a static file', 'GET /static/app.css', 200, UI, `${BODY} etag`],
     ['a static file that is known', 'GET /static/app.css', 304, UI, 'etag', ['If-None-Match: *']],
     ['a static file that is not there', 'GET /static/nope', 404, UI, BODY],
@@ -129,7 +129,7 @@ describe('the headers of every response', () => {
     ['an OPTIONS', 'OPTIONS /logout', 204, UI, 'allow'],
     ['an OPTIONS of nothing', 'OPTIONS *', 404, API, `${BODY} ${CORS}`],
     ['a preflight', 'OPTIONS /v1/keys', 204, API, `${CORS} ${PREFLIGHT}`, ASKING],
-    ['a preflight of a page', 'OPTIONS /keys', 204, UI, '', ASKING],
+    ['a preflight of a page', 'OPTIONS /account/keys', 204, UI, '', ASKING],
     ['a handler that writes its own', 'GET /test/overrides', 200, API, `${CORS} ${OWN}`],
     ['a handler that writes them in turn', 'GET /test/flat', 200, API, `${CORS} ${OWN}`],
     ['a handler that clears all', 'GET /test/clears', 200, API, `content-length ${CORS}`],

@@ -166,7 +166,7 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
     await page.goto('/login?provider=demo&login_hint=lucky@matrix.example');
     await page.getByRole('button', { name: 'Enroll this key' }).click();
     await page.getByText('Verified with your security key').waitFor();
-    await page.goto('/keys');
+    await page.goto('/account/keys');
     await page.locator('[data-event=enrollment]').waitFor();
     expect(visitor.pageErrors).toEqual([]);
   });

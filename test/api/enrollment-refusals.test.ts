@@ -186,7 +186,7 @@ describe('a refused enrollment', () => {
     const tried = await again.post('/enroll/webauthn/start', {}); // of the account
     await (await newcomer('other@keys-page.example')).enroll(newKey(EXCLUDED));
 
-    const { text } = await client.get('/keys');
+    const { text } = await client.get('/account/keys');
     expect(text.match(/data-event="(\w+)"/g)).toEqual([
       'data-event="enrollment_refused"',
       'data-event="enrollment"',

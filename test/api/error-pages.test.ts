@@ -38,7 +38,7 @@ describe('error pages', () => {
       expect(page.status).toBeGreaterThanOrEqual(400);
       expect(page.text).toContain('ada@errors.example');
       expect(page.text).toContain('action="/logout"');
-      expect(page.text).toContain('href="/keys"');
+      expect(page.text).toContain('href="/account"');
     }
     for (const page of await errorsOf(app.client())) {
       expect(page.text).toContain('class="site-header"');
@@ -48,7 +48,7 @@ describe('error pages', () => {
     await bootstrap.signIn('ada@errors.example');
     const { text } = await bootstrap.get('/nothing-here', { headers: HTML });
     expect(text).toContain('ada@errors.example');
-    expect(text).not.toContain('href="/keys"');
+    expect(text).not.toContain('href="/account"');
   });
 
   it('10.27 show the reference under which the log records them', async () => {
@@ -65,7 +65,7 @@ describe('error pages', () => {
   it.each([
     ['/nothing-here', '/'],
     ['/login?provider=unknown', '/login'],
-    ['/enroll', '/keys'],
+    ['/enroll', '/account/keys'],
   ])('10.27 offer one action: %s leads to %s', async (path, href) => {
     const page = await ada.get(path, { headers: HTML });
     expect(page.status).toBeGreaterThanOrEqual(400);

@@ -52,7 +52,7 @@ requires('chromium').describe('the session cookies in Chromium, over https', () 
     expect(await sessionCookies()).toEqual([]);
 
     await plant(planted);
-    const answer = await page.goto('/keys');
+    const answer = await page.goto('/account/keys');
     expect(new URL(answer?.url() ?? '').pathname).toBe('/login');
   });
 });

@@ -89,7 +89,7 @@ describe('the session cookies under https', () => {
       });
     expect((await device(`__Host-svc_session=${own}`)).status).toBe(404); // an invalid code
     expect((await device(`svc_session=${own}`)).status).toBe(303); // redirects to a login
-    const page = (cookie: string) => send('GET', '/keys', { cookie, ...BROWSER });
+    const page = (cookie: string) => send('GET', '/account/keys', { cookie, ...BROWSER });
     expect((await page(`__Host-svc_session=${own}`)).status).toBe(200);
     expect((await page(`svc_session=${own}`)).status).toBe(303);
   });

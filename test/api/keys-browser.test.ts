@@ -58,9 +58,9 @@ requires('chromium').describe('the page of the security keys in Chromium', () =>
 
   /** Logs in with the key of the user and opens the page. */
   async function openKeys(): Promise<void> {
-    await page.goto('/login?redirect_to=%2Fkeys');
+    await page.goto('/login?redirect_to=%2Faccount%2Fkeys');
     await page.getByRole('button', { name: 'Use your security key' }).click();
-    await page.waitForURL('/keys');
+    await page.waitForURL('/account/keys');
   }
 
   it('adds a second key, renames and removes it: each with a notice, an event and an audit row', async () => {
@@ -159,13 +159,13 @@ requires('chromium').describe('the page of the security keys in Chromium', () =>
     await own.getByText('Remove', { exact: true }).click();
     await own.getByText('this session ends too').waitFor();
     await own.getByRole('button', { name: 'Remove this key' }).click();
-    await page.waitForURL('/login?redirect_to=%2Fkeys');
+    await page.waitForURL('/login?redirect_to=%2Faccount%2Fkeys');
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect((await app.client().logIn(key)).status).toBe(400);
     expect((await client.get('/v1/keys')).status).toBe(401);
     held.key = newKey;
     await page.getByRole('button', { name: 'Use your security key' }).click();
-    await page.waitForURL('/keys');
+    await page.waitForURL('/account/keys');
     await said('Removed “Security key”. 2 sessions ended.').waitFor();
     await page.reload();
     await panel('Spare').waitFor();
@@ -207,7 +207,9 @@ requires('chromium').describe('the page of the security keys in Chromium', () =>
     await page.keyboard.type('Typed');
     await page.keyboard.press('Enter');
     await said('Added “Typed”.').waitFor();
-    expect(await page.evaluate('document.activeElement.hasAttribute("data-notice")')).toBe(true);
+    expect(await page.evaluate('document.activeElement.hasAttribute("data-page-notice")')).toBe(
+      true,
+    );
     await panel('Typed').getByText('Remove', { exact: true }).focus();
     await page.keyboard.press('Enter');
     await page.keyboard.press('Tab');

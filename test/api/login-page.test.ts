@@ -60,7 +60,7 @@ describe('the login page', () => {
   });
 
   it('10.26 names no application where none waits, even if the address names one', async () => {
-    for (const target of ['/', '/interaction/unknown', '/interaction/', '/keys']) {
+    for (const target of ['/', '/interaction/unknown', '/interaction/', '/account/keys']) {
       const { status, text } = await app
         .client()
         .get(`/login?redirect_to=${encodeURIComponent(target)}&application=Evil`);

@@ -33,17 +33,17 @@ describe('logging in with a security key', () => {
   it('upgrades a bootstrap session with a new token, and the old cookie is invalid', async () => {
     const { key } = await app.enrolled('raise@acme.example');
     const client = app.client();
-    await client.signIn('raise@acme.example', '/keys');
+    await client.signIn('raise@acme.example', '/account/keys');
     const bootstrap = client.cookie('svc_session') ?? '';
     const { state, publicKey } = (
-      await client.post('/login/webauthn/start', { redirect_to: '/keys' })
+      await client.post('/login/webauthn/start', { redirect_to: '/account/keys' })
     ).json;
     expect(publicKey.allowCredentials).toHaveLength(1);
     const answer = await client.post('/login/webauthn/complete', {
       state,
       credential: key.get(publicKey, app.baseUrl),
     });
-    expect(answer.json).toEqual({ redirect_to: `${app.baseUrl}/keys` });
+    expect(answer.json).toEqual({ redirect_to: `${app.baseUrl}/account/keys` });
     expect(client.cookie('svc_session')).not.toBe(bootstrap);
     const old = app.client();
     old.setCookie('svc_session', bootstrap);

@@ -71,7 +71,7 @@ requires('chromium').describe('the pages in Chromium', () => {
       /^ssh-ed25519-cert-v01@openssh\.com [\w+/=]{400,}/,
     );
 
-    await page.getByRole('link', { name: 'Your keys' }).first().click();
+    await page.getByRole('link', { name: 'Your keys' }).click();
     await heading('Key ring').waitFor();
     await page.getByText('Rename', { exact: true }).click();
     await page.getByLabel('New name').fill('Desk <drawer>');
@@ -82,9 +82,9 @@ requires('chromium').describe('the pages in Chromium', () => {
 
     await button('Log out').click();
     await heading('Access that starts with a key in your hand').waitFor();
-    await page.goto('/keys');
+    await page.goto('/account/keys');
     await button('Use your security key').click(); // without a session: the key names its user
-    await page.waitForURL('/keys');
+    await page.waitForURL('/account/keys');
     await heading('Desk <drawer>').waitFor();
 
     await button('Log out').click();
@@ -122,7 +122,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     expect(await focused()).toMatchObject({ text: 'Rename', hasRing: true });
 
     await page.keyboard.press('Home');
-    await page.goto('/keys'); // the focus starts at the top again
+    await page.goto('/account/keys'); // the focus starts at the top again
     await choose('Log out');
     await page.waitForURL('/');
     await choose('Sign in');
@@ -141,15 +141,16 @@ requires('chromium').describe('the pages in Chromium', () => {
     const other = app.client();
     await other.logIn(key);
     expect((await other.get('/v1/keys')).status).toBe(200);
-    await page.getByRole('link', { name: 'Your sessions' }).first().click();
+    await page.getByRole('link', { name: 'Your account' }).click();
+    await page.getByRole('link', { name: 'Sessions', exact: true }).click();
     await heading('Your sessions').waitFor();
-    const sessions = page.locator('[data-session]');
+    const sessions = page.locator('main li.panel');
     expect(await sessions.count()).toBe(2);
     await sessions
       .filter({ hasNot: page.locator('.badge') })
       .getByRole('button')
       .click();
-    await said('Ended, with every token on it.').waitFor();
+    await said('The session has ended, with every token on it.').waitFor();
     expect((await other.get('/v1/keys')).status).toBe(401);
     await sessions
       .filter({ has: page.locator('.badge') })
@@ -166,7 +167,7 @@ requires('chromium').describe('the pages in Chromium', () => {
     await page.getByLabel('Name of the key').fill(HOSTILE.slice(0, 64));
     await button('Enroll this key').click();
     await page.getByRole('heading', { name: `Hello, ${HOSTILE}` }).waitFor();
-    await page.goto('/keys');
+    await page.goto('/account/keys');
     await heading(HOSTILE.slice(0, 64)).waitFor();
 
     expect(await page.getByRole('banner').textContent()).toContain(HOSTILE);
@@ -228,11 +229,11 @@ requires('chromium').describe('the pages in Chromium', () => {
     await signIn('gone@example.com');
     await button('Enroll this key').click();
     await heading('Hello, Gone').waitFor();
-    await page.goto('/keys');
+    await page.goto('/account/keys');
     await button('Log out').click();
     await page.waitForURL('/');
     await page.goBack({ waitUntil: 'commit' }); // from the browser's memory, without a request
-    await page.waitForURL('/login?redirect_to=%2Fkeys');
+    await page.waitForURL('/login?redirect_to=%2Faccount%2Fkeys');
     expect(await page.getByText('gone@example.com').count()).toBe(0);
   });
 
@@ -244,12 +245,12 @@ requires('chromium').describe('the pages in Chromium', () => {
     await signIn('cached@example.com');
     await button('Enroll this key').click();
     await heading('Hello, Cached').waitFor();
-    await page.goto('/keys');
+    await page.goto('/account/keys');
     await heading('Your keys').waitFor();
     await button('Log out').click();
     await page.waitForURL('/');
     await page.goBack({ waitUntil: 'commit' });
-    await page.waitForURL('/login?redirect_to=%2Fkeys');
+    await page.waitForURL('/login?redirect_to=%2Faccount%2Fkeys');
     await heading('Sign in').waitFor();
     expect(await page.getByText('cached@example.com').count()).toBe(0);
     await page.goBack({ waitUntil: 'commit' });

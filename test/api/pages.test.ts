@@ -44,7 +44,7 @@ describe('every page', () => {
       waiting.get('/enroll'),
       verified.get('/'),
       verified.get('/login'),
-      verified.get('/keys'),
+      verified.get('/account/keys'),
     ]);
   });
 
@@ -91,7 +91,7 @@ describe('every page', () => {
     const { client } = await app.enrolled('careful@example.com');
     const token = client.cookie('svc_session');
     expect(token).toBeTruthy();
-    for (const path of ['/', '/login', '/keys', '/enroll']) {
+    for (const path of ['/', '/login', '/account/keys', '/enroll']) {
       expect((await client.get(path)).text).not.toContain(token);
     }
   });
@@ -128,7 +128,7 @@ describe('the login page', () => {
 });
 
 describe('pages that need a session', () => {
-  it.each(['/keys', '/enroll'])(
+  it.each(['/account/keys', '/enroll'])(
     '%s redirects a browser without a session to the login page and back',
     async (path) => {
       const { status, headers } = await app.client().get(path);
@@ -137,10 +137,27 @@ describe('pages that need a session', () => {
     },
   );
 
-  it('/keys requires the key in a bootstrap session', async () => {
+  it.each(['keys', 'sessions'])(
+    '/%s of 0.8 redirects permanently, and takes no write',
+    async (name) => {
+      const { client } = await app.enrolled(`moved-${name}@example.com`);
+      for (const visitor of [client, app.client()]) {
+        const { status, headers } = await visitor.get(`/${name}`);
+        expect([status, headers.get('location')]).toEqual([301, `/account/${name}`]);
+      }
+      for (const method of ['POST', 'PUT', 'DELETE']) {
+        expect((await client.send(method, `/${name}`)).status).toBe(405);
+      }
+    },
+  );
+
+  it('/account/keys requires the key in a bootstrap session', async () => {
     const client = await signedInWithKey('eager@example.com');
-    const { status, headers } = await client.get('/keys');
-    expect([status, headers.get('location')]).toEqual([303, '/login?redirect_to=%2Fkeys']);
+    const { status, headers } = await client.get('/account/keys');
+    expect([status, headers.get('location')]).toEqual([
+      303,
+      '/login?redirect_to=%2Faccount%2Fkeys',
+    ]);
   });
 
   it('/enroll is 403 in a bootstrap session of a user with a key, and in a verified one', async () => {
@@ -154,11 +171,11 @@ describe('pages that need a session', () => {
     }
   });
 
-  it('/keys shows the keys of the user and of no other user', async () => {
+  it('/account/keys shows the keys of the user and of no other user', async () => {
     const { client } = await app.enrolled('mine@example.com');
     const [mine] = (await client.get('/v1/keys')).json.keys;
     const { client: other } = await app.enrolled('theirs@example.com');
-    const { text } = await other.get('/keys');
+    const { text } = await other.get('/account/keys');
     expect(text.match(/data-rename=/g)).toHaveLength(1);
     expect(text).not.toContain(mine.id);
   });
@@ -174,7 +191,7 @@ describe('POST /logout', () => {
     const refused = await client.post('/logout', undefined, { headers: { origin } });
     expect(refused.status).toBe(403);
     expect(refused.text).toContain('<h1>Invalid origin</h1>');
-    expect((await client.get('/keys')).status).toBe(200);
+    expect((await client.get('/account/keys')).status).toBe(200);
   });
 
   it('ends the session, not only the cookie', async () => {
@@ -185,13 +202,13 @@ describe('POST /logout', () => {
     expect(client.cookie('svc_session')).toBeUndefined();
 
     client.setCookie('svc_session', token);
-    expect((await client.get('/keys')).status).toBe(303);
+    expect((await client.get('/account/keys')).status).toBe(303);
   });
 
   it('is not a link: GET does not log out', async () => {
     const { client } = await app.enrolled('staying@example.com');
     expect((await client.get('/logout')).status).toBe(405);
-    expect((await client.get('/keys')).status).toBe(200);
+    expect((await client.get('/account/keys')).status).toBe(200);
   });
 });
 

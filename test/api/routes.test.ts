@@ -17,8 +17,11 @@ const EXPECTED = `
 GET    /                                          unlimited      none   256 ui         html       optional
 GET    /login                                     general        none   256 ui         html       optional
 GET    /enroll                                    general        none   256 ui         html       optional
-GET    /keys                                      general        none   256 ui         html       optional
-GET    /sessions                                  general        none   256 ui         html       optional
+GET    /keys                                      general        none   256 ui         html       none
+GET    /sessions                                  general        none   256 ui         html       none
+GET    /account                                   general        none   256 ui         html       optional
+GET    /account/keys                              general        none   256 ui         html       optional
+GET    /account/sessions                          general        none   256 ui         html       optional
 POST   /logout                                    general        json   256 ui         html       optional
 GET    /install                                   general        none   256 ui         html       none
 GET    /install.sh                                general        none   256 ui         negotiated none
@@ -255,8 +258,10 @@ describe('every route', () => {
     ['general', 'GET', '/v1/credentials/ssh/krl/:serial'],
     ['general', 'GET', '/login'],
     ['general', 'GET', '/enroll'],
-    ['general', 'GET', '/keys'],
-    ['general', 'GET', '/sessions'],
+    ['general', 'GET', '/account/keys'],
+    ['general', 'GET', '/account'],
+    ['general', 'GET', '/account/sessions'],
+    ['general', 'GET', '/account/nothing'],
     ['general', 'POST', '/logout'],
     ['general', 'POST', '/certification/complete-login'],
 

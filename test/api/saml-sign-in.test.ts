@@ -37,7 +37,7 @@ describe('sign-in at a SAML provider', () => {
 
   it('signs a person in, enrolls a key and logs in', async () => {
     const client = app.client();
-    const { id } = await corp.request(client, '/keys');
+    const { id } = await corp.request(client, '/account/keys');
     const response = corp.respond({ requestId: id, nameId: 'Ada@Engine.test' });
     const answer = await postResponse(client, response);
     expect(answer.status).toBe(303);
@@ -69,7 +69,7 @@ describe('sign-in at a SAML provider', () => {
 
   it('sends a request that names no page and no secret, and a kept state for its end alone', async () => {
     const client = app.client();
-    const { xml, parameters } = await corp.request(client, '/keys?secret=1');
+    const { xml, parameters } = await corp.request(client, '/account/keys?secret=1');
     expect([...parameters.keys()]).toEqual(['tenant', 'SAMLRequest']);
     expect(xml).toContain(`AssertionConsumerServiceURL="${app.baseUrl}/saml/acs"`);
     expect(xml).not.toMatch(/ForceAuthn|secret|RequestedAuthnContext/);
@@ -83,7 +83,9 @@ describe('sign-in at a SAML provider', () => {
   it('keeps a long address after the sign-in out of the cookie', async () => {
     const login = await app
       .client()
-      .get(`/login?provider=corp&redirect_to=${encodeURIComponent(`/keys?${'ü'.repeat(1500)}`)}`);
+      .get(
+        `/login?provider=corp&redirect_to=${encodeURIComponent(`/account/keys?${'ü'.repeat(1500)}`)}`,
+      );
     const [kept = ''] = login.headers.getSetCookie().filter((line) => /svc_sign_in_/.test(line));
     expect(kept.length).toBeGreaterThan(100);
     expect(kept.length).toBeLessThan(4096);

@@ -10,7 +10,7 @@ describe('sessions', () => {
 
   it('signing in upstream opens a bootstrap session and leads to enrollment', async () => {
     const client = app.client();
-    const page = await client.signIn('ada@acme.example', '/keys');
+    const page = await client.signIn('ada@acme.example', '/account/keys');
     expect(page.status).toBe(200);
     expect(page.url.href).toBe(
       `${app.baseUrl}/enroll?redirect_to=${encodeURIComponent(`${app.baseUrl}/keys`)}`,

@@ -19,7 +19,7 @@ describe('the authorization request', () => {
       document: changed({ authorization_endpoint: `${idp.origin}/authorize?policy=mfa` }),
     };
     const providers = await connect([settingsOf(idp)]);
-    const options = { redirectTo: '/keys?secret-path', browser: BROWSER };
+    const options = { redirectTo: '/account/keys?secret-path', browser: BROWSER };
     const url = await providers.begin('corp', { ...options, loginHint: 'ada@engine.test' });
     const parameters = Object.fromEntries(url.searchParams);
     expect(parameters).toMatchObject({
@@ -53,11 +53,14 @@ describe('the callback', () => {
   it('returns the user who signed in and the target of the browser', async () => {
     const idp = await fakeIdp();
     const providers = await connect([settingsOf(idp)]);
-    const url = await providers.begin('corp', { redirectTo: '/keys?tab=1', browser: BROWSER });
+    const url = await providers.begin('corp', {
+      redirectTo: '/account/keys?tab=1',
+      browser: BROWSER,
+    });
     const back = idp.authorize(url);
     back.host = 'evil.test'; // the Host header is not trusted
     expect(await complete(providers, { url: back, browser: BROWSER })).toEqual({
-      redirectTo: '/keys?tab=1',
+      redirectTo: '/account/keys?tab=1',
       identity: {
         provider: 'corp',
         issuer: idp.issuer,

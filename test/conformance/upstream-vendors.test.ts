@@ -106,7 +106,7 @@ async function startVendor(vendor: Vendor): Promise<FakeIdp> {
 /** Signs a user in at a vendor. Returns the identity and the address to which the browser went. */
 async function signInAt(idp: FakeIdp) {
   const providers = await connect([settingsOf(idp)]);
-  const url = await providers.begin('corp', { redirectTo: '/keys', browser: BROWSER });
+  const url = await providers.begin('corp', { redirectTo: '/account/keys', browser: BROWSER });
   const { identity } = await complete(providers, { url: idp.authorize(url), browser: BROWSER });
   return { identity, url };
 }

@@ -79,7 +79,7 @@ export async function beginSaml(
 ): Promise<BegunSamlSignIn> {
   let kept = '';
   const url = await service.begin(slug, {
-    redirectTo: '/keys',
+    redirectTo: '/account/keys',
     browser: BROWSER,
     keep: (_, state) => {
       kept = state;

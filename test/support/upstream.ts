@@ -69,7 +69,7 @@ export function upstreamSuite(): UpstreamSuite {
     },
     async signIn(idp) {
       const providers = await suite.connect([settingsOf(idp)]);
-      const url = await providers.begin('corp', { redirectTo: '/keys', browser: BROWSER });
+      const url = await providers.begin('corp', { redirectTo: '/account/keys', browser: BROWSER });
       const callback = { url: idp.authorize(url), browser: BROWSER };
       const { identity } = await complete(providers, callback);
       return identity;

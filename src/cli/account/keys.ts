@@ -60,7 +60,7 @@ async function list(context: CommandContext, rest: readonly string[]): Promise<v
 
 async function add(context: CommandContext, rest: readonly string[]): Promise<void> {
   expectArguments(rest, 0);
-  const url = `${context.server()}/keys`;
+  const url = `${context.server()}/account/keys`;
   openAddress(url);
   context.terminal.result({ url }, [`Add the key in the browser: ${url}`]);
 }

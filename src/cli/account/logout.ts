@@ -26,7 +26,7 @@ export const command: Command = {
     removeCredentials(folder);
     if (problem !== undefined) {
       context.terminal.warn(`svc: The login may still be open at the server: ${problem}`);
-      context.terminal.warn(`     End it there when you are online: ${server}/sessions`);
+      context.terminal.warn(`     End it there when you are online: ${server}/account/sessions`);
     }
     const isEnded = problem === undefined;
     const text = removed ? `Logged out of ${server}.` : `You were not logged in at ${server}.`;

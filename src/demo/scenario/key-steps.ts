@@ -44,7 +44,7 @@ export async function enrollSoftwareKey({ client, key }: ScenarioContext): Promi
 export async function logInAgain({ client, key }: ScenarioContext): Promise<StepResult> {
   const loggedOut = await client.post('/logout');
   if (loggedOut.status !== 303) throw unexpected(loggedOut);
-  const page = await client.get('/keys');
+  const page = await client.get('/account/keys');
   if (page.url.pathname !== '/login') throw new Error('logging out did not end the session');
   await logInWithKey(client, key);
   const expires = client.sessionExpires().toISOString();

@@ -7,16 +7,19 @@ import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AccountPagesController } from './account-pages.controller.js';
-import { KeysPageController } from './keys-page.controller.js';
+import { KeysPageController } from './account/keys-page.controller.js';
+import { MovedPagesController } from './account/moved-pages.controller.js';
+import { OverviewPageController } from './account/overview-page.controller.js';
+import { SessionsPageController } from './account/sessions-page.controller.js';
 import { LoginPageController } from './login-page.controller.js';
-import { SessionsPageController } from './sessions-page.controller.js';
 import { StaticController } from './static.controller.js';
 
 /**
- * Serves /, /login, /enroll, /keys, /sessions, /logout and /static: pages rendered by the server, escaped by the template engine,
+ * Serves /, /login, /enroll, /account, /logout and /static: pages rendered by the server, escaped by the template engine,
  * without inline script or style. The ceremonies that they start are in the feature webauthn.
  */
 @UnmatchedPaths({
+  '/account/*': { tier: 'general', audience: 'ui' },
   '/login/*': { audience: 'ui' },
   '/enroll/*': { audience: 'ui' },
   '/static/*': { audience: 'ui' },
@@ -39,6 +42,8 @@ export class PagesModule implements OnModuleInit {
         AccountPagesController,
         KeysPageController,
         LoginPageController,
+        MovedPagesController,
+        OverviewPageController,
         SessionsPageController,
         StaticController,
       ],
@@ -48,7 +53,7 @@ export class PagesModule implements OnModuleInit {
   constructor(private readonly views: Views) {}
 
   onModuleInit(): void {
-    for (const folder of ['views/', 'shell/views/']) {
+    for (const folder of ['views/', 'shell/views/', 'account/views/']) {
       this.views.register(new URL(folder, import.meta.url));
     }
   }

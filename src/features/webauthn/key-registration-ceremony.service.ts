@@ -61,7 +61,7 @@ export class KeyRegistrationCeremony {
     });
     const payload: State = {
       challenge: challenge.toString('base64url'),
-      redirectTo: sameOriginTarget(redirect_to ?? '/keys', this.config.http.baseUrl),
+      redirectTo: sameOriginTarget(redirect_to ?? '/account/keys', this.config.http.baseUrl),
     };
     const state = await this.states.seal(PURPOSE, payload, {
       binding: sessionBinding(session.id),

@@ -61,6 +61,7 @@ export class KeyRegistrationController {
  */
 function assertTouchedHere({ accessToken }: VerifiedSession): void {
   if (accessToken?.isOfDevice !== true) return;
-  const detail = 'A device that was approved by a code adds no key. Add it on the page /keys.';
+  const detail =
+    'A device that was approved by a code adds no key. Add it on the page /account/keys.';
   throw new DomainError('insufficient_scope', detail);
 }

@@ -21,7 +21,7 @@ describe('the removal of a security key', () => {
     const [kept, stolen] = [await askToken(client), await askToken(lost)].map(
       ({ json }) => json.token as string,
     );
-    const { text } = await client.get('/keys');
+    const { text } = await client.get('/account/keys');
     expect(text).toContain('1 session and 1 GitHub token');
     const id = (await keysOf(app, email))[1]?.id ?? '';
     expect((await client.send('DELETE', `/v1/keys/${id}`)).status).toBe(200);

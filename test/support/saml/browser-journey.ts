@@ -18,7 +18,7 @@ export async function expectBrowserJourney(
   const visitor = await openProfile(browser, app.baseUrl);
   const { page } = visitor;
   await visitor.plugIn(app.newKey());
-  await page.goto('/login?redirect_to=%2Fkeys');
+  await page.goto('/login?redirect_to=%2Faccount%2Fkeys');
   await page.getByText(new RegExp(`\\b${slug}\\b`, 'i')).click();
   await atProvider(page);
   await page.waitForURL(`${app.baseUrl}/enroll**`);
@@ -27,7 +27,7 @@ export async function expectBrowserJourney(
   await page.goto('/');
   await page.getByRole('button', { name: 'Log out' }).click();
   await page.waitForURL(`${app.baseUrl}/`);
-  await page.goto(`/login?provider=${slug}&redirect_to=%2Fkeys`);
+  await page.goto(`/login?provider=${slug}&redirect_to=%2Faccount%2Fkeys`);
   await page.waitForURL(`${app.baseUrl}/login**`);
   await page.getByRole('button', { name: 'Use your security key' }).click();
   await page.waitForURL(`${app.baseUrl}/keys`);

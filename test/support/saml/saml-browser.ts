@@ -11,7 +11,7 @@ export interface Landed extends Answer {
 export async function beginSamlSignIn(
   client: Client,
   slug: string,
-  redirectTo = '/keys',
+  redirectTo = '/account/keys',
 ): Promise<Asked & { readonly request: string; readonly url: URL }> {
   const query = new URLSearchParams({ provider: slug, redirect_to: redirectTo });
   const away = await client.get(`/login?${query.toString()}`);

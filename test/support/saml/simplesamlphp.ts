@@ -207,7 +207,7 @@ async function answers(url: string): Promise<boolean> {
 
 /** Signs the user in as a browser does: follows redirects, fills in the form, and posts the response. */
 export async function signInAtSimpleSamlPhp(client: Client, slug: string): Promise<Landed> {
-  const asked = await client.follow(`/login?provider=${slug}&redirect_to=%2Fkeys`);
+  const asked = await client.follow(`/login?provider=${slug}&redirect_to=%2Faccount%2Fkeys`);
   let page: Answer = asked;
   // A later sign-in finds a session at the provider, which asks for nothing.
   if (page.text.includes('name="password"')) {

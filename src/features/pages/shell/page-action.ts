@@ -4,7 +4,7 @@ import type { PageAction, PageActionRule } from '#platform/http/errors/error-ren
 const SIGN_IN: PageAction = { href: '/login', text: 'Sign in' };
 const USE_KEY: PageAction = { href: '/login', text: 'Use your security key' };
 const START: PageAction = { href: '/', text: 'Go to the start page' };
-const KEYS: PageAction = { href: '/keys', text: 'See your keys' };
+const KEYS: PageAction = { href: '/account/keys', text: 'See your keys' };
 /** An empty reference is the address of the page itself (RFC 3986 §4.4). */
 const AGAIN: PageAction = { href: '', text: 'Try again' };
 

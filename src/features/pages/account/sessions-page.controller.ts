@@ -1,21 +1,17 @@
-import { Controller, Get, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Controller, Get, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { moment } from './shell/moment.js';
-import { person } from './shell/person.js';
+import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
+import { moment } from '../shell/moment.js';
+import { person } from '../shell/person.js';
 
-/** Serves `/sessions`, where users list their sessions and end one with all its tokens. */
-@Controller('sessions')
-@Route({
-  tier: 'general',
-  audience: 'ui',
-  errors: 'html',
-  auth: { session: 'optional', origin: 'ui' },
-})
+/** Serves `/account/sessions`, where users list their sessions and end one with all its tokens. */
+@Controller('account/sessions')
+@Route(PAGE_ROUTE)
 export class SessionsPageController {
   constructor(
     private readonly sessions: Sessions,
@@ -24,11 +20,13 @@ export class SessionsPageController {
 
   @Get()
   @Route({ summary: 'Shows the sessions of the user' })
-  async show(@Caller() session: LiveSession | undefined, @Res() response: Response): Promise<void> {
-    if (session?.level !== 'verified') {
-      response.redirect(303, `/login?redirect_to=${encodeURIComponent('/sessions')}`);
-      return;
-    }
+  async show(
+    @Caller() caller: LiveSession | undefined,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const session = admitUser(caller, request, response);
+    if (!session) return;
     const sessions = await this.sessions.list(session.user.id);
     const page = {
       person: person(session),

@@ -1,5 +1,5 @@
-import { Controller, Get, Res } from '@nestjs/common';
-import type { Response } from 'express';
+import { Controller, Get, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { AuditEventsRepository, type KeyEvent } from '#domain/audit/audit-events.repository.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';
@@ -10,8 +10,9 @@ import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { moment } from './shell/moment.js';
-import { person } from './shell/person.js';
+import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
+import { moment } from '../shell/moment.js';
+import { person } from '../shell/person.js';
 
 /** The most events of keys that a user sees. */
 const EVENTS_SHOWN = 20;
@@ -25,14 +26,9 @@ const WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
 
 const LIST = new Intl.ListFormat('en-GB');
 
-/** Serves `/keys`, where users add, rename and remove their security keys and read what happened to them. */
-@Controller('keys')
-@Route({
-  tier: 'general',
-  audience: 'ui',
-  errors: 'html',
-  auth: { session: 'optional', origin: 'ui' },
-})
+/** Serves `/account/keys`, where users add, rename and remove their security keys and read what happened to them. */
+@Controller('account/keys')
+@Route(PAGE_ROUTE)
 export class KeysPageController {
   constructor(
     private readonly keys: SecurityKeys,
@@ -43,11 +39,13 @@ export class KeysPageController {
 
   @Get()
   @Route({ summary: 'Shows the security keys of the user' })
-  async show(@Caller() session: LiveSession | undefined, @Res() response: Response): Promise<void> {
-    if (session?.level !== 'verified') {
-      response.redirect(303, `/login?redirect_to=${encodeURIComponent('/keys')}`);
-      return;
-    }
+  async show(
+    @Caller() caller: LiveSession | undefined,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const session = admitUser(caller, request, response);
+    if (!session) return;
     const { user } = session;
     const [keys, access, events] = await Promise.all([
       this.keys.list(user.id),

@@ -1,16 +1,15 @@
 // The page of the security keys: adds, renames and removes keys.
 
-import { onSubmit, say, sendJson } from './api.js';
+import { onSubmit, sendJson } from './api.js';
 import { explain, hasKeys, registerKey, withTouch } from './ceremony.js';
+import { openWithNotice, showNotice } from './notice.js';
 
-/** Where a notice waits while the page loads again. */
-const NOTICE = 'keys-notice';
+const PAGE = '/account/keys';
 
 const CONFIRM = 'First confirm that it is you: touch one of your keys when it blinks.';
 
 const ENDED = ['No session depended on it.', 'One session ended.'];
 
-const notice = document.querySelector('[data-notice]');
 showNotice();
 
 for (const add of document.querySelectorAll('form[data-add]')) {
@@ -31,7 +30,7 @@ function addKey(form, status) {
     run: async (fields) => {
       const name = fields.get('name').trim() || undefined;
       const { key } = await registerKey(status, { name, confirm: CONFIRM });
-      return showAgain(`Added “${key.name}”. It can log in to your account from now on.`, '/keys');
+      return showAgain(`Added “${key.name}”. It can log in to your account from now on.`, PAGE);
     },
     explain,
   });
@@ -66,34 +65,17 @@ function removeKey(key, status) {
       const name = key.querySelector('[data-name]').textContent;
       const { sessions_revoked, current_session_revoked } = await withTouch(status, send, CONFIRM);
       const ended = ENDED[sessions_revoked] ?? `${sessions_revoked} sessions ended.`;
-      const next = current_session_revoked ? '/login?redirect_to=%2Fkeys' : '/keys';
+      const next = current_session_revoked
+        ? `/login?redirect_to=${encodeURIComponent(PAGE)}`
+        : PAGE;
       return showAgain(`Removed “${name}”. ${ended}`, next);
     },
     explain,
   });
 }
 
-/** Keeps a notice for the page, and opens the page again: its list and its counts have changed. */
+/** Opens the page again with a notice: its list and its counts have changed. */
 function showAgain(text, address) {
-  try {
-    sessionStorage.setItem(NOTICE, text);
-  } catch {
-    // Without storage the list itself shows the change.
-  }
-  location.assign(address);
+  openWithNotice(text, address);
   return text;
-}
-
-/** Shows the notice that an earlier load of the page left. */
-function showNotice() {
-  let text = null;
-  try {
-    text = sessionStorage.getItem(NOTICE);
-    sessionStorage.removeItem(NOTICE);
-  } catch {
-    return;
-  }
-  if (text === null) return;
-  say(notice, 'done', text);
-  notice.focus();
 }
