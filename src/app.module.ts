@@ -18,6 +18,7 @@ import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
 import { DatabaseModule } from '#platform/database/database.module.js';
 import { PAGE_ACTION } from '#platform/http/errors/error-renderer.service.js';
+import { API_DESCRIPTION } from '#platform/http/openapi/api-description.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { EdgeModule, FallbackModule } from './edge.module.js';
 import { PAGE_SCRIPTS } from '#platform/http/views/views.service.js';
@@ -33,6 +34,8 @@ import { HealthModule } from './features/health/health.module.js';
 import { InstallModule } from './features/install/install.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
 import { OidcModule } from './features/oidc/oidc.module.js';
+import { API } from './features/openapi/api-groups.js';
+import { OpenApiModule } from './features/openapi/openapi.module.js';
 import { OrgAdminModule } from './features/org-admin/org-admin.module.js';
 import { pageActionOf } from './features/pages/shell/page-action.js';
 import { PagesModule } from './features/pages/pages.module.js';
@@ -60,8 +63,9 @@ export interface CompositionRoot extends ListenerPlan {
 
 /** The list of features. */
 @UnmatchedPaths({
-  '/v1/*': { errors: 'problem', protectedResource: true },
+  '/v1/*': { errors: 'problem', protectedResource: true, query: 'strict' },
   '/api/*': { errors: 'problem', protectedResource: true },
+  '/api/v1/*': { query: 'strict' },
   // The modules of these paths may be switched off.
   '/certification/*': { tier: 'general', errors: 'problem' },
   '/metrics': { hosts: 'any' },
@@ -81,6 +85,7 @@ export class AppModule {
       imports: [
         ConfigModule.forRoot(config, [
           { provide: TRUST_ANCHORS, useValue: root.trustAnchors },
+          { provide: API_DESCRIPTION, useValue: API },
           { provide: PAGE_ACTION, useValue: pageActionOf },
           { provide: PAGE_SCRIPTS, useValue: root.pageScripts },
           { provide: KmsKeys, useValue: kmsKeys },
@@ -104,6 +109,7 @@ export class AppModule {
         InstallModule,
         MetricsModule.forRoot(config.metrics),
         OidcModule,
+        OpenApiModule,
         OrgAdminModule,
         PagesModule.forRoot(OidcModule),
         OwnSessionsModule,

@@ -59,6 +59,7 @@ GET    /v1/credentials/ssh/krl                    general        none   8   api 
 GET    /v1/credentials/ssh/krl/:serial            general        none   8   api        problem    none
 GET    /health                                    unlimited      none   256 api        negotiated none        any-host tenant-hosts plain-http
 GET    /health/ready                              unlimited      none   256 api        negotiated none        any-host tenant-hosts plain-http
+GET    /openapi.json                              unlimited      none   256 api        problem    none
 GET    /metrics                                   unlimited      none   256 api        negotiated none        any-host
 POST   /certification/complete-login              general        form   256 api        problem    none
 POST   /certification/deny-login                  general        form   256 api        problem    none

@@ -28,6 +28,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'http/access',
     'http/errors',
     'http/body',
+    'http/openapi',
     'http/edge',
     'http/server',
     'http',

@@ -8,6 +8,7 @@ import { originCheck } from '#platform/http/access/origin-rule.js';
 import { presentedToken } from '#platform/http/access/presented-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { assertDeclaredSize, hasBodyFor, parseBody } from '#platform/http/body/request-body.js';
+import { assertKnownQuery } from '#platform/http/request/known-query.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { allowedMethods } from '#platform/http/routing/allowed-methods.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
@@ -38,13 +39,15 @@ export class RouteGuard implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const http = context.switchToHttp();
     const request = http.getRequest<AdmittedRequest>();
-    const { auth, body, head } = this.routePolicies.ofContext(context);
+    const policy = this.routePolicies.ofContext(context);
+    const { auth, body, head } = policy;
     if (request.method === 'HEAD' && !head)
       throw headRefused(request, http.getResponse<Response>());
     assertDeclaredSize(request, body);
     const hasCookie = () => this.sessionCookies.token(request) !== undefined;
     this.#assertOrigin(request, auth.origin, hasCookie);
     if (auth.session !== 'none') await this.#admit(request, auth);
+    assertKnownQuery(request, policy);
     if (hasBodyFor(request, body)) await parseBody(request, http.getResponse<Response>(), body);
     return true;
   }

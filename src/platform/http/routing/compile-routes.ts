@@ -1,6 +1,7 @@
 import { RequestMethod } from '@nestjs/common';
 import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
+import { handlerSchemas, namesOf } from './handler-schemas.js';
 import {
   FALLBACK_TEMPLATE,
   RoutePolicies,
@@ -63,14 +64,16 @@ function routesOf(controller: Constructor, unmatched: RouteTable<RoutePolicy>): 
     const handler = prototype[name];
     if (handler === undefined) return [];
     const own = reflector.get(Route, handler);
+    const schemas = handlerSchemas(controller, name);
+    const parameters = namesOf(schemas.query);
     return templatesOf(controller, handler).map((template) => {
       const where = `${controller.name}.${name} (${template})`;
       if (!(own?.tier ?? shared?.tier)) throw new Error(`${where} states no tier in its @Route`);
       if (!(own?.auth ?? shared?.auth)) throw new Error(`${where} states no auth in its @Route`);
       const method = methodOf(handler);
       const base = withChanges(unmatched.of(template) ?? UNMATCHED_POLICY, JSON_BODY, shared, own);
-      const policy = METHODS_WITH_BODY.has(method) ? base : withChanges(base, NO_BODY);
-      return { method, template, handler, policy };
+      const rules = METHODS_WITH_BODY.has(method) ? base : withChanges(base, NO_BODY);
+      return { method, template, handler, policy: { ...rules, parameters }, schemas };
     });
   });
 }

@@ -3,6 +3,7 @@ import type { ExecutionContext } from '@nestjs/common';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { originForm, requestPath } from '#platform/http/contract/request-path.js';
+import type { HandlerSchemas } from './handler-schemas.js';
 import { asUnmatched, UNMATCHED_POLICY, type RoutePolicy } from './route-policy.js';
 import { matchesTemplate, PathTree } from './path-tree.js';
 import type { RouteTable } from './route-table.js';
@@ -18,6 +19,7 @@ export interface CompiledRoute {
   readonly template: string;
   readonly handler: Handler;
   readonly policy: RoutePolicy;
+  readonly schemas: HandlerSchemas;
 }
 
 /** The method of a controller that answers a route. */

@@ -65,6 +65,19 @@ export type Answers = Readonly<Record<number, ZodType | MediaTypes | null>>;
 /** Bodies by media type: a Zod schema where the body is JSON, otherwise a text or bytes. */
 export type MediaTypes = Readonly<Record<string, ZodType | 'text' | 'binary'>>;
 
+/** The ways in which a client proves itself where no session is read: OAuth clients and their tokens (RFC 6749 §2.3). */
+export type ClientProof = 'client' | 'accessToken' | 'registrationToken';
+
+/** The parts of a request that no decorator of the handler validates, for `/openapi.json`. */
+export interface AskedParts {
+  readonly body?: ZodType;
+  readonly query?: ZodType;
+  /** The headers that the route reads, with their meaning. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Undefined where the route asks for no proof. */
+  readonly proof?: ClientProof;
+}
+
 /** The rule of a route without a caller: it reads no session and no cookie. */
 export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
 
@@ -96,6 +109,12 @@ export interface RoutePolicy {
   readonly answers: Answers;
   /** The errors of the route beyond those that its other rules imply, for `/openapi.json`. */
   readonly refusals: readonly ErrorCode[];
+  /** The parts of a request that no decorator of the handler validates, for `/openapi.json`. */
+  readonly asks: AskedParts;
+  /** `strict`: a query parameter that the route does not know is refused. `open`: it is ignored. */
+  readonly query: 'strict' | 'open';
+  /** The query parameters of the route, as the schema of its handler names them. */
+  readonly parameters: readonly string[];
 }
 
 const KIB = 1024;
@@ -117,10 +136,13 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   summary: '',
   answers: {},
   refusals: [],
+  asks: {},
+  query: 'open',
+  parameters: [],
 };
 
 /** Some rules of a policy, stated over the others of a base. */
-export type PolicyChanges = Partial<Omit<RoutePolicy, 'body'>> & {
+export type PolicyChanges = Partial<Omit<RoutePolicy, 'body' | 'parameters'>> & {
   readonly body?: Partial<BodyRule>;
 };
 
@@ -137,7 +159,8 @@ export function withChanges(
 
 /** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
-  const { auth, failureStatus, head, summary, answers, refusals } = UNMATCHED_POLICY;
-  const rest = { auth, failureStatus, head, summary, answers, refusals };
+  const { auth, failureStatus, head, summary, answers, refusals, asks, parameters } =
+    UNMATCHED_POLICY;
+  const rest = { auth, failureStatus, head, summary, answers, refusals, asks, parameters };
   return withChanges(policy, { body: { kind: 'none' }, ...rest });
 }

@@ -14,7 +14,10 @@ export const Route = Reflector.createDecorator<PolicyChanges>();
 export type UnmatchedRules = Readonly<
   Record<
     string,
-    Omit<PolicyChanges, 'auth' | 'summary' | 'failureStatus' | 'head' | 'answers' | 'refusals'> &
+    Omit<
+      PolicyChanges,
+      'auth' | 'summary' | 'failureStatus' | 'head' | 'answers' | 'refusals' | 'asks'
+    > &
       SlashRule
   >
 >;

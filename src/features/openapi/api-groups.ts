@@ -1,0 +1,109 @@
+import type { ApiDescription } from '#platform/http/openapi/api-description.js';
+
+const DESCRIPTION = `Every credential here needs an attested FIDO2 security key.
+
+- **Errors**: \`/v1\` and \`/api/v1\` answer with problem documents (RFC 9457), the OAuth endpoints with
+  \`error\` and \`error_description\` (RFC 6749), SCIM with its own errors (RFC 7644). \`code\` and
+  \`x-error-codes\` name codes of the error catalogue, which has a page for each at \`/errors/{code}\`.
+- **Unknown query parameters** are refused with 400 on \`/v1\` and \`/api/v1\`. \`/scim/v2\` and
+  \`/oauth\` ignore them (RFC 6749 §3.1).
+- **Other methods** than those of a path get 405 with \`Allow\`; \`HEAD\` works as \`GET\` does, and
+  \`OPTIONS\` answers 204. Unknown paths get 404. They are in no operation below.
+- **Rate limits**: every response has \`x-ratelimit-limit\` and \`x-ratelimit-remaining\`. A client that waits
+  the seconds of \`retry-after\` is let in.
+- **Changes**: within a version, responses may gain members and enumerations may gain values.
+  Clients ignore what they do not know.`;
+
+/** The texts of the API document, and the groups of its routes. */
+export const API: ApiDescription = {
+  title: 'Hardware-key authentication service',
+  version: '1.0',
+  description: DESCRIPTION,
+  groups: [
+    {
+      name: 'Account',
+      description: 'What the user of the session holds and did.',
+      paths: ['/v1/account*'],
+    },
+    {
+      name: 'Security keys',
+      description: 'The security keys of the user.',
+      paths: ['/v1/keys*'],
+    },
+    {
+      name: 'Sessions',
+      description: 'The sessions of the user.',
+      paths: ['/v1/sessions*'],
+    },
+    {
+      name: 'SSH',
+      description: 'SSH certificates, the keys of their authority, and the revocation list.',
+      paths: ['/v1/credentials/ssh*'],
+    },
+    {
+      name: 'AWS',
+      description: 'Tokens that AWS STS exchanges for the credentials of a role.',
+      paths: ['/v1/credentials/aws*'],
+    },
+    {
+      name: 'GitHub',
+      description: 'Tokens of the GitHub App, and its installations.',
+      paths: ['/v1/credentials/github*'],
+    },
+    {
+      name: 'Applications',
+      description: 'OAuth clients and Kubernetes clusters.',
+      paths: ['/api/v1/applications*'],
+    },
+    {
+      name: 'Organization',
+      description: 'Settings, domains, identity providers and the issuer of an organization.',
+      paths: ['/api/v1/org*'],
+    },
+    {
+      name: 'Members',
+      description: 'The members of an organization, and the acts of its admins on them.',
+      paths: ['/api/v1/org/members*'],
+    },
+    {
+      name: 'SCIM tokens',
+      description: 'The tokens by which an identity provider provisions users.',
+      paths: ['/api/v1/org/scim-tokens*'],
+    },
+    {
+      name: 'Audit log',
+      description: 'The audit events of an organization.',
+      paths: ['/api/v1/org/audit-events*'],
+    },
+    {
+      name: 'SCIM users',
+      description: 'Users, provisioned by an identity provider (RFC 7644).',
+      paths: ['/scim/v2/Users*'],
+    },
+    {
+      name: 'SCIM groups',
+      description: 'Groups, provisioned by an identity provider (RFC 7644).',
+      paths: ['/scim/v2/Groups*'],
+    },
+    {
+      name: 'SCIM service',
+      description: 'Searches over all resources, bulk operations, and discovery (RFC 7644 §4).',
+      paths: ['/scim/v2*'],
+    },
+    {
+      name: 'OAuth tokens',
+      description: 'The endpoints at which clients get, describe and revoke tokens.',
+      paths: ['/oauth*'],
+    },
+    {
+      name: 'OAuth clients',
+      description: 'Clients that register and manage themselves (RFC 7591, RFC 7592).',
+      paths: ['/oauth/register*'],
+    },
+    {
+      name: 'Metadata',
+      description: 'Metadata documents and public keys.',
+      paths: ['/.well-known*', '/oauth/jwks'],
+    },
+  ],
+};

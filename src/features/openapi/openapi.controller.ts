@@ -1,0 +1,25 @@
+import { Controller, Get, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { ApiDocument } from '#platform/http/openapi/api-document.service.js';
+import { namesTag } from '#platform/http/request/entity-tag.js';
+import { PUBLIC } from '#platform/http/routing/route-policy.js';
+import { Route } from '#platform/http/routing/route.js';
+
+/** `GET /openapi.json`: the description of the API for programs. */
+@Controller('openapi.json')
+@Route({ tier: 'unlimited', audience: 'api', errors: 'problem', auth: PUBLIC })
+export class OpenApiController {
+  constructor(private readonly apiDocument: ApiDocument) {}
+
+  @Get()
+  @Route({ summary: 'Describes the API (OpenAPI 3.1)' })
+  read(@Req() request: Request, @Res() response: Response): void {
+    const { bytes, tag } = this.apiDocument.served;
+    response.setHeader('ETag', tag);
+    if (namesTag(request.get('if-none-match'), tag)) {
+      response.status(304).end();
+      return;
+    }
+    response.type('application/json').send(bytes);
+  }
+}

@@ -1,0 +1,19 @@
+/** A group of routes in the document. */
+export interface ApiGroup {
+  readonly name: string;
+  readonly description: string;
+  /** The paths of its routes: an exact path, or a path and all paths below it (`/v1/keys*`). The longest pattern wins. */
+  readonly paths: readonly string[];
+}
+
+/** The texts of the document that the product gives. */
+export interface ApiDescription {
+  readonly title: string;
+  readonly version: string;
+  readonly description: string;
+  /** The groups, in the order in which pages list them. */
+  readonly groups: readonly ApiGroup[];
+}
+
+/** The injection token of the {@link ApiDescription}, which the composition root provides. */
+export const API_DESCRIPTION = Symbol('texts of the API document');

@@ -1,0 +1,36 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { entityTag } from '#platform/http/request/entity-tag.js';
+import { RoutePolicies } from '#platform/http/routing/route-policies.js';
+import { API_DESCRIPTION, type ApiDescription } from './api-description.js';
+import { apiDocument } from './api-document.js';
+import type { OpenApiDocument } from './document-types.js';
+
+/** The document of the API as it is served. */
+interface ServedDocument {
+  readonly document: OpenApiDocument;
+  readonly bytes: Buffer;
+  readonly tag: string;
+}
+
+/** The document of the API. It is written at the first request for it, and never changes while the process runs. */
+@Injectable()
+export class ApiDocument {
+  #served: ServedDocument | undefined;
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'http'>,
+    @Inject(API_DESCRIPTION) private readonly description: ApiDescription,
+    private readonly routePolicies: RoutePolicies,
+  ) {}
+
+  get served(): ServedDocument {
+    return (this.#served ??= this.#write());
+  }
+
+  #write(): ServedDocument {
+    const document = apiDocument(this.routePolicies, this.description, this.config.http.baseUrl);
+    const bytes = Buffer.from(JSON.stringify(document));
+    return { document, bytes, tag: entityTag(bytes) };
+  }
+}

@@ -1,0 +1,70 @@
+/** A JSON Schema of the 2020-12 draft, or a reference to one. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** A reference to a component of the document. */
+export interface Reference {
+  readonly $ref: string;
+}
+
+/** A parameter of an operation in its path, its query or its headers. */
+export interface ParameterObject {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required: boolean;
+  readonly description?: string;
+  readonly schema: JsonSchema;
+}
+
+/** Bodies by media type. */
+export type ContentObject = Readonly<Record<string, { readonly schema: JsonSchema }>>;
+
+/** A response of an operation. */
+export interface ResponseObject {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, Reference>>;
+  readonly content?: ContentObject;
+  /** The codes of the error, whose pages are at `/errors/{code}`. */
+  readonly 'x-error-codes'?: readonly string[];
+}
+
+/** An operation: one method at one path. */
+export interface OperationObject {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly tags: readonly string[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly ParameterObject[];
+  readonly requestBody?: { readonly required: boolean; readonly content: ContentObject };
+  readonly responses: Readonly<Record<string, ResponseObject | Reference>>;
+}
+
+/** A tag: a group of operations. */
+export interface TagObject {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** The reusable parts of the document. */
+export interface ComponentsObject {
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
+  readonly responses: Readonly<Record<string, ResponseObject>>;
+  readonly headers: Readonly<Record<string, object>>;
+  readonly securitySchemes: Readonly<Record<string, object>>;
+}
+
+/** An OpenAPI document of version 3.1. */
+export interface OpenApiDocument {
+  readonly openapi: '3.1.1';
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly license: { readonly name: string; readonly identifier: string };
+  };
+  readonly jsonSchemaDialect: string;
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly TagObject[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
+  readonly components: ComponentsObject;
+}

@@ -1,0 +1,25 @@
+import type { Request } from 'express';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { RoutePolicy } from '#platform/http/routing/route-policy.js';
+import { toSingleLine } from '#platform/text/single-line.js';
+
+/** In characters: a longer name of a parameter is cut in the error. */
+const LONGEST_NAME = 64;
+
+/**
+ * Refuses a query parameter that a strict route does not know. Ignored, a misspelled filter would answer with everything.
+ *
+ * @throws DomainError invalid_request with the name of the parameter
+ */
+export function assertKnownQuery(
+  { query }: Pick<Request, 'query'>,
+  { query: rule, parameters }: Pick<RoutePolicy, 'query' | 'parameters'>,
+): void {
+  if (rule === 'open') return;
+  const unknown = Object.keys(query).find((name) => !parameters.includes(name));
+  if (unknown === undefined) return;
+  const known =
+    parameters.length === 0 ? 'no query parameters' : `only ${parameters.join(', ')} in the query`;
+  const name = toSingleLine(unknown, LONGEST_NAME) ?? 'a parameter without a name';
+  throw new DomainError('invalid_request', `${name}: unknown. This address reads ${known}.`);
+}

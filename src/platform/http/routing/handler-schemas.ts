@@ -1,0 +1,37 @@
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
+import { toJSONSchema, type ZodType } from 'zod';
+
+/** The schemas by which a handler validates the parts of a request. */
+export interface HandlerSchemas {
+  readonly body?: ZodType;
+  readonly query?: ZodType;
+  readonly param?: ZodType;
+}
+
+const PARTS = [
+  ['body', RouteParamtypes.BODY],
+  ['query', RouteParamtypes.QUERY],
+  ['param', RouteParamtypes.PARAM],
+] as const;
+
+type Arguments = Readonly<Record<string, { readonly schema?: ZodType }>>;
+
+/** Reads the schemas from the decorators of a handler's parameters. */
+export function handlerSchemas(controller: object, name: string): HandlerSchemas {
+  const found = (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) ?? {}) as Arguments;
+  const rows = Object.entries(found);
+  const parts = PARTS.flatMap(([part, type]) => {
+    const [, argument] =
+      rows.find(([key, { schema }]) => schema && key.startsWith(`${type}:`)) ?? [];
+    return argument?.schema ? [[part, argument.schema] as const] : [];
+  });
+  return Object.fromEntries(parts);
+}
+
+/** Returns the names of the members that an object's schema reads. */
+export function namesOf(schema: ZodType | undefined): readonly string[] {
+  if (schema === undefined) return [];
+  const { properties } = toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return Object.keys(properties ?? {});
+}
