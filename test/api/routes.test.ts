@@ -120,6 +120,9 @@ POST   /api/v1/org/members/:id/promote            general        json   256 api 
 POST   /api/v1/org/members/:id/demote             general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/deactivate         general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/activate           general        json   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/members/:id/enrollment-passes  general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/members/:id/enrollment-passes  general        none   256 api        problem    verified    svc:admin
+DELETE /api/v1/org/members/:id/enrollment-passes  general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/revoke-credentials general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/remove             general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/providers                      general        none   256 api        problem    verified    svc:admin

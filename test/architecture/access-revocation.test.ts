@@ -48,6 +48,7 @@ describe('access revocation', () => {
       'AuthenticatorsRepository',
       'CertificateRevocation',
       'ClientsRepository',
+      'EnrollmentPassesRepository',
       'GitHubTokenRevocation',
       'SessionsRepository',
     ]);

@@ -71,6 +71,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'github-tokens',
     'github-links',
     'organization-providers',
+    'enrollment-passes',
     'enrollment',
     'key-authentication',
     'upstream-login',

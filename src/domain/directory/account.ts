@@ -9,6 +9,7 @@ export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'd
     | 'admin_deactivate'
     | 'admin_activate'
     | 'admin_revoke_credentials'
+    | 'enrollment_pass_created'
     | 'scim_operation';
 }
 

@@ -117,6 +117,15 @@ export class Members {
     if (!(await this.users.isActingAdmin(tx, admin))) throw adminRequired();
   }
 
+  /**
+   * Locks the admin and the member of an act until the transaction ends, and checks both. An admin is refused on the own account.
+   *
+   * @throws DomainError admin_required, not_found, own_account
+   */
+  lockForAct(tx: EntityManager, act: MemberAct): Promise<Member> {
+    return this.#lock(tx, act, false);
+  }
+
   #setAdmin(act: MemberAct, isOrgAdmin: boolean): Promise<Member> {
     return this.#change(act, !isOrgAdmin, async (tx, member) => {
       const { orgId } = act.admin;
@@ -188,7 +197,8 @@ function auditOf<Type extends AuditType>(
   return { type, actorId: admin.id, origin, details: { email } };
 }
 
-function noMember(): DomainError {
+/** Returns the error for an id of no member of the organization. */
+export function noMember(): DomainError {
   return new DomainError('not_found', 'Your organization has no such member.');
 }
 

@@ -7,6 +7,8 @@ import {
   type Authenticator,
 } from '#domain/authenticators/authenticators.repository.js';
 import type { VerifiedRegistration } from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { consumePass } from '#domain/enrollment-passes/enrollment-passes.repository.js';
+import { decidePass, passInvalid } from '#domain/enrollment-passes/enrollment-pass.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
@@ -40,6 +42,8 @@ export interface FirstKey {
   readonly newKey: NewKey;
   /** The user handle that the key got: the id of the user, when enrollment creates one. */
   readonly newUserId: string;
+  /** The SHA-256 of the re-enrollment pass that the user presented; undefined without one. */
+  readonly passHash: Buffer | undefined;
 }
 
 /** An enrolled first key and the session that follows: verified when the key verified its user, else bootstrap. */
@@ -83,7 +87,8 @@ export class Enrollment {
   /**
    * Enrolls the key of a verified registration.
    *
-   * @throws DomainError already_enrolled, enrollment_refused, credential_exists, account_inactive, unauthenticated
+   * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required, enrollment_pass_invalid, credential_exists,
+   *   account_inactive, unauthenticated
    */
   async enroll(first: FirstKey, origin: AuditOrigin): Promise<Enrolled> {
     const { attestation, aaguid, userVerified } = first.newKey;
@@ -193,14 +198,17 @@ export class Enrollment {
    */
   async #lockOrCreate(
     tx: EntityManager,
-    { session, newUserId }: FirstKey,
+    { session, newUserId, passHash }: FirstKey,
     origin: AuditOrigin,
   ): Promise<EnrollingUser> {
     let user: EnrollingUser;
     if (session.user) {
       user = await this.#lock(tx, session.user.id);
       await this.#end(tx, session.id);
+      const pass = { userId: user.id, orgId: user.orgId, hash: passHash };
+      decidePass(await consumePass(tx, pass, origin));
     } else {
+      if (passHash) throw passInvalid();
       await this.#end(tx, session.id);
       user = await this.#create(tx, newUserId, session.pendingIdentity, origin);
     }

@@ -2,10 +2,12 @@ import { Module } from '@nestjs/common';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { OrganizationAdminModule } from '#domain/organization-admin/organization-admin.module.js';
+import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { OrganizationDomainsModule } from '#domain/organization-domains/organization-domains.module.js';
 import { OrganizationProvidersModule } from '#domain/organization-providers/organization-providers.module.js';
 import { DomainsController } from './domains/domains.controller.js';
+import { EnrollmentPassesController } from './enrollment-passes/enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
 import { MembersController } from './members.controller.js';
 import { OrganizationController } from './organization.controller.js';
@@ -19,10 +21,12 @@ import { ScimTokensController } from './scim-tokens.controller.js';
     OrganizationAdminModule,
     OrganizationDomainsModule,
     DirectoryModule,
+    EnrollmentPassesModule,
     OrganizationProvidersModule,
   ],
   controllers: [
     DomainsController,
+    EnrollmentPassesController,
     IssuerController,
     MembersController,
     OrganizationController,

@@ -8,6 +8,7 @@ import {
 } from '#domain/authenticators/attestation/model-policy.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { assertMayEnroll } from '#domain/enrollment/enrollment-policy.js';
+import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
@@ -37,6 +38,7 @@ export class AccountPagesController {
     private readonly cookies: SessionCookies,
     private readonly views: Views,
     private readonly sessions: Sessions,
+    private readonly passes: EnrollmentPasses,
   ) {
     this.#baseUrl = config.http.baseUrl;
     this.#models = allowedModels(config.enrollment.allowedAaguids);
@@ -48,14 +50,18 @@ export class AccountPagesController {
     this.#show(response, 'home', { person: person(session) });
   }
 
-  /** @throws DomainError already_enrolled (403) for a user who has a key */
+  /**
+   * Has a field for the pass where one is demanded of the user.
+   *
+   * @throws DomainError already_enrolled (403) for a user who has a key
+   */
   @Get('enroll')
   @Route({ summary: 'Shows the page that enrolls a security key' })
-  enroll(
+  async enroll(
     @Caller() session: LiveSession | undefined,
     @Query({ schema: QUERY }) query: z.output<typeof QUERY>,
     @Res() response: Response,
-  ): void {
+  ): Promise<void> {
     if (!session) {
       this.#askToLogIn(response, '/enroll');
       return;
@@ -66,6 +72,7 @@ export class AccountPagesController {
       person: person(session),
       redirectTo,
       models: this.#models,
+      needsPass: session.user !== null && (await this.passes.isDemanded(session.user.id)),
     });
   }
 

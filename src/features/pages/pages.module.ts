@@ -1,5 +1,6 @@
 import { Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
 import { AuditModule } from '#domain/audit/audit.module.js';
+import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
 import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
@@ -33,6 +34,7 @@ export class PagesModule implements OnModuleInit {
       imports: [
         HttpModule,
         AuditModule,
+        EnrollmentPassesModule,
         IdentityProvidersModule,
         KeyAuthenticationModule,
         SessionsModule,

@@ -13,10 +13,10 @@ import { keyJson } from './key-json.js';
 import {
   COMPLETE_ENROLLMENT,
   FAILED_ENROLLMENT,
-  START,
+  START_ENROLLMENT,
   type CompleteEnrollment,
   type FailedEnrollment,
-  type Start,
+  type StartEnrollment,
 } from './webauthn.schemas.js';
 
 /** Enrolls the first key of a user, in a bootstrap session. A user who has a key is refused. */
@@ -40,7 +40,7 @@ export class EnrollController {
   @HttpCode(200)
   start(
     @Caller() session: LiveSession,
-    @Body({ schema: START }) body: Start,
+    @Body({ schema: START_ENROLLMENT }) body: StartEnrollment,
     @ClientOrigin() origin: AuditOrigin,
   ) {
     return this.ceremony.start(session, body, origin);

@@ -11,10 +11,11 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
 import { Enrollment, type Enrolled, type NewKey } from '#domain/enrollment/enrollment.service.js';
 import { assertMayEnroll, assertUserVerified } from '#domain/enrollment/enrollment-policy.js';
+import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { browserRefusal } from './browser-refusal.js';
-import type { CompleteEnrollment, FailedEnrollment, Start } from './webauthn.schemas.js';
+import type { CompleteEnrollment, FailedEnrollment, StartEnrollment } from './webauthn.schemas.js';
 
 const PURPOSE = 'webauthn-enroll';
 
@@ -55,6 +56,8 @@ interface State {
   /** The user handle for the key: the id of the user, who may not exist yet. */
   readonly userId: string;
   readonly redirectTo: string;
+  /** The SHA-256 of the re-enrollment pass, base64url; absent without one. */
+  readonly passHash?: string;
 }
 
 /** Runs the registration ceremony of the first key of a user (WebAuthn §7.1). */
@@ -65,13 +68,19 @@ export class EnrollmentCeremony {
     private readonly states: SingleUseStates,
     private readonly ceremonies: WebAuthnCeremonies,
     private readonly enrollment: Enrollment,
+    private readonly passes: EnrollmentPasses,
     private readonly clock: Clock,
   ) {}
 
-  /** Begins a ceremony. @throws DomainError already_enrolled or enrollment_refused, each with an audit event */
+  /**
+   * Begins a ceremony. A re-enrollment pass is compared here, and consumed by the completion.
+   *
+   * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required or enrollment_pass_invalid, each with an
+   *   audit event
+   */
   start(
     session: LiveSession,
-    body: Start,
+    body: StartEnrollment,
     origin: AuditOrigin,
   ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
     return this.enrollment.recordingRefusal(session, origin, () => this.#start(session, body));
@@ -79,9 +88,10 @@ export class EnrollmentCeremony {
 
   async #start(
     session: LiveSession,
-    { redirect_to }: Start,
+    { redirect_to, pass }: StartEnrollment,
   ): Promise<{ state: string; publicKey: CreationOptionsJSON }> {
     assertMayEnroll(session, this.config.enrollment.allowedDomains);
+    const passHash = await this.passes.check(session.user?.id, pass);
     const userId = session.user?.id ?? newUuid();
     const challenge = newChallenge();
     const publicKey = this.ceremonies.creationOptions({
@@ -93,6 +103,7 @@ export class EnrollmentCeremony {
       challenge: challenge.toString('base64url'),
       userId,
       redirectTo: sameOriginTarget(redirect_to, this.config.http.baseUrl),
+      ...(passHash && { passHash: passHash.toString('base64url') }),
     };
     const state = await this.states.seal(PURPOSE, payload, {
       binding: sessionBinding(session.id),
@@ -141,10 +152,9 @@ export class EnrollmentCeremony {
       challenge: Buffer.from(state.challenge, 'base64url'),
       now: this.clock.now(),
     });
-    const enrolled = await this.enrollment.enroll(
-      { session, newKey, newUserId: state.userId },
-      origin,
-    );
+    const { userId: newUserId, passHash: hash } = state;
+    const passHash = hash === undefined ? undefined : Buffer.from(hash, 'base64url');
+    const enrolled = await this.enrollment.enroll({ session, newKey, newUserId, passHash }, origin);
     return { ...enrolled, redirectTo: this.#whereNext(enrolled.level, state.redirectTo) };
   }
 

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
 import { EnrollmentModule } from '#domain/enrollment/enrollment.module.js';
 import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
@@ -33,6 +34,7 @@ const CEREMONY = {
     HttpModule,
     SessionsModule,
     EnrollmentModule,
+    EnrollmentPassesModule,
     KeyAuthenticationModule,
   ],
   controllers: [EnrollController, LoginController, KeysController, KeyRegistrationController],

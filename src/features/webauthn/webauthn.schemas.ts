@@ -4,9 +4,22 @@ import { isSingleLine } from '#platform/text/single-line.js';
 /** The address after the ceremony. Only addresses of this service are followed. */
 const redirectTo = z.string().max(2048).optional();
 
-/** `POST /enroll/webauthn/start` and `POST /login/webauthn/start`; the body may be absent. */
+/** `POST /login/webauthn/start`; the body may be absent. */
 export const START = z.object({ redirect_to: redirectTo }).prefault({});
 export type Start = z.output<typeof START>;
+
+/** `POST /enroll/webauthn/start`; the body may be absent. An empty `pass` is none. */
+export const START_ENROLLMENT = z
+  .object({
+    redirect_to: redirectTo,
+    pass: z
+      .string()
+      .max(256)
+      .optional()
+      .transform((text) => text?.trim() || undefined),
+  })
+  .prefault({});
+export type StartEnrollment = z.output<typeof START_ENROLLMENT>;
 
 const completion = {
   state: z.string().max(8192),

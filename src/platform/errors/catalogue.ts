@@ -88,6 +88,16 @@ export const CATALOGUE = {
   assertion_rejected: { status: 400, title: 'Assertion rejected', oauth: 'invalid_grant' },
   already_enrolled: { status: 403, title: 'A key is already enrolled', oauth: 'access_denied' },
   enrollment_refused: { status: 403, title: 'Enrollment refused', oauth: 'access_denied' },
+  enrollment_pass_required: {
+    status: 403,
+    title: 'Re-enrollment pass required',
+    oauth: 'access_denied',
+  },
+  enrollment_pass_invalid: {
+    status: 403,
+    title: 'Invalid re-enrollment pass',
+    oauth: 'access_denied',
+  },
   credential_exists: { status: 409, title: 'Key already registered', oauth: 'invalid_request' },
   last_key: { status: 409, title: 'Your only key', oauth: 'invalid_request' },
 

@@ -38,6 +38,8 @@ const ORPHANS = new Set([
   'model_not_allowed',
   'user_verification_missing',
   'enrollment_refused',
+  'enrollment_pass_required',
+  'enrollment_pass_invalid',
   'already_enrolled',
   'account_inactive',
 ]);
@@ -61,11 +63,13 @@ export function explain(error) {
  * @param kind `enroll` or `login`
  * @param options.redirectTo the page after the ceremony
  * @param options.name the name of a new key
+ * @param options.pass the re-enrollment pass, where the page asks for one
  * @returns the response of the last step
  */
-export async function ceremony(kind, { redirectTo, name } = {}) {
+export async function ceremony(kind, { redirectTo, name, pass } = {}) {
   const path = `/${kind}/webauthn`;
-  const { state, publicKey } = await sendJson('POST', `${path}/start`, { redirect_to: redirectTo });
+  const begin = { redirect_to: redirectTo, pass };
+  const { state, publicKey } = await sendJson('POST', `${path}/start`, begin);
   if (kind === 'login') {
     const credential = credentialJson(await ASK.login(publicKey));
     return sendJson('POST', `${path}/complete`, { state, credential });

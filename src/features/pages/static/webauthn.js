@@ -9,15 +9,20 @@ for (const form of document.querySelectorAll('form[data-ceremony]')) {
     onSubmit(form, {
       status,
       waiting: 'Waiting for your security key. Touch it when it blinks.',
-      run: (fields) => leave(form.dataset, fields.get('name')?.trim() || undefined),
+      run: (fields) => leave(form.dataset, textOf(fields, 'name'), textOf(fields, 'pass')),
       explain,
     });
   }
 }
 
+/** Returns the text of a field; undefined for an empty or missing one. */
+function textOf(fields, name) {
+  return fields.get(name)?.trim() || undefined;
+}
+
 /** Runs the ceremony of a form, then opens the next page. */
-async function leave({ ceremony: kind, redirectTo }, name) {
-  const { redirect_to } = await ceremony(kind, { redirectTo, name });
+async function leave({ ceremony: kind, redirectTo }, name, pass) {
+  const { redirect_to } = await ceremony(kind, { redirectTo, name, pass });
   location.assign(redirect_to);
   return 'Done. One moment…';
 }

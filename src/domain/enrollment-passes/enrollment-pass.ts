@@ -1,0 +1,73 @@
+import {
+  hashOpaqueToken,
+  mintOpaqueToken,
+  type OpaqueToken,
+} from '#platform/crypto/opaque-token.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The prefix of a pass, by which a secret scanner recognizes it. */
+export const PASS_PREFIX = 'svc_pass_';
+
+/** The hours for which a pass is valid. */
+export const PASS_HOURS = 24;
+
+/** A pass that was just made. Only its holder and this process know the secret. */
+export interface GivenPass {
+  readonly secret: string;
+  readonly expiresAt: Date;
+}
+
+/** The pass that a user is asked for, without its secret. */
+export interface DemandedPass {
+  /** The id of the admin who made it; null for the operator of the service. */
+  readonly createdBy: string | null;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  /** True for a pass that was withdrawn: no secret opens it any more. */
+  readonly isWithdrawn: boolean;
+}
+
+/** Mints a pass of 256 random bits. The hash covers the whole pass with its prefix. */
+export function mintPass(): OpaqueToken {
+  const token = PASS_PREFIX + mintOpaqueToken().token;
+  return { token, hash: hashOpaqueToken(token) };
+}
+
+/** Returns the stored form of a pass as a person pasted it, with blanks around it. */
+export function hashOfPass(presented: string): Buffer {
+  return hashOpaqueToken(presented.trim());
+}
+
+/** The facts about the pass of a user. */
+export interface PassFacts {
+  /** True when a pass is demanded of the user. */
+  readonly isDemanded: boolean;
+  /** True when the user presented a pass. */
+  readonly isPresented: boolean;
+  /** True when it is the pass of the user, and valid. */
+  readonly fits: boolean;
+}
+
+/**
+ * Refuses an enrollment without the right pass. The error for a wrong pass has one cause for all: unknown, used, expired, withdrawn,
+ * replaced, or of another user.
+ *
+ * @throws DomainError enrollment_pass_required, enrollment_pass_invalid
+ */
+export function decidePass({ isDemanded, isPresented, fits }: PassFacts): void {
+  if (isPresented && !fits) throw passInvalid();
+  if (isDemanded && !isPresented) {
+    throw new DomainError(
+      'enrollment_pass_required',
+      'This account needs a re-enrollment pass. Enter the pass that your admin gave you, or ask for one.',
+    );
+  }
+}
+
+/** Returns the error for a pass that is not the valid pass of the user. */
+export function passInvalid(): DomainError {
+  return new DomainError(
+    'enrollment_pass_invalid',
+    'This pass is not valid for your account. Check that you pasted all of it, or ask your admin for a new one.',
+  );
+}

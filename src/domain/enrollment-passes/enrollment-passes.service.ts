@@ -1,0 +1,105 @@
+import { Injectable } from '@nestjs/common';
+import { validate as isUuid } from 'uuid';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { Members, noMember, type MemberAct } from '#domain/directory/members.service.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { decidePass, hashOfPass, type DemandedPass } from './enrollment-pass.js';
+import { EnrollmentPassesRepository } from './enrollment-passes.repository.js';
+import { givePass, type Renewal } from './give-pass.js';
+
+/** The acts of admins on the re-enrollment passes of members, and the check of a pass before a ceremony. */
+@Injectable()
+export class EnrollmentPasses {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly manager: EntityManager,
+    private readonly members: Members,
+    private readonly directory: UserDirectory,
+    private readonly passes: EnrollmentPassesRepository,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /**
+   * Gives a member a pass, and ends the credentials of the member.
+   *
+   * @throws DomainError admin_required, not_found, own_account, account_inactive
+   */
+  give(act: MemberAct): Promise<Renewal> {
+    const { admin, origin } = act;
+    return this.work.transact(admin.orgId, async (tx) => {
+      const { email, ...member } = await this.members.lockForAct(tx, act);
+      const account = { ...member, orgId: admin.orgId };
+      const audit = {
+        type: 'enrollment_pass_created',
+        actorId: admin.id,
+        origin,
+        details: { email },
+      } as const;
+      const reason = 'an admin gave a re-enrollment pass';
+      const end = { reason, revokedBy: admin.id, audit };
+      const { directory, passes } = this;
+      return givePass(tx, { directory, passes }, account, end, admin.id);
+    });
+  }
+
+  /**
+   * Withdraws the pass of a member. The member cannot enroll without another pass until the withdrawn one would have expired.
+   *
+   * @throws DomainError admin_required, not_found (also without a valid pass), own_account
+   */
+  async withdraw(act: MemberAct): Promise<void> {
+    const { admin, origin } = act;
+    await this.work.transact(admin.orgId, async (tx) => {
+      const { id, email } = await this.members.lockForAct(tx, act);
+      if (!(await this.passes.withdraw(tx, id))) {
+        throw new DomainError('not_found', 'This member has no valid pass.');
+      }
+      await this.audit.record(tx, {
+        type: 'enrollment_pass_revoked',
+        actorId: admin.id,
+        subjectId: id,
+        orgId: admin.orgId,
+        origin,
+        details: { email },
+      });
+    });
+  }
+
+  /** Finds the pass that is demanded of a member. @throws DomainError not_found */
+  async ofMember({ orgId }: Admin, memberId: string): Promise<DemandedPass | undefined> {
+    const found = isUuid(memberId)
+      ? await this.passes.findOfMember(this.manager, orgId, memberId)
+      : undefined;
+    if (!found) throw noMember();
+    return found.pass;
+  }
+
+  /** Returns true when a user enrolls a key with a pass alone. */
+  async isDemanded(userId: string): Promise<boolean> {
+    return (await this.passes.find(this.manager, userId)) !== undefined;
+  }
+
+  /**
+   * Checks a pass before the ceremony, without consuming it. A sign-in without an account has no pass.
+   *
+   * @returns the hash, for the check that consumes the pass; undefined without a pass
+   * @throws DomainError enrollment_pass_required, enrollment_pass_invalid
+   */
+  async check(
+    userId: string | undefined,
+    presented: string | undefined,
+  ): Promise<Buffer | undefined> {
+    const hash = presented === undefined ? undefined : hashOfPass(presented);
+    const none = { isDemanded: false, isPresented: hash !== undefined, fits: false };
+    const facts =
+      userId === undefined
+        ? none
+        : await this.passes.compare(this.manager, { userId, orgId: null, hash });
+    decidePass(facts);
+    return hash;
+  }
+}

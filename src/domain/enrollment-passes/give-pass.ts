@@ -1,0 +1,36 @@
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import type { Deprovisioning, LockedAccount } from '#domain/directory/account.js';
+import type { UserDirectory } from '#domain/directory/user-directory.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { mintPass, type GivenPass } from './enrollment-pass.js';
+import type { EnrollmentPassesRepository } from './enrollment-passes.repository.js';
+
+/** A new pass, and what ended in the transaction that made it. */
+export interface Renewal {
+  readonly pass: GivenPass;
+  readonly ended: RevokedCounts;
+}
+
+/**
+ * Ends the keys, sessions and certificates of a user, and makes the one pass by which the user enrolls a key again. It replaces an
+ * earlier pass. The caller holds the lock on the row of the user.
+ *
+ * @param createdBy the id of the admin; null for the operator of the service
+ * @throws DomainError account_inactive: a deactivated user cannot sign in
+ */
+export async function givePass(
+  tx: EntityManager,
+  parts: { readonly directory: UserDirectory; readonly passes: EnrollmentPassesRepository },
+  user: LockedAccount,
+  deprovisioning: Deprovisioning,
+  createdBy: string | null,
+): Promise<Renewal> {
+  if (!user.active) {
+    throw new DomainError('account_inactive', 'This account is deactivated. Activate it first.');
+  }
+  const ended = await parts.directory.revokeCredentials(tx, user, deprovisioning);
+  const { token, hash } = mintPass();
+  const expiresAt = await parts.passes.replace(tx, user.id, hash, createdBy);
+  return { pass: { secret: token, expiresAt }, ended };
+}

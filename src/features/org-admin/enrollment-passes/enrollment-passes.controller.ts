@@ -1,0 +1,70 @@
+import { Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { adminOf } from '#domain/directory/members.service.js';
+import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
+import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Route } from '#platform/http/routing/route.js';
+import {
+  HOLDER_ID,
+  NEW_PASS_JSON,
+  newPassJson,
+  PASSES_JSON,
+  passesJson,
+  type NewPassJson,
+  type PassesJson,
+} from './enrollment-passes.schemas.js';
+
+/** `/api/v1/org/members/{id}/enrollment-passes`: the one pass by which a member enrolls another key. */
+@Controller('api/v1/org/members/:id/enrollment-passes')
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
+export class EnrollmentPassesController {
+  constructor(private readonly passes: EnrollmentPasses) {}
+
+  /** Ends the credentials of the member and returns the pass. An earlier pass of the member ends. */
+  @Post()
+  @Route({
+    summary: 'Gives a member a re-enrollment pass, and revokes the credentials of the member',
+    answers: { 201: NEW_PASS_JSON },
+    refusals: ['not_found', 'own_account', 'account_inactive'],
+  })
+  @HttpCode(201)
+  async give(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: HOLDER_ID }) { id: memberId }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<NewPassJson> {
+    return newPassJson(await this.passes.give({ admin: adminOf(session), memberId, origin }));
+  }
+
+  @Get()
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Shows if a re-enrollment pass is demanded of a member',
+    answers: { 200: PASSES_JSON },
+    refusals: ['not_found'],
+  })
+  async list(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: HOLDER_ID }) { id }: { id: string },
+  ): Promise<PassesJson> {
+    return passesJson(await this.passes.ofMember(adminOf(session), id));
+  }
+
+  @Delete()
+  @Route({
+    summary: 'Withdraws the re-enrollment pass of a member',
+    answers: { 204: null },
+    refusals: ['not_found', 'own_account'],
+  })
+  @HttpCode(204)
+  async withdraw(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: HOLDER_ID }) { id: memberId }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.passes.withdraw({ admin: adminOf(session), memberId, origin });
+  }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import type { DemandedPass } from '#domain/enrollment-passes/enrollment-pass.js';
+import type { Renewal } from '#domain/enrollment-passes/give-pass.js';
+
+/** The member of a pass. An id that is not a UUID is the id of no member: 404, not 400. */
+export const HOLDER_ID = z.object({ id: z.string() });
+
+/** The answer with a new pass, which the API returns once. */
+export const NEW_PASS_JSON = z.object({
+  pass: z.string(),
+  expires_at: z.iso.datetime(),
+  /** The credentials of the member that ended, by their kind. */
+  ended: z.object({
+    sessions: z.int(),
+    certificates: z.int(),
+    keys: z.int(),
+    github_tokens: z.int(),
+  }),
+});
+/** The result of {@link NEW_PASS_JSON}. */
+export type NewPassJson = z.output<typeof NEW_PASS_JSON>;
+
+/** The pass that is demanded of a member: a list of one or none, without its secret. */
+export const PASSES_JSON = z.object({
+  passes: z.array(
+    z.object({
+      /** The id of the admin who made it; null for the operator of the service. */
+      created_by: z.string().nullable(),
+      created_at: z.iso.datetime(),
+      expires_at: z.iso.datetime(),
+      /** True for a pass that was withdrawn: the member needs another one until it expires. */
+      withdrawn: z.boolean(),
+    }),
+  ),
+});
+/** The result of {@link PASSES_JSON}. */
+export type PassesJson = z.output<typeof PASSES_JSON>;
+
+/** Renders a new pass as JSON. */
+export function newPassJson({ pass, ended }: Renewal): NewPassJson {
+  const { sessions = 0, certificates = 0, keys = 0, github_tokens = 0 } = ended;
+  return {
+    pass: pass.secret,
+    expires_at: pass.expiresAt.toISOString(),
+    ended: { sessions, certificates, keys, github_tokens },
+  };
+}
+
+/** Renders the pass that is demanded of a member as JSON. */
+export function passesJson(pass: DemandedPass | undefined): PassesJson {
+  if (!pass) return { passes: [] };
+  const { createdBy, createdAt, expiresAt, isWithdrawn } = pass;
+  return {
+    passes: [
+      {
+        created_by: createdBy,
+        created_at: createdAt.toISOString(),
+        expires_at: expiresAt.toISOString(),
+        withdrawn: isWithdrawn,
+      },
+    ],
+  };
+}

@@ -1,0 +1,70 @@
+import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { TestApp } from './app.js';
+import { newAddress, type Answer, type Client } from './client.js';
+import { idOf, orgApi } from './org-api.js';
+
+/** An organization with an admin and a member, each with a key. */
+export interface PassGround {
+  readonly domain: string;
+  readonly ada: Client;
+  readonly adaKey: SoftwareKey;
+  readonly bob: Client;
+  readonly bobKey: SoftwareKey;
+  readonly ids: { readonly ada: string; readonly bob: string };
+}
+
+/** Creates an organization: ada, its admin, and bob, a member, each with a key. */
+export async function passGround(app: TestApp, domain: string): Promise<PassGround> {
+  const { client: ada, key: adaKey } = await app.enrolled(`ada@${domain}`);
+  const { client: bob, key: bobKey } = await app.enrolled(`bob@${domain}`);
+  const ids = { ada: await idOf(app, `ada@${domain}`), bob: await idOf(app, `bob@${domain}`) };
+  return { domain, ada, adaKey, bob, bobKey, ids };
+}
+
+/** Asks for a pass for a member. */
+export function givePass(admin: Client, memberId: string): Promise<Answer> {
+  return orgApi(admin, 'POST', `/members/${memberId}/enrollment-passes`);
+}
+
+/** Gives a member a pass, and returns its secret. */
+export async function passFor(admin: Client, memberId: string): Promise<string> {
+  const answer = await givePass(admin, memberId);
+  if (answer.status !== 201) throw new Error(`no pass: ${answer.text}`);
+  return (answer.json as { pass: string }).pass;
+}
+
+/** Begins an enrollment, with a pass or without one, from an unused address. */
+export function startWith(browser: Client, pass?: string): Promise<Answer> {
+  return browser.post('/enroll/webauthn/start', { pass }, { address: newAddress() });
+}
+
+/** Completes an enrollment that {@link startWith} began. */
+export function completeWith(
+  { baseUrl }: Pick<TestApp, 'baseUrl'>,
+  browser: Client,
+  key: SoftwareKey,
+  started: Answer,
+): Promise<Answer> {
+  const { state, publicKey } = started.json;
+  const credential = key.create(publicKey, baseUrl);
+  const body = { state, credential };
+  return browser.post('/enroll/webauthn/complete', body, { address: newAddress() });
+}
+
+/** Enrolls a key with a pass or without one. Returns the response that refused it, or that of the last step. */
+export async function enrollWith(
+  app: Pick<TestApp, 'baseUrl'>,
+  browser: Client,
+  key: SoftwareKey,
+  pass?: string,
+): Promise<Answer> {
+  const started = await startWith(browser, pass);
+  return started.status === 200 ? completeWith(app, browser, key, started) : started;
+}
+
+/** Signs a user in upstream, in a browser of its own. */
+export async function signedIn(app: TestApp, email: string): Promise<Client> {
+  const browser = app.client();
+  await browser.signIn(email);
+  return browser;
+}
