@@ -26,6 +26,7 @@ import type { KmsLimits } from '#platform/kms/call-policy.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
+import { AdminPagesModule } from './features/pages/admin-pages.module.js';
 import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
@@ -100,6 +101,7 @@ export class AppModule {
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
         HttpModule,
+        AdminPagesModule,
         AuditLogModule,
         CleanUpModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),

@@ -22,6 +22,9 @@ GET    /sessions                                  general        none   256 ui  
 GET    /account                                   general        none   256 ui         html       optional
 GET    /account/keys                              general        none   256 ui         html       optional
 GET    /account/sessions                          general        none   256 ui         html       optional
+GET    /admin                                     general        none   256 ui         html       optional
+GET    /admin/members                             general        none   256 ui         html       optional
+GET    /admin/members/:id                         general        none   256 ui         html       optional
 POST   /logout                                    general        json   256 ui         html       optional
 GET    /install                                   general        none   256 ui         html       none
 GET    /install.sh                                general        none   256 ui         negotiated none

@@ -74,6 +74,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'enrollment-passes',
     'enrollment',
     'key-authentication',
+    'member-records',
     'upstream-login',
     'clean-up',
   ],

@@ -49,6 +49,12 @@ export class Members {
     return { members, next: found.length > limit ? (members.at(-1)?.id ?? null) : null };
   }
 
+  /** Returns a member. @throws DomainError not_found */
+  async show({ orgId }: Admin, id: string): Promise<Member> {
+    if (!isUuid(id)) throw noMember();
+    return this.work.bounded(orgId, (tx) => this.#find(tx, orgId, id));
+  }
+
   /** Makes a member an admin. @throws DomainError admin_required, not_found, own_account */
   promote(act: MemberAct): Promise<Member> {
     return this.#setAdmin(act, true);

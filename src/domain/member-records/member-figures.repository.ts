@@ -1,0 +1,59 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The number up to which members are counted. A greater number is reported as one more. */
+export const MOST_COUNTED_MEMBERS = 10_000;
+
+/** The days before the end of a SCIM token in which the overview reports it. */
+const NOTICE_DAYS = 30;
+
+/** The figures of the overview. */
+export interface MemberFigures {
+  /** One more than {@link MOST_COUNTED_MEMBERS} where there are more. */
+  readonly members: number;
+  /** The members without a key, counted in the same way. */
+  readonly withoutKey: number;
+  readonly withOneKey: number;
+  /** The valid SCIM tokens that expire within 30 days. */
+  readonly expiringTokens: number;
+  /** The end of the first of these tokens. */
+  readonly firstExpiry: Date | null;
+}
+
+/** An administrative event, as the overview lists it. */
+export interface AdminEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly actorEmail: string | null;
+  readonly subjectEmail: string | null;
+  readonly at: Date;
+}
+
+/** Reads the figures of an organization in one statement. */
+export async function readFigures(tx: EntityManager, orgId: string): Promise<MemberFigures> {
+  const most = MOST_COUNTED_MEMBERS + 1;
+  const [row] = await sql<MemberFigures>(tx)`
+    SELECT (SELECT count(*)::int FROM (SELECT FROM users WHERE org_id = ${orgId} LIMIT ${most}) m) AS members,
+           (SELECT count(*)::int FROM (SELECT FROM users WHERE org_id = ${orgId} AND key_count = 0
+                                       LIMIT ${most}) m) AS "withoutKey",
+           (SELECT count(*)::int FROM (SELECT FROM users WHERE org_id = ${orgId} AND key_count = 1
+                                       LIMIT ${most}) m) AS "withOneKey",
+           t.n AS "expiringTokens", t.first AS "firstExpiry"
+    FROM (SELECT count(*)::int AS n, min(expires_at) AS first FROM scim_tokens
+          WHERE org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
+            AND expires_at < now() + make_interval(days => ${NOTICE_DAYS})) t`;
+  if (!row) throw new Error('SELECT returned no row');
+  return row;
+}
+
+/** Lists the latest administrative events of an organization, the newest first. */
+export function listAdminEvents(
+  tx: EntityManager,
+  orgId: string,
+  limit: number,
+): Promise<AdminEvent[]> {
+  return sql<AdminEvent>(tx)`
+    SELECT id, type, actor_email AS "actorEmail", subject_email AS "subjectEmail", created_at AS at
+    FROM audit_events WHERE org_id = ${orgId} AND class = 'admin'
+    ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
+}

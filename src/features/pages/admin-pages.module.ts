@@ -1,0 +1,24 @@
+import { Module, type OnModuleInit } from '@nestjs/common';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { MemberRecordsModule } from '#domain/member-records/member-records.module.js';
+import { HttpModule } from '#platform/http/http.module.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { AdminOverviewController } from './admin/admin-overview.controller.js';
+import { MemberPageController } from './admin/members/member-page.controller.js';
+import { MembersPageController } from './admin/members/members-page.controller.js';
+
+/** The folders of the templates. */
+const VIEWS = ['admin/views/', 'admin/members/views/'];
+
+/** Serves /admin and the pages below it: the console of an organization, for its admins. */
+@Module({
+  imports: [DirectoryModule, HttpModule, MemberRecordsModule],
+  controllers: [AdminOverviewController, MemberPageController, MembersPageController],
+})
+export class AdminPagesModule implements OnModuleInit {
+  constructor(private readonly views: Views) {}
+
+  onModuleInit(): void {
+    for (const folder of VIEWS) this.views.register(new URL(folder, import.meta.url));
+  }
+}
