@@ -2,11 +2,15 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite } from 'vitest';
+import { debianPostgres } from './debian-postgres.js';
 import { MOTO } from './moto.js';
 import { findNode } from './node-versions.js';
 
 /** The program that writes requests from an OpenAPI document, as `.ci/run` installs it. */
 export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
+
+/** The Python of the virtual environment with Flask and Authlib, as `.ci/run` installs it. */
+export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 
 /** Folders of programs: a daemon such as sshd is not on the PATH of an ordinary user. */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
@@ -31,7 +35,8 @@ export interface Requirement {
  *
  * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that the tests run as
  * root, `reachable` that the user `nobody` can read the checkout, `mounts` that a process may have mounts of its own,
- * `moto` the stand-in for S3 and KMS, `schemathesis` the tester of an API by its description, `simplesamlphp` the identity provider of that name
+ * `moto` the stand-in for S3 and KMS, `schemathesis` the tester of an API by its description, `simplesamlphp` the identity provider of that name,
+ * `postgresql` a server of Debian, `authlib` the Python environment of that name, `the Go modules` those of `.ci/go`
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -52,6 +57,10 @@ function isMet(need: string): boolean {
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
   if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
   if (need === 'moto') return existsSync(MOTO);
+  if (need === 'postgresql') return debianPostgres() !== undefined;
+  if (need === 'authlib') return existsSync(AUTHLIB_PYTHON);
+  if (need === 'the Go modules')
+    return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
   if (need === 'schemathesis') return existsSync(SCHEMATHESIS);
   if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
   const major = /^node@(\d+)$/.exec(need)?.[1];

@@ -1,0 +1,159 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import type { Answer } from '../support/client.js';
+import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
+import { guideBlock, runToSuccess } from '../support/guide.js';
+import { requires } from '../support/programs.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+const ADA = 'ada@backup.example';
+
+requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
+  'backup, drill and restore, by the guide',
+  () => {
+    const parts = new AsyncDisposableStack();
+    let postgres: DebianPostgres;
+    let folder: string;
+    let app: TestApp;
+    let ada: EnrolledUser;
+    let env: Record<string, string>;
+    beforeAll(async () => {
+      folder = await makeTemporaryDirectory();
+      parts.defer(() => removeDirectory(folder));
+      for (const name of ['lib', 'etc', 'safe']) mkdirSync(join(folder, name));
+      writeFileSync(join(folder, 'etc/svc.env'), 'SVC_JWT_SECRET=…\n');
+      postgres = await startDebianPostgres();
+      parts.defer(() => postgres.stop());
+      const admin = postgres.url('postgres', 'postgres');
+      await runToSuccess(
+        `psql --quiet ${admin} -c 'CREATE ROLE svc LOGIN' -c 'CREATE DATABASE svc OWNER svc'`,
+      );
+      app = await started();
+      parts.defer(() => app.close());
+      ada = await app.enrolled(ADA);
+      const variables = guideBlock('backup.md', 'variables', {
+        'postgres://svc@db.example.com/svc': postgres.url('svc', 'svc'),
+        'postgres://postgres@db.example.com/postgres': admin,
+        '/var/backups/svc': join(folder, 'backups'),
+      });
+      env = Object.fromEntries(
+        [...variables.matchAll(/^export (\w+)=(.*)$/gm)].map(([, name = '', value = '']) => [
+          name,
+          value,
+        ]),
+      );
+    });
+    afterAll(() => parts.disposeAsync());
+
+    /** Starts the service on the database and the key of the authority, as the guide has them. */
+    const started = () =>
+      startTestApp({
+        database: { url: postgres.url('svc', 'svc') },
+        environment: { SVC_SSH_CA_KEY_PATH: join(folder, 'lib/ssh_ca_key') },
+      });
+
+    const run = (commands: string) => runToSuccess(commands, { env });
+    const places = () => ({ '/var/lib/svc': join(folder, 'lib') });
+    const safe = () => ({
+      ...places(),
+      '/etc/svc': join(folder, 'etc'),
+      '/media/safe/svc': join(folder, 'safe/svc'),
+    });
+    const atServer = () => ({ 'http://127.0.0.1:3000': app.baseUrl });
+    const certificate = (user: EnrolledUser): Promise<Answer> =>
+      user.client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    const fingerprintIn = (text: string) => /SHA256:[\w+/]{43}/.exec(text)?.[0];
+
+    it('a backup, the drill, the loss of everything and the restore lose no user, key or serial', async () => {
+      const before = await certificate(ada);
+      expect(before.status).toBe(200);
+      await run(guideBlock('backup.md', 'backup'));
+      await run(guideBlock('backup.md', 'secrets', safe()));
+      const paper = fingerprintIn(await run(guideBlock('backup.md', 'fingerprint', atServer())));
+      expect(paper).toBeDefined();
+
+      const after = await certificate(ada);
+      const drill = await run(guideBlock('backup.md', 'drill'));
+      expect(drill).toContain('users 1 1\n');
+      expect(drill).toContain('authenticators 1 1\n');
+      expect(drill).toContain('ssh_certificates 2 1\n'); // the second one came after the backup
+      const compared = await run(
+        guideBlock('backup.md', 'compare', { '/media/safe/svc': join(folder, 'safe/svc') }),
+      );
+      expect(compared.trim().split('\n')).toEqual([paper, paper]);
+
+      await app.close();
+      await run(`psql --quiet "$ADMIN_URL" -c 'DROP DATABASE svc'`);
+      for (const lost of ['lib/ssh_ca_key', 'etc/svc.env']) rmSync(join(folder, lost));
+      await run(guideBlock('backup.md', 'restore', safe()));
+      await run(guideBlock('backup.md', 'list'));
+      app = await started();
+      const check = await run(guideBlock('backup.md', 'check', atServer()));
+      expect(check).toContain('"ready"');
+      expect(fingerprintIn(check)).toBe(paper);
+
+      // The session of before the backup, then a login with the key that was enrolled before it.
+      const client = app.client();
+      client.setCookie('svc_session', ada.client.cookie('svc_session') ?? '');
+      const again = await certificate({ ...ada, client });
+      expect(again.status).toBe(200);
+      const serials = [before, after, again].map(({ json }) => BigInt(json.serial));
+      expect(serials.toSorted((one, other) => Number(one - other))).toEqual(serials);
+      expect(new Set(serials).size).toBe(3);
+      const browser = app.client();
+      expect((await browser.logIn(ada.key)).status).toBe(200);
+    });
+
+    it('the list of revoked certificates has a higher number after the restore', async () => {
+      const number = async () =>
+        Number(
+          await run(
+            `psql -At "$SVC_DATABASE_URL" -c 'SELECT coalesce(max(number), 0) FROM ssh_revocation_list'`,
+          ),
+        );
+      await app.client().get('/v1/credentials/ssh/krl');
+      const before = await number();
+      await run(guideBlock('backup.md', 'list'));
+      await app.client().get('/v1/credentials/ssh/krl');
+      expect(await number()).toBeGreaterThan(before);
+    });
+
+    it('the command that ends all sessions does so, and the key still logs in', async () => {
+      const browser = app.client();
+      await browser.logIn(ada.key);
+      expect((await browser.get('/v1/keys')).status).toBe(200);
+      await run(guideBlock('backup.md', 'sessions'));
+      expect((await browser.get('/v1/keys')).status).toBe(401);
+      expect((await app.client().logIn(ada.key)).status).toBe(200);
+    });
+  },
+);
+
+requires('tar').describe('the embedded database, by the guide', () => {
+  it('a copied directory starts with its users and its authority', async () => {
+    const folder = await makeTemporaryDirectory();
+    const data = join(folder, 'lib');
+    const environment = { SVC_DATABASE_URL: '', SVC_DATA_DIR: data };
+    const places = { '/var/lib/svc': data, '/var/backups': folder };
+    const authority = async (app: TestApp) =>
+      (await app.client().get('/v1/credentials/ssh/ca')).text;
+    try {
+      const first = await startTestApp({ environment });
+      const { key } = await first.enrolled(ADA);
+      const before = await authority(first);
+      await first.close();
+      await runToSuccess(guideBlock('backup.md', 'embedded', places));
+      rmSync(data, { recursive: true });
+      await runToSuccess(guideBlock('backup.md', 'embedded-restore', places));
+      const second = await startTestApp({ environment });
+      expect(await authority(second)).toBe(before);
+      expect((await second.client().logIn(key)).status).toBe(200);
+      await second.close();
+    } finally {
+      await removeDirectory(folder);
+    }
+  });
+});

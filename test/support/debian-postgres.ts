@@ -1,0 +1,72 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, globSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freePort } from './free-port.js';
+import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
+
+/** The user and group under which a server runs that the root user starts: PostgreSQL refuses root. */
+const NOBODY = 65_534;
+
+/** Returns the newest folder with the programs of a PostgreSQL that Debian installed. */
+export function debianPostgres(): string | undefined {
+  return globSync('/usr/lib/postgresql/*/bin/initdb')
+    .toSorted((one, other) => versionOf(other) - versionOf(one))[0]
+    ?.replace(/\/initdb$/, '');
+}
+
+const versionOf = (path: string) => Number(/postgresql\/(\d+)/.exec(path)?.[1]);
+
+/** A PostgreSQL of Debian on loopback, whose programs `pg_dump` and `pg_restore` have its version. */
+export interface DebianPostgres {
+  /** Returns the address of a database, for a role. */
+  url(role: string, database: string): string;
+  /** Stops the server and deletes its data. */
+  stop(): Promise<void>;
+}
+
+/** Makes a cluster and starts its server. The caller must stop it. */
+export async function startDebianPostgres(): Promise<DebianPostgres> {
+  const programs = debianPostgres();
+  if (programs === undefined) throw new Error('no PostgreSQL of Debian is installed');
+  const folder = await makeTemporaryDirectory();
+  const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+  if (user.uid !== undefined) chownSync(folder, user.uid, NOBODY);
+  const data = join(folder, 'cluster');
+  const settings = ['-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '-D', data];
+  const made = spawnSync(join(programs, 'initdb'), settings, { ...user, cwd: folder });
+  if (made.status !== 0) throw new Error(String(made.stderr));
+  const port = await freePort();
+  const child = spawn(
+    join(programs, 'postgres'),
+    [
+      '-D',
+      data,
+      '-p',
+      String(port),
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      'unix_socket_directories=',
+    ],
+    { ...user, cwd: folder, stdio: 'ignore' },
+  );
+  const ended = once(child, 'close');
+  const url = (role: string, database: string) =>
+    `postgres://${role}@127.0.0.1:${port}/${database}`;
+  const isReady = () =>
+    spawnSync(join(programs, 'pg_isready'), ['-q', '-d', url('postgres', 'postgres')]).status === 0;
+  while (!isReady()) {
+    if (child.exitCode !== null) throw new Error('the PostgreSQL of Debian ended');
+    await delay(20);
+  }
+  return {
+    url,
+    stop: async () => {
+      child.kill('SIGINT');
+      await ended;
+      await removeDirectory(folder);
+    },
+  };
+}

@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+
+/** The folder of the guides. */
+export const GUIDES = resolve(import.meta.dirname, '../../docs/guides');
+
+/** A fenced block of a guide. */
+export interface GuideBlock {
+  /** The path below docs/guides. */
+  readonly page: string;
+  readonly line: number;
+  readonly language: string;
+  /** The test file, without folder and suffix, and the name: `backup` and `dump` for `test=backup:dump`. */
+  readonly test: string | undefined;
+  readonly name: string | undefined;
+  /** Whether the first line of its section says that it cannot run in CI. */
+  readonly isExcused: boolean;
+  readonly text: string;
+}
+
+/** A section without a test begins with these words and the reason. */
+export const EXCUSE = /^Not run in CI: \S+ \S+/;
+
+/** Reads the fenced blocks of a page. */
+export function blocksOf(page: string, markdown: string): GuideBlock[] {
+  const blocks: GuideBlock[] = [];
+  /** The open sections, by the depth of their heading, and whether each is excused. */
+  let sections: { depth: number; isExcused: boolean | undefined }[] = [];
+  let open: { line: number; indent: string; info: string; lines: string[] } | undefined;
+  for (const [index, line] of markdown.split('\n').entries()) {
+    const [, indent = '', fence, info = ''] = /^(\s*)(```)(.*)$/.exec(line) ?? [];
+    if (open && fence !== undefined) {
+      const isExcused = sections.some((section) => section.isExcused === true);
+      blocks.push(asBlock(page, open, isExcused));
+      open = undefined;
+    } else if (open)
+      open.lines.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line);
+    else if (fence !== undefined) open = { line: index + 1, indent, info, lines: [] };
+    else if (/^#+ /.test(line)) {
+      const depth = line.indexOf(' ');
+      sections = [
+        ...sections.filter((section) => section.depth < depth),
+        { depth, isExcused: undefined },
+      ];
+    } else if (line.trim() !== '') {
+      const section = sections.at(-1);
+      if (section) section.isExcused ??= EXCUSE.test(line);
+    }
+  }
+  if (open) throw new Error(`${page}:${open.line}: the block does not end`);
+  return blocks;
+}
+
+function asBlock(
+  page: string,
+  { line, info, lines }: { line: number; info: string; lines: string[] },
+  isExcused: boolean,
+): GuideBlock {
+  const [language = '', ...words] = info.trim().split(/\s+/);
+  const [, test, name] = /^test=([\w-]+):([\w-]+)$/.exec(words.join(' ')) ?? [];
+  return { page, line, language, test, name, isExcused, text: `${lines.join('\n')}\n` };
+}
+
+/**
+ * Returns the text of a block of a guide, as it stands there.
+ *
+ * @param replacements what the test has in another place: an address, a port, a path. Each must occur in the block
+ */
+export function guideBlock(
+  page: string,
+  name: string,
+  replacements: Readonly<Record<string, string>> = {},
+): string {
+  const blocks = blocksOf(page, readFileSync(resolve(GUIDES, page), 'utf8'));
+  const found = blocks.filter((block) => block.name === name);
+  const [block] = found;
+  if (!block || found.length > 1) throw new Error(`${page} has ${found.length} blocks ${name}`);
+  return Object.entries(replacements).reduce((text, [from, to]) => {
+    if (!text.includes(from)) throw new Error(`${page}: the block ${name} does not have ${from}`);
+    return text.replaceAll(from, to);
+  }, block.text);
+}
+
+/** The end of the commands of a block. */
+export interface CommandsEnd {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs commands in bash, which ends at the first that fails. The environment is this one and no variable of the host. */
+export async function runCommands(
+  commands: string,
+  options: {
+    readonly cwd?: string;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly uid?: number;
+    readonly gid?: number;
+  } = {},
+): Promise<CommandsEnd> {
+  const child = spawn('bash', ['-euo', 'pipefail', '-c', commands], {
+    ...options,
+    env: { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, LANG: 'C.UTF-8', ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const written = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (written.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (written.stderr += text));
+  const [status] = (await once(child, 'close')) as [number | null];
+  return { status, ...written };
+}
+
+/** Runs commands that must succeed. @returns their standard output */
+export async function runToSuccess(...args: Parameters<typeof runCommands>): Promise<string> {
+  const { status, stdout, stderr } = await runCommands(...args);
+  if (status !== 0) throw new Error(`status ${status} of\n${args[0]}\n${stdout}${stderr}`);
+  return stdout;
+}
