@@ -12,18 +12,18 @@ const blocks = pages.flatMap((path) => blocksOf(relative(GUIDES, join(ROOT, path
 
 /** Finds the blocks that a test file reads: its calls of `guideBlock` with a page and a name. */
 function blocksReadBy(source: string): Set<string> {
-  const read = new Set<string>();
+  const found = new Set<string>();
   const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node) && node.expression.getText() === 'guideBlock') {
       const [page, name] = node.arguments;
       if (page && name && ts.isStringLiteral(page) && ts.isStringLiteral(name)) {
-        read.add(`${page.text} ${name.text}`);
+        found.add(`${page.text} ${name.text}`);
       }
     }
     ts.forEachChild(node, visit);
   };
   visit(ts.createSourceFile('test.ts', source, ts.ScriptTarget.Latest, true));
-  return read;
+  return found;
 }
 
 /** Returns the fault of a block: no test and no excuse, both, or a test that does not read it. */

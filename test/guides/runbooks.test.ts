@@ -31,7 +31,7 @@ requires('curl').describe('the runbook of an identity provider that is away', ()
     const client = new Client(baseUrl);
     const key = app.newKey();
     await client.signIn('ada@runbooks.example');
-    expect((await client.enroll(key)).status).toBe(200);
+    await client.enroll(key);
     ada = { client, key };
   });
   afterAll(() => app.close());
