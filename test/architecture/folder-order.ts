@@ -65,6 +65,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'directory/provisioning',
     'applications',
     'organization-admin',
+    'audit-search',
     'organization-domains',
     'github-app',
     'github-installations',

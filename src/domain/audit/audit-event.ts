@@ -60,6 +60,8 @@ export const AUDIT_CLASS = {
   org_domain_verified: 'admin',
   org_domain_removed: 'admin',
   org_domain_unverified: 'admin',
+  audit_question_saved: 'admin',
+  audit_question_removed: 'admin',
   github_installation_linked: 'admin',
   github_installation_unlinked: 'admin',
   github_installation_changed: 'admin',

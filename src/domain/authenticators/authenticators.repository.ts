@@ -36,6 +36,9 @@ export interface AssertingKey {
   readonly orgId: string | null;
   readonly publicKey: string;
   readonly userVerification: boolean;
+  /** The name and the model, as the audit log keeps them. */
+  readonly name: string;
+  readonly aaguid: string | null;
 }
 
 interface Row {
@@ -111,7 +114,7 @@ export class AuthenticatorsRepository implements Revocable {
   ): Promise<AssertingKey | undefined> {
     const [row] = await sql<AssertingKey>(tx)`
       SELECT k.id, k.user_id AS "userId", u.org_id AS "orgId", k.public_key AS "publicKey",
-             k.user_verification AS "userVerification"
+             k.user_verification AS "userVerification", k.name, k.aaguid
       FROM authenticators k JOIN users u ON u.id = k.user_id
       WHERE k.credential_id = ${credentialId}`;
     return row;

@@ -62,7 +62,7 @@ export class KeyAuthentication {
       const counter = await this.keys.advanceCounter(tx, key.id, assertion.signCount);
       if (counter === 'gone') throw rejected('This security key is not registered any more.');
       if (counter === 'stuck') {
-        const details = { key_id: key.id, reason: 'signature counter did not grow' };
+        const details = { ...detailsOf(key), reason: 'signature counter did not grow' };
         await this.audit.record(tx, { type: 'login_failed', ...about, details });
         return counter;
       }
@@ -70,7 +70,7 @@ export class KeyAuthentication {
         await this.directory.appointListed(tx, { id, orgId, email }, origin);
       }
       const session = await this.#raise(tx, key, userVerified, presented, origin);
-      const details = { key_id: key.id, user_verified: userVerified };
+      const details = { ...detailsOf(key), user_verified: userVerified };
       await this.audit.record(tx, { type: 'login_success', ...about, details });
       return session;
     });
@@ -144,7 +144,7 @@ export class KeyAuthentication {
       subjectId: key?.userId ?? null,
       orgId: key?.orgId ?? null,
       origin,
-      details: { reason },
+      details: { ...(key && detailsOf(key)), reason },
     });
   }
 
@@ -170,6 +170,11 @@ export class KeyAuthentication {
     } as const;
     return this.sessions.open(tx, verified, origin);
   }
+}
+
+/** Describes a key for the audit log, which keeps the name of this moment. */
+function detailsOf({ id, name, aaguid }: AssertingKey) {
+  return { key_id: id, key_name: name, aaguid };
 }
 
 function sessionEnded(): DomainError {

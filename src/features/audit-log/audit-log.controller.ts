@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { Controller, Get, Query, Req, Res, StreamableFile } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import type { AuditRow } from '#domain/audit/audit-events.repository.js';
+import type { AuditRow } from '#domain/audit/audit-filter.js';
+import { AuditEvents } from '#domain/audit-search/audit-events.service.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
@@ -9,42 +10,69 @@ import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { logError } from '#platform/http/errors/error-log.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { AUDIT_QUERY, auditJson, type AuditJson, type AuditQuery } from './audit-log.schemas.js';
-import { AuditEvents } from './audit-log.service.js';
+import { CSV_HEADER, csvLine } from './audit-csv.js';
+import {
+  AUDIT_PAGE_JSON,
+  AUDIT_QUERY,
+  auditJson,
+  auditQuery,
+  FORMATS,
+  type AuditPageJson,
+  type AuditRequest,
+} from './audit-log.schemas.js';
 
-const NDJSON = 'application/x-ndjson';
+type Batches = AsyncIterable<readonly AuditRow[]>;
 
-/** `GET /api/v1/org/audit-events`: a page of the audit log of the organization, or all events as lines (NDJSON). */
+/** `GET /api/v1/org/audit-events`: a page of the audit log of the organization, or all events as lines (NDJSON, CSV). */
 @Controller('api/v1/org/audit-events')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_READS })
 export class AuditLogController {
   constructor(private readonly auditEvents: AuditEvents) {}
 
   @Get()
-  @Route({ summary: 'Lists the audit events of the organization' })
+  @Route({
+    summary: 'Lists the audit events of the organization',
+    answers: {
+      200: { [FORMATS.json]: AUDIT_PAGE_JSON, [FORMATS.ndjson]: 'text', [FORMATS.csv]: 'text' },
+    },
+    refusals: ['too_many'],
+  })
   async list(
     @Caller() session: VerifiedSession,
-    @Query({ schema: AUDIT_QUERY }) query: AuditQuery,
+    @Query({ schema: AUDIT_QUERY }) asked: AuditRequest,
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
-  ): Promise<StreamableFile | { readonly events: AuditJson[]; readonly next: string | null }> {
+  ): Promise<StreamableFile | AuditPageJson> {
     const admin = adminOf(session);
+    const query = auditQuery(asked);
     response.vary('Accept');
-    if (request.accepts(['json', NDJSON]) === NDJSON) {
+    const format = asked.format ? FORMATS[asked.format] : preferred(request);
+    if (format !== FORMATS.json) {
       const batches = await this.auditEvents.batches(admin, query);
-      return new StreamableFile(Readable.from(linesOf(batches)), { type: NDJSON }).setErrorHandler(
-        cutOff,
-      );
+      const [lines, extension] =
+        format === FORMATS.csv ? [tableOf(batches), 'csv'] : [linesOf(batches), 'ndjson'];
+      const file = { type: format, disposition: `attachment; filename="audit.${extension}"` };
+      return new StreamableFile(Readable.from(lines), file).setErrorHandler(cutOff);
     }
     const { events, next } = await this.auditEvents.page(admin, query);
     return { events: events.map(auditJson), next };
   }
 }
 
-async function* linesOf(batches: AsyncIterable<readonly AuditRow[]>): AsyncGenerator<string> {
+/** Returns the format that a client prefers; JSON where it accepts none of them. */
+function preferred(request: Request): string {
+  return request.accepts([FORMATS.json, FORMATS.ndjson, FORMATS.csv]) || FORMATS.json;
+}
+
+async function* linesOf(batches: Batches): AsyncGenerator<string> {
   for await (const batch of batches) {
     yield batch.map((row) => `${JSON.stringify(auditJson(row))}\n`).join('');
   }
+}
+
+async function* tableOf(batches: Batches): AsyncGenerator<string> {
+  yield CSV_HEADER;
+  for await (const batch of batches) yield batch.map(csvLine).join('');
 }
 
 /** Closes the connection when a batch fails, so that a client does not take a part for the whole log. */

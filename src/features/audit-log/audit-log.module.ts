@@ -1,12 +1,10 @@
 import { Module } from '@nestjs/common';
-import { AuditModule } from '#domain/audit/audit.module.js';
-import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { AuditSearchModule } from '#domain/audit-search/audit-search.module.js';
 import { AuditLogController } from './audit-log.controller.js';
-import { AuditEvents } from './audit-log.service.js';
+import { AuditQuestionsController } from './audit-questions.controller.js';
 
 @Module({
-  imports: [AuditModule, DirectoryModule],
-  controllers: [AuditLogController],
-  providers: [AuditEvents],
+  imports: [AuditSearchModule],
+  controllers: [AuditLogController, AuditQuestionsController],
 })
 export class AuditLogModule {}

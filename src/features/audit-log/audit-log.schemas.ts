@@ -1,87 +1,131 @@
 import { z } from 'zod';
-import { AUDIT_TYPES } from '#domain/audit/audit-event.js';
-import type { AuditFilter, AuditPlace, AuditRow } from '#domain/audit/audit-events.repository.js';
+import type { AuditPlace, AuditRow } from '#domain/audit/audit-filter.js';
+import { TYPE_FILTERS, typesOfFilter } from '#domain/audit/audit-kinds.js';
+import { readCursor } from '#domain/audit-search/audit-cursor.js';
+import type { AuditQuery } from '#domain/audit-search/audit-events.service.js';
+import { keysOf, LONGEST_FIELD } from '#domain/audit-search/audit-question.js';
+import { parseNetwork } from '#domain/audit-search/network.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
-import { readCursor } from './audit-cursor.js';
+import { isSingleLine } from '#platform/text/single-line.js';
 
-/** The number of events on a page. */
-const PAGE_SIZE = { usual: 100, most: 1000 } as const;
+/** The most events on a page. */
+const LARGEST_PAGE = 1000;
+
+const TEXT = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(LONGEST_FIELD, `must have at most ${LONGEST_FIELD} characters`)
+  .refine(isSingleLine, 'must be one line of text');
 
 const time = z.iso
   .datetime({ offset: true, error: 'must be a time as RFC 3339 writes it' })
   .transform((text) => new Date(text));
 
-/** The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error: ignored, it would look like an empty log. */
-export const AUDIT_QUERY = z
-  .strictObject({
-    type: z.enum(AUDIT_TYPES, { error: 'must be the type of an event' }).optional(),
-    user: z.guid('must be the id of a user').optional(),
-    email: z
-      .string()
-      .transform((text, context): string => {
-        const address = parseEmailAddress(text);
-        if (address !== undefined) return address;
-        context.addIssue({ code: 'custom', message: 'must be an e-mail address' });
-        return z.NEVER;
-      })
-      .optional(),
-    from: time.optional(),
-    to: time.optional(),
-    /** The `next` of the previous page. */
-    after: z
-      .string()
-      .max(128)
-      .transform((text, context): AuditPlace => {
-        const place = readCursor(text);
-        if (place) return place;
-        context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
-        return z.NEVER;
-      })
-      .optional(),
-    limit: z
-      .string()
-      .regex(/^\d{1,4}$/, 'must be a whole number')
-      .transform(Number)
-      .pipe(z.int().min(1).max(PAGE_SIZE.most))
-      .optional(),
-  })
-  .transform(({ type, user: userId, email, from, to, after, limit }): AuditQuery => ({
-    filter: { type, userId, email, from, to },
-    after,
-    limit,
-  }));
-
-/** A search in the audit log. */
-export interface AuditQuery {
-  readonly filter: AuditFilter;
-  readonly after: AuditPlace | undefined;
-  /** Undefined for a page of the usual size, or for all lines. */
-  readonly limit: number | undefined;
+/** Reads a text by a function that gives undefined for a text that it cannot read. */
+function readBy<Value>(read: (text: string) => Value | undefined, message: string) {
+  return TEXT.transform((text, context): Value => {
+    const value = read(text);
+    if (value !== undefined) return value;
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
 }
 
-/** The number of events on a page without `limit`. */
-export const USUAL_PAGE = PAGE_SIZE.usual;
+/** The media types of the audit log by the value of `format`. */
+export const FORMATS = {
+  json: 'application/json',
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv',
+} as const;
+
+/** The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error: ignored, it would look like an empty log. */
+export const AUDIT_QUERY = z.strictObject({
+  /** A type, or the name of a group of types such as `keys`. */
+  type: z.enum(TYPE_FILTERS, { error: 'must be the type of an event' }).optional(),
+  user: z.guid('must be the id of a user').optional(),
+  email: readBy(parseEmailAddress, 'must be an e-mail address').optional(),
+  /** The id or the address of a user, or the beginning of a name or address. */
+  person: TEXT.optional(),
+  /** The id of a client or application, or its name at the time. */
+  client: TEXT.optional(),
+  /** The id of a security key, or an AAGUID or a part of the name of its model. */
+  key: TEXT.optional(),
+  /** An address or a network. */
+  ip: readBy(parseNetwork, 'must be an address or a network').optional(),
+  request: TEXT.optional(),
+  from: time.optional(),
+  to: time.optional(),
+  /** The `next` of the previous page. */
+  after: z
+    .string()
+    .max(128)
+    .transform((text, context): AuditPlace => {
+      const place = readCursor(text);
+      if (place) return place;
+      context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
+      return z.NEVER;
+    })
+    .optional(),
+  limit: z
+    .string()
+    .regex(/^\d{1,4}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(1).max(LARGEST_PAGE))
+    .optional(),
+  /** The format, for a link, which cannot set `Accept`. */
+  format: z.enum(Object.keys(FORMATS) as (keyof typeof FORMATS)[]).optional(),
+});
+/** The result of {@link AUDIT_QUERY}. */
+export type AuditRequest = z.output<typeof AUDIT_QUERY>;
+
+/** Returns the search of a request. */
+export function auditQuery(request: AuditRequest): AuditQuery {
+  const { type, user, email, person, client, key, ip, request: requestId } = request;
+  const people = [user, email, person].filter((text) => text !== undefined);
+  const search = {
+    types: type && typesOfFilter(type),
+    people,
+    client,
+    keys: key === undefined ? undefined : keysOf(key),
+    network: ip,
+    requestId,
+    from: request.from,
+    to: request.to,
+  };
+  return { search, after: request.after, limit: request.limit };
+}
 
 /** An event in the JSON of the API. */
-export interface AuditJson {
-  readonly id: string;
-  readonly type: string;
-  readonly class: string;
-  readonly actor_id: string | null;
-  readonly subject_id: string | null;
+export const AUDIT_EVENT_JSON = z.object({
+  id: z.string(),
+  type: z.string(),
+  class: z.string(),
+  actor_id: z.string().nullable(),
+  subject_id: z.string().nullable(),
   /** The addresses of both users and the name of the client at the time of the event; null in events from before 0.5. */
-  readonly actor_email: string | null;
-  readonly subject_email: string | null;
-  readonly client_name: string | null;
-  readonly request_id: string | null;
-  readonly ip: string | null;
-  readonly user_agent: string | null;
-  readonly details: Readonly<Record<string, unknown>>;
-  readonly created_at: string;
-}
+  actor_email: z.string().nullable(),
+  subject_email: z.string().nullable(),
+  client_name: z.string().nullable(),
+  request_id: z.string().nullable(),
+  ip: z.string().nullable(),
+  user_agent: z.string().nullable(),
+  details: z.record(z.string(), z.unknown()),
+  created_at: z.string(),
+});
+/** An event in the JSON of the API. */
+export type AuditEventJson = z.output<typeof AUDIT_EVENT_JSON>;
+
+/** A page of events. `next` is null at the end of the log; a page with fewer events than `limit` may have a next one. */
+export const AUDIT_PAGE_JSON = z.object({
+  events: z.array(AUDIT_EVENT_JSON),
+  next: z.string().nullable(),
+});
+/** The JSON of a page of events. */
+export type AuditPageJson = z.output<typeof AUDIT_PAGE_JSON>;
 
 /** Renders an event as JSON. */
-export function auditJson(row: AuditRow): AuditJson {
+export function auditJson(row: AuditRow): AuditEventJson {
   return {
     id: row.id,
     type: row.type,

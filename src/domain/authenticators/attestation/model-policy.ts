@@ -84,3 +84,10 @@ function namesOf(names: readonly string[]): string[] {
 export function modelName(aaguid: string | null): string | null {
   return (aaguid !== null && MODELS.get(aaguid)?.model) || null;
 }
+
+/** Returns the AAGUIDs of the models whose names contain a text, in either case. */
+export function aaguidsOfModels(text: string): string[] {
+  const part = text.trim().toLowerCase();
+  const rows = [...MODELS.values()].filter(({ model }) => model.toLowerCase().includes(part));
+  return rows.map(({ aaguid }) => aaguid);
+}

@@ -1,4 +1,4 @@
-import type { AuditPlace } from '#domain/audit/audit-events.repository.js';
+import type { AuditPlace } from '#domain/audit/audit-filter.js';
 
 const PLACE =
   /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;

@@ -1,0 +1,170 @@
+import { Injectable } from '@nestjs/common';
+import { AuditEventsRepository } from '#domain/audit/audit-events.repository.js';
+import type {
+  AuditFilter,
+  AuditFound,
+  AuditPeople,
+  AuditPlace,
+  AuditRange,
+  AuditRow,
+} from '#domain/audit/audit-filter.js';
+import { Members } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import { Clock } from '#platform/clock/clock.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isUuid } from '#platform/text/single-line.js';
+import { writeCursor } from './audit-cursor.js';
+import { knownPerson, type AuditSearch } from './audit-question.js';
+import { MOST_PEOPLE, peopleNamed, withPresentUsers } from './searched-people.repository.js';
+import { timelineOf, type Timeline } from './timeline.js';
+
+/** The number of events that one statement reads for the whole log. */
+const BATCH = 500;
+
+/** The sections of a timeline, and the most events that it counts. */
+const TIMELINE = { sections: 24, most: 10_000 } as const;
+
+/** A search in the audit log, from a place and of a size. */
+export interface AuditQuery {
+  readonly search: AuditSearch;
+  readonly after: AuditPlace | undefined;
+  /** Undefined for a page of the usual size, or for all lines. */
+  readonly limit: number | undefined;
+}
+
+/** A page of events; `next` is the cursor of the following page. */
+export interface AuditPage {
+  readonly events: readonly AuditRow[];
+  readonly next: string | null;
+  /** The time to which the log was searched, where the search stopped before a full page and before the end. */
+  readonly searchedTo: Date | undefined;
+}
+
+/** The number of events on a page without `limit`. */
+const USUAL_PAGE = 100;
+
+/** Reads the audit log of an organization for its admins, the newest events first. */
+@Injectable()
+export class AuditEvents {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly members: Members,
+    private readonly auditEventsRepository: AuditEventsRepository,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Returns one page of the matching events. @throws DomainError admin_required, too_many */
+  async page(admin: Admin, { search, after, limit = USUAL_PAGE }: AuditQuery): Promise<AuditPage> {
+    return this.#read(admin, async (tx) => {
+      const filter = await filterOf(tx, admin.orgId, search);
+      const range = { after, limit: limit + 1 };
+      return pageOf(await this.auditEventsRepository.list(tx, admin.orgId, filter, range), limit);
+    });
+  }
+
+  /** Counts the newest matching events by kind and time. @throws DomainError admin_required, too_many */
+  async timeline(admin: Admin, search: AuditSearch): Promise<Timeline | undefined> {
+    const size = { ...TIMELINE, now: this.clock.now() };
+    const counts = await this.#read(admin, async (tx) => {
+      const filter = await filterOf(tx, admin.orgId, search);
+      return this.auditEventsRepository.timeline(tx, admin.orgId, filter, size);
+    });
+    return timelineOf(counts, TIMELINE.sections);
+  }
+
+  /** Returns one event of the organization. @throws DomainError admin_required, not_found */
+  async find(admin: Admin, id: string): Promise<AuditRow> {
+    const found = await this.#read(admin, async (tx) =>
+      isUuid(id) ? this.auditEventsRepository.find(tx, admin.orgId, id) : undefined,
+    );
+    if (!found) throw new DomainError('not_found', 'Your organization has no such event.');
+    return found;
+  }
+
+  /**
+   * Reads all matching events in batches. A batch is read after the client has taken the previous batch, so that one batch at
+   * most is in memory.
+   *
+   * @returns the batches; the first is read already, so that its error still gets a status code
+   */
+  async batches(
+    admin: Admin,
+    { search, after, limit }: AuditQuery,
+  ): Promise<AsyncGenerator<readonly AuditRow[]>> {
+    const filter = await this.#read(admin, (tx) => filterOf(tx, admin.orgId, search));
+    const range = { after, limit: limit ?? Number.POSITIVE_INFINITY };
+    const first = await this.#batch(admin, filter, range);
+    return this.#from(first, admin, filter, range);
+  }
+
+  async *#from(
+    first: AuditFound,
+    admin: Admin,
+    filter: AuditFilter,
+    range: AuditRange,
+  ): AsyncGenerator<readonly AuditRow[]> {
+    let batch = first;
+    let left = range.limit;
+    for (;;) {
+      const { rows, end } = batch;
+      if (rows.length > 0) yield rows;
+      left -= rows.length;
+      const after = rows.length === BATCH ? rows.at(-1)?.place : end;
+      if (!after || left <= 0) return;
+      batch = await this.#batch(admin, filter, { after, limit: left }, PATIENCE_DURING_RESPONSE);
+    }
+  }
+
+  #batch(
+    admin: Admin,
+    filter: AuditFilter,
+    { after, limit }: AuditRange,
+    patience?: number,
+  ): Promise<AuditFound> {
+    const range = { after, limit: Math.min(BATCH, limit) };
+    const read = (tx: EntityManager) =>
+      this.auditEventsRepository.list(tx, admin.orgId, filter, range);
+    return this.#read(admin, read, patience);
+  }
+
+  /** Every read checks again that the reader is an admin. @throws DomainError admin_required */
+  #read<Found>(
+    admin: Admin,
+    work: (tx: EntityManager) => Promise<Found>,
+    patience?: number,
+  ): Promise<Found> {
+    const read = async (tx: EntityManager) => {
+      await this.members.checkAdmin(tx, admin);
+      return work(tx);
+    };
+    return this.work.costly(admin.orgId, read, patience);
+  }
+}
+
+function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
+  const events = rows.slice(0, limit);
+  const last = rows.length > limit ? events.at(-1)?.place : end;
+  const searchedTo = rows.length > limit || !end ? undefined : new Date(end.at);
+  return { events, next: last ? writeCursor(last) : null, searchedTo };
+}
+
+/** Finds the users of a search. @throws DomainError too_many for a beginning of more than 10 names */
+async function filterOf(
+  tx: EntityManager,
+  orgId: string,
+  { people, ...search }: AuditSearch,
+): Promise<AuditFilter> {
+  const found: AuditPeople[] = [];
+  for (const text of people) {
+    const known = knownPerson(text);
+    const ids = known ? [] : await peopleNamed(tx, orgId, text);
+    if (ids.length > MOST_PEOPLE) {
+      const detail = `More than ${MOST_PEOPLE} members have names or addresses that begin with this text. Write more of it.`;
+      throw new DomainError('too_many', detail);
+    }
+    found.push(known ? await withPresentUsers(tx, orgId, known) : { ids, addresses: [] });
+  }
+  return { ...search, people: found };
+}

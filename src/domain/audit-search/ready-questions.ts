@@ -1,0 +1,34 @@
+import type { StoredQuestion } from './audit-question.js';
+
+/** A question under a name. */
+export interface NamedQuestion {
+  readonly name: string;
+  readonly question: StoredQuestion;
+}
+
+/** The questions that every organization has. */
+export const READY_QUESTIONS: readonly NamedQuestion[] = [
+  {
+    name: 'Who logged in to what last Tuesday?',
+    question: { type: 'access', period: 'last_tuesday' },
+  },
+  { name: 'Who logged in to what today?', question: { type: 'access', period: 'today' } },
+  { name: 'Which keys were added this week?', question: { type: 'keys', period: 'this_week' } },
+  {
+    name: 'Which log-ins were refused in the last 7 days?',
+    question: { type: 'refusals', period: 'last_7_days' },
+  },
+  {
+    name: 'What did admins change in the last 30 days?',
+    question: { type: 'changes', period: 'last_30_days' },
+  },
+];
+
+/** Returns the questions about one user. */
+export function questionsAbout(person: string): NamedQuestion[] {
+  return [
+    { name: 'What did this person get?', question: { type: 'credentials', person } },
+    { name: 'Where did this person log in?', question: { type: 'logins', person } },
+    { name: 'What was refused to this person?', question: { type: 'refusals', person } },
+  ];
+}

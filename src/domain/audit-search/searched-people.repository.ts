@@ -1,0 +1,43 @@
+import type { AuditPeople } from '#domain/audit/audit-filter.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The most users whose names begin with the text of a search. */
+export const MOST_PEOPLE = 10;
+
+/** Adds the users of an organization who have the addresses today. */
+export async function withPresentUsers(
+  tx: EntityManager,
+  orgId: string,
+  { ids, addresses }: AuditPeople,
+): Promise<AuditPeople> {
+  if (addresses.length === 0) return { ids, addresses };
+  const found = await sql<{ id: string }>(tx)`
+    SELECT id FROM users WHERE org_id = ${orgId} AND email = ANY (${addresses}::text[])`;
+  return { ids: [...ids, ...found.map(({ id }) => id)], addresses };
+}
+
+/** Finds members by the beginning of a name, of its last word or of an address: one more than {@link MOST_PEOPLE} at most. */
+export async function peopleNamed(
+  tx: EntityManager,
+  orgId: string,
+  text: string,
+): Promise<string[]> {
+  const most = MOST_PEOPLE + 1;
+  const end = `${text}\u{10FFFF}`;
+  const found = await sql<{ id: string }>(tx)`
+    (SELECT id FROM users WHERE org_id = ${orgId}
+       AND lower(left(name, 64)) COLLATE "C" >= lower(${text}::text) AND lower(left(name, 64)) COLLATE "C" < lower(${end}::text)
+     LIMIT ${most})
+    UNION
+    (SELECT id FROM users WHERE org_id = ${orgId}
+       AND lower(left(substring(name FROM '[^ ]+$'), 64)) COLLATE "C" >= lower(${text}::text)
+       AND lower(left(substring(name FROM '[^ ]+$'), 64)) COLLATE "C" < lower(${end}::text)
+     LIMIT ${most})
+    UNION
+    (SELECT id FROM users WHERE org_id = ${orgId}
+       AND email_key COLLATE "C" >= lower(${text}::text) AND email_key COLLATE "C" < lower(${end}::text)
+     LIMIT ${most})
+    LIMIT ${most}`;
+  return found.map(({ id }) => id);
+}

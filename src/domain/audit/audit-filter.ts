@@ -1,0 +1,74 @@
+/** A place in the order of audit events: an event, by its time to the microsecond and its id. */
+export interface AuditPlace {
+  /** RFC 3339, UTC. */
+  readonly at: string;
+  readonly id: string;
+}
+
+/** The users of a filter: by their ids, and by the addresses that they had. */
+export interface AuditPeople {
+  readonly ids: readonly string[];
+  readonly addresses: readonly string[];
+}
+
+/** The security keys of a filter: one key, and every key of some models. */
+export interface AuditKeys {
+  readonly id?: string | undefined;
+  readonly aaguids: readonly string[];
+}
+
+/** A filter of events: an event matches every field that is set. */
+export interface AuditFilter {
+  readonly types?: readonly string[] | undefined;
+  /** Each entry is matched by the actor, the subject, or an address in the details: events outlive users. */
+  readonly people?: readonly AuditPeople[] | undefined;
+  /** The id of a client or application, or its name at the time. */
+  readonly client?: string | undefined;
+  readonly keys?: AuditKeys | undefined;
+  /** An address or a network, as PostgreSQL reads `inet`. */
+  readonly network?: AuditNetwork | undefined;
+  readonly requestId?: string | undefined;
+  readonly from?: Date | undefined;
+  /** Exclusive. */
+  readonly to?: Date | undefined;
+}
+
+/** A network address, or all addresses from the first to the last of a network. */
+export interface AuditNetwork {
+  readonly text: string;
+  readonly isOneAddress: boolean;
+  /** The length of an address in bits: 32 or 128. */
+  readonly bits: number;
+}
+
+/** An event in the audit log. */
+export interface AuditRow {
+  readonly id: string;
+  readonly type: string;
+  readonly class: string;
+  readonly actorId: string | null;
+  readonly subjectId: string | null;
+  /** The addresses of both users, and the name of the client in the details, at the time of the event. */
+  readonly actorEmail: string | null;
+  readonly subjectEmail: string | null;
+  readonly clientName: string | null;
+  readonly requestId: string | null;
+  readonly ip: string | null;
+  readonly userAgent: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly createdAt: Date;
+  readonly place: AuditPlace;
+}
+
+/** The part of the log that a search reads. */
+export interface AuditRange {
+  readonly after: AuditPlace | undefined;
+  readonly limit: number;
+}
+
+/** The events that a search found, the newest first. */
+export interface AuditFound {
+  readonly rows: readonly AuditRow[];
+  /** The place that the search reached where it stopped before the end: the search continues after it. */
+  readonly end: AuditPlace | undefined;
+}

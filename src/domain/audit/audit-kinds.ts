@@ -1,0 +1,90 @@
+import { AUDIT_CLASS, AUDIT_TYPES, type AuditClass, type AuditType } from './audit-event.js';
+
+/** The kinds into which the console groups events: each type has one. */
+export const AUDIT_KINDS = {
+  logins: 'Log-ins',
+  refusals: 'Refusals',
+  keys: 'Security keys',
+  credentials: 'Credentials and tokens',
+  members: 'Members',
+  provisioning: 'Provisioning by SCIM',
+  applications: 'Applications',
+  organization: 'The organization',
+} as const;
+
+/** A kind of events. */
+export type AuditKind = keyof typeof AUDIT_KINDS;
+
+/** The kinds of the types whose class does not say it. */
+const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
+  login_failed: 'refusals',
+  enrollment_refused: 'refusals',
+  identity_bind_refused: 'refusals',
+  upstream_login_refused: 'refusals',
+  admin_access_refused: 'refusals',
+  ssh_credential_withheld: 'refusals',
+  enrollment: 'keys',
+  key_registered: 'keys',
+  key_removed: 'keys',
+  key_renamed: 'keys',
+};
+const KIND_OF_CLASS: Readonly<Record<AuditClass, AuditKind>> = {
+  auth: 'logins',
+  oauth: 'credentials',
+  admin: 'organization',
+};
+const KIND_OF_PREFIX: readonly (readonly [prefix: string, kind: AuditKind])[] = [
+  ['admin_', 'members'],
+  ['scim_', 'provisioning'],
+  ['oauth_client_', 'applications'],
+  ['oauth_secret_', 'applications'],
+];
+
+/** Returns the kind of a type; of a type that this version does not know, the kind of its class. */
+export function kindOf(type: string, ofClass?: string): AuditKind {
+  const known = AUDIT_TYPES.find((each) => each === type);
+  const named = known && KIND_OF[known];
+  if (named) return named;
+  const byPrefix = KIND_OF_PREFIX.find(([prefix]) => type.startsWith(prefix));
+  if (byPrefix) return byPrefix[1];
+  const audited = known ? AUDIT_CLASS[known] : (ofClass as AuditClass | undefined);
+  return KIND_OF_CLASS[audited ?? 'admin'] ?? 'organization';
+}
+
+/** Each kind with its types, in the order of the console. */
+export const TYPES_OF_KIND: ReadonlyMap<AuditKind, readonly AuditType[]> = new Map(
+  (Object.keys(AUDIT_KINDS) as AuditKind[]).map((kind) => [
+    kind,
+    AUDIT_TYPES.filter((type) => kindOf(type) === kind),
+  ]),
+);
+
+/** Further groups of types: `access` answers who got in to what. */
+const GROUPS = {
+  access: [
+    'login_success',
+    'device_approved',
+    'oauth_token_issued',
+    'token_exchange',
+    'ssh_credential',
+    'aws_credential',
+    'github_credential',
+  ],
+  changes: AUDIT_TYPES.filter((type) => AUDIT_CLASS[type] === 'admin' && type !== 'scim_operation'),
+} as const satisfies Record<string, readonly AuditType[]>;
+
+/** Every name that the filter for types accepts: a type, a kind, or a further group. */
+export const TYPE_FILTERS = [
+  ...AUDIT_TYPES,
+  ...(Object.keys(AUDIT_KINDS) as AuditKind[]),
+  ...(Object.keys(GROUPS) as (keyof typeof GROUPS)[]),
+] as const;
+
+/** A value of the filter for types. */
+export type TypeFilter = (typeof TYPE_FILTERS)[number];
+
+/** Returns the types that a value of the filter stands for. */
+export function typesOfFilter(value: TypeFilter): readonly string[] {
+  if (value in GROUPS) return GROUPS[value as keyof typeof GROUPS];
+  return TYPES_OF_KIND.get(value as AuditKind) ?? [value];
+}

@@ -1,0 +1,273 @@
+import type { AuditFilter, AuditKeys, AuditPeople, AuditRange } from './audit-filter.js';
+
+/** A part of the log that one index has in the order of a search. */
+interface Place {
+  /** The conditions that the index serves. */
+  readonly where: string;
+  /** A list of values, as a `FROM` item `p (x)`: the place is read for each of them. */
+  readonly each?: string;
+  /** False where the index has another order: all events of the place are read, which are few. */
+  readonly isOrdered?: false;
+}
+
+/**
+ * A field of the filter: the places that find its events, and the condition that checks an event which another field found. A field
+ * without a place only checks.
+ */
+interface Criterion {
+  readonly places: readonly Place[];
+  readonly condition: string;
+}
+
+/** A statement with its values. */
+export interface SearchStatement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+/** The most events that a search reads in one place to find those that match the other fields. */
+export const LOOK_BACK = 10_000;
+
+/** The most events of a network that are sorted. A network with more of them is met soon enough in the order of time. */
+export const FEW_OF_NETWORK = 5_000;
+
+const NEWEST_FIRST = 'ORDER BY e.created_at DESC, e.id DESC';
+/** A form without an index: otherwise the planner could scan the whole log of the organization. */
+const OF_ORGANIZATION = 'e.org_id IS NOT DISTINCT FROM $1';
+
+/** Collects the values of a statement. Its text depends on the fields that are set, never on their values. */
+class Values {
+  constructor(readonly all: unknown[]) {}
+
+  readonly bind = (value: unknown) => `$${this.all.push(value)}`;
+}
+
+/**
+ * Builds the statement of a search. The first field that is set finds the events by its indexes, and the other fields are checked
+ * for at most {@link LOOK_BACK} events of each place. A row with `is_end` is the last that was checked.
+ *
+ * @param columns the columns of an event `e`
+ * @param isRareNetwork true where the network of the filter has at most {@link FEW_OF_NETWORK} events
+ */
+export function searchStatement(
+  columns: string,
+  orgId: string,
+  filter: AuditFilter,
+  { after, limit }: AuditRange,
+  isRareNetwork: boolean,
+): SearchStatement {
+  const values = new Values([orgId, limit]);
+  const { places, conditions, range } = planOf(values, filter, after, isRareNetwork);
+  const found = places.map((place) => {
+    const all = [place.where, ...range].join(' AND ');
+    const inner =
+      conditions === ''
+        ? `SELECT e.*, 0 AS n, true AS matches ${fromPlace(place, all)} ${NEWEST_FIRST} LIMIT $2::int`
+        : `SELECT e.*, (${conditions}) IS TRUE AS matches FROM (${scanOf(place, all, LOOK_BACK)}) e
+           WHERE (${conditions}) IS TRUE OR e.n = ${LOOK_BACK} ${NEWEST_FIRST} LIMIT $2::int`;
+    return forEach(place, inner);
+  });
+  const text = `SELECT ${columns}, e.matches, e.n = ${LOOK_BACK} AS is_end
+    FROM (${found.join(' UNION ALL ')}) e ${NEWEST_FIRST} LIMIT $2::int * ${places.length}`;
+  return { text, values: values.all };
+}
+
+/**
+ * Builds the statement that counts the events of a search by type and by section of its time. It reads at most `most` events, and
+ * the sections begin where the reading stopped.
+ *
+ * @param now the end of the last section where the filter has none
+ */
+export function timelineStatement(
+  orgId: string,
+  filter: AuditFilter,
+  { sections, most, now }: { readonly sections: number; readonly most: number; readonly now: Date },
+  isRareNetwork: boolean,
+): SearchStatement {
+  const values = new Values([orgId]);
+  const { places, conditions, range, lists } = planOf(values, filter, undefined, isRareNetwork);
+  const each = Math.max(200, Math.floor(most / Math.max(1, lists)));
+  const condition = conditions === '' ? 'true' : `(${conditions}) IS TRUE`;
+  const scanned = places.map((place) => {
+    const scan = scanOf(place, [place.where, ...range].join(' AND '), each);
+    const inner = `SELECT e.*, ${condition} AS matches FROM (${scan}) e WHERE ${condition} OR e.n = ${each}`;
+    return forEach(place, inner);
+  });
+  const from = values.bind(filter.from ?? null);
+  const to = values.bind(filter.to !== undefined && filter.to < now ? filter.to : now);
+  const text = `
+    WITH scanned AS MATERIALIZED (
+      SELECT e.id, e.type, e.class, e.created_at, e.matches, e.n = ${each} AS is_end FROM (${scanned.join(' UNION ALL ')}) e
+    ), span AS (
+      SELECT lo, greatest(hi, lo + interval '1 second') AS hi, is_cut FROM (
+        SELECT coalesce(max(created_at) FILTER (WHERE is_end), ${from}::timestamptz, min(created_at)) AS lo,
+               ${to}::timestamptz AS hi, coalesce(bool_or(is_end), false) AS is_cut
+        FROM scanned) s
+    )
+    SELECT s.type, s.class, span.lo, span.hi, span.is_cut AS "isCut", count(DISTINCT s.id)::int AS events,
+           least(width_bucket(extract(epoch FROM s.created_at), extract(epoch FROM span.lo),
+                              extract(epoch FROM span.hi), ${sections}), ${sections}) AS section
+    FROM scanned s CROSS JOIN span
+    WHERE s.matches AND s.created_at >= span.lo
+    GROUP BY s.type, s.class, span.lo, span.hi, span.is_cut, section`;
+  return { text, values: values.all };
+}
+
+/** The plan of a search: the places of its first field, the conditions of the others, and the range of time. */
+function planOf(
+  values: Values,
+  filter: AuditFilter,
+  after: AuditRange['after'],
+  isRareNetwork: boolean,
+) {
+  const { bind } = values;
+  const criteria = criteriaOf(values, filter, isRareNetwork);
+  const first = criteria[0]?.places.length === 0 ? undefined : criteria[0];
+  const others = first === undefined ? criteria : criteria.slice(1);
+  const places = first?.places ?? [{ where: 'e.org_id = $1' }];
+  const range: string[] = [];
+  if (after) {
+    range.push(`(e.created_at, e.id) < (${bind(after.at)}::timestamptz, ${bind(after.id)}::uuid)`);
+  }
+  if (filter.from) range.push(`e.created_at >= ${bind(filter.from)}::timestamptz`);
+  if (filter.to) range.push(`e.created_at < ${bind(filter.to)}::timestamptz`);
+  const conditions = others.map(({ condition }) => `(${condition})`).join(' AND ');
+  const lists = first === undefined ? 1 : listsOf(filter, first);
+  return { places, conditions, range, lists };
+}
+
+/** Counts how often the places of the first field are read. */
+function listsOf({ types, people, keys }: AuditFilter, { places }: Criterion): number {
+  const longest = Math.max(
+    1,
+    types?.length ?? 0,
+    people?.[0]?.ids.length ?? 0,
+    keys?.aaguids.length ?? 0,
+  );
+  return places.reduce((sum, { each }) => sum + (each === undefined ? 1 : longest), 0);
+}
+
+/** Lists the fields that are set, those that leave the fewest events first. */
+function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean): Criterion[] {
+  const { requestId, people = [], keys, network, client, types } = filter;
+  const byNetwork = network && networkCriterion(values, network, isRareNetwork);
+  return [
+    ...(requestId === undefined ? [] : [equality(`e.request_id = ${values.bind(requestId)}`)]),
+    ...people.map((each) => peopleCriterion(values, each)),
+    ...(keys ? [keysCriterion(values, keys)] : []),
+    ...(byNetwork?.isFirst === true ? [byNetwork] : []),
+    ...(client === undefined ? [] : [clientCriterion(values, client)]),
+    ...(types ? [typesCriterion(values, types)] : []),
+    ...(byNetwork?.isFirst === false ? [byNetwork] : []),
+  ];
+}
+
+function equality(condition: string): Criterion {
+  return { places: [{ where: `e.org_id = $1 AND ${condition}` }], condition };
+}
+
+function peopleCriterion({ bind }: Values, { ids, addresses }: AuditPeople): Criterion {
+  const users = `${bind(ids)}::uuid[]`;
+  const eachUser = `unnest(${users}) AS p (x)`;
+  const ofUser: Place[] = [
+    { each: eachUser, where: `e.subject_id = p.x AND ${OF_ORGANIZATION}` },
+    {
+      each: eachUser,
+      where: `e.actor_id = p.x AND e.actor_id IS DISTINCT FROM e.subject_id AND ${OF_ORGANIZATION}`,
+    },
+  ];
+  const isOfUser = `e.subject_id = ANY (${users}) OR e.actor_id = ANY (${users})`;
+  if (addresses.length === 0) return { places: ofUser, condition: isOfUser };
+  const texts = `${bind(addresses)}::text[]`;
+  const each = `unnest(${texts}) AS p (x)`;
+  const ofAddress = [
+    'e.subject_email = p.x',
+    'e.actor_email = p.x AND e.actor_email IS DISTINCT FROM e.subject_email',
+    `e.details ? 'email' AND e.details ->> 'email' = p.x`,
+  ].map((condition): Place => ({ each, where: `e.org_id = $1 AND ${condition}` }));
+  const condition = `${isOfUser} OR e.subject_email = ANY (${texts}) OR e.actor_email = ANY (${texts})
+    OR e.details ->> 'email' = ANY (${texts})`;
+  return { places: [...ofUser, ...ofAddress], condition };
+}
+
+function keysCriterion({ bind }: Values, { id, aaguids }: AuditKeys): Criterion {
+  const models = `${bind(aaguids)}::text[]`;
+  const ofModels = {
+    each: `unnest(${models}) AS p (x)`,
+    where: `e.org_id = $1 AND e.details ? 'aaguid' AND e.details ->> 'aaguid' = p.x`,
+  };
+  const isOfModel = `e.details ->> 'aaguid' = ANY (${models})`;
+  if (id === undefined) return { places: [ofModels], condition: isOfModel };
+  const isKey = `e.details ? 'key_id' AND e.type <> 'ssh_credential' AND e.details ->> 'key_id' = ${bind(id)}`;
+  const ofKey = { where: `e.org_id = $1 AND ${isKey}` };
+  return { places: [ofKey, ofModels], condition: `(${isKey}) OR ${isOfModel}` };
+}
+
+function networkCriterion(
+  { bind }: Values,
+  { text, isOneAddress, bits }: NonNullable<AuditFilter['network']>,
+  isRare: boolean,
+): Criterion & { readonly isFirst: boolean } {
+  const network = `${bind(text)}::inet`;
+  const condition = `e.ip <<= ${network}`;
+  const isFirst = isOneAddress || isRare;
+  if (isOneAddress) return { ...equality(`e.ip = ${network}`), isFirst };
+  const place: Place = { where: ofNetwork(network, bits), isOrdered: false };
+  return { places: isRare ? [place] : [], condition, isFirst };
+}
+
+/** The condition of a network in the form that an index on addresses serves. */
+function ofNetwork(network: string, bits: number): string {
+  return `e.org_id = $1 AND e.ip >= set_masklen(network(${network})::inet, ${bits})
+    AND e.ip <= set_masklen(broadcast(${network}), ${bits})`;
+}
+
+/** Builds the statement that counts the events of a network, up to one more than {@link FEW_OF_NETWORK}. */
+export function networkStatement(
+  orgId: string,
+  { text, bits }: NonNullable<AuditFilter['network']>,
+): SearchStatement {
+  const place = ofNetwork('$2::inet', bits);
+  return {
+    text: `SELECT count(*)::int AS n FROM (SELECT FROM audit_events e WHERE ${place} LIMIT ${FEW_OF_NETWORK + 1}) e`,
+    values: [orgId, text],
+  };
+}
+
+function clientCriterion({ bind }: Values, client: string): Criterion {
+  const text = `${bind(client)}::text`;
+  const conditions = [
+    `e.details ? 'client_id' AND e.details ->> 'client_id' = ${text}`,
+    `e.details ? 'application_id' AND e.details ->> 'application_id' = ${text}`,
+    `e.client_name IS NOT NULL AND lower(e.client_name) = lower(${text})`,
+  ];
+  return {
+    places: conditions.map((condition) => ({ where: `e.org_id = $1 AND ${condition}` })),
+    condition: conditions.map((condition) => `(${condition})`).join(' OR '),
+  };
+}
+
+function typesCriterion({ bind }: Values, types: readonly string[]): Criterion {
+  const all = `${bind(types)}::text[]`;
+  const place = { each: `unnest(${all}) AS p (x)`, where: 'e.org_id = $1 AND e.type = p.x' };
+  return { places: [place], condition: `e.type = ANY (${all})` };
+}
+
+/** Reads the first events of a place, with their numbers. */
+function scanOf(place: Place, where: string, most: number): string {
+  const number = 'row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS n';
+  return `SELECT e.*, ${number} ${fromPlace(place, where)} ${NEWEST_FIRST} LIMIT ${most}`;
+}
+
+/** `OFFSET 0` keeps the planner from an index that has the order and not the condition. */
+function fromPlace({ isOrdered }: Place, where: string): string {
+  return isOrdered === false
+    ? `FROM (SELECT e.* FROM audit_events e WHERE ${where} OFFSET 0) e`
+    : `FROM audit_events e WHERE ${where}`;
+}
+
+function forEach({ each }: Place, inner: string): string {
+  return each === undefined
+    ? `(${inner})`
+    : `(SELECT e.* FROM ${each} CROSS JOIN LATERAL (${inner}) e)`;
+}

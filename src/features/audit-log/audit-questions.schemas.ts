@@ -1,0 +1,86 @@
+import { z } from 'zod';
+import {
+  problemOf,
+  QUESTION_FIELDS,
+  type StoredQuestion,
+} from '#domain/audit-search/audit-question.js';
+
+import { PERIODS, type Period } from '#domain/audit-search/periods.js';
+import type { NamedQuestion } from '#domain/audit-search/ready-questions.js';
+import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
+import { isSingleLine } from '#platform/text/single-line.js';
+
+/** The most characters of the name of a question. */
+const LONGEST_NAME = 100;
+
+const NAME = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(LONGEST_NAME, `must have at most ${LONGEST_NAME} characters`)
+  .refine(isSingleLine, 'must be one line of text');
+
+/** A field that the page of the audit log understands. */
+function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
+  return z
+    .string()
+    .trim()
+    .superRefine((text, context) => {
+      const message = text === '' ? 'must not be empty' : problemOf(field, text);
+      if (message !== undefined) context.addIssue({ code: 'custom', message });
+    })
+    .optional();
+}
+
+/** The body of `POST /api/v1/org/audit-questions`: a name and the filters. `period` takes the place of `from` and `to`. */
+export const SAVE_QUESTION = z
+  .strictObject({
+    name: NAME,
+    type: fieldOf('type'),
+    person: fieldOf('person'),
+    client: fieldOf('client'),
+    key: fieldOf('key'),
+    ip: fieldOf('ip'),
+    request: fieldOf('request'),
+    from: fieldOf('from'),
+    to: fieldOf('to'),
+    period: z.enum(Object.keys(PERIODS) as Period[]).optional(),
+  })
+  .refine(
+    ({ period, from, to }) => period === undefined || (from === undefined && to === undefined),
+    'period takes the place of from and to',
+  )
+  .refine(
+    ({ name: _, ...question }) => Object.values(question).some((text) => text !== undefined),
+    'a question needs at least one filter',
+  );
+/** The result of {@link SAVE_QUESTION}. */
+export type SaveQuestion = z.output<typeof SAVE_QUESTION>;
+
+/** Returns the question of a request. */
+export function questionOf({ name, ...fields }: SaveQuestion): NamedQuestion {
+  const set = Object.entries(fields).filter(([, text]) => text !== undefined);
+  const question: StoredQuestion = Object.fromEntries(set);
+  return { name, question };
+}
+
+/** The parameters of `DELETE /api/v1/org/audit-questions/{id}`. */
+export const QUESTION_ID = z.object({ id: z.string().max(64) });
+
+/** A saved question in the JSON of the API. */
+export const QUESTION_JSON = z.object({
+  id: z.string(),
+  name: z.string(),
+  filters: z.record(z.string(), z.string().optional()),
+  created_at: z.string(),
+});
+/** The JSON of a saved question. */
+export type QuestionJson = z.output<typeof QUESTION_JSON>;
+
+/** The JSON of the saved questions of an organization. */
+export const QUESTIONS_JSON = z.object({ questions: z.array(QUESTION_JSON) });
+
+/** Renders a saved question as JSON. */
+export function questionJson({ id, name, filters, createdAt }: SavedQuestion): QuestionJson {
+  return { id, name, filters: { ...filters }, created_at: createdAt.toISOString() };
+}
