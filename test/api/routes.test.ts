@@ -109,6 +109,12 @@ POST   /api/v1/applications/:id/revoke-tokens     general        json   256 api 
 GET    /api/v1/org                                general        none   256 api        problem    verified    svc:admin
 PATCH  /api/v1/org                                general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/audit-events                   general        none   256 api        problem    verified    svc:admin
+GET    /api/v1/org/audit-questions                general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/audit-questions                general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/audit-questions/:id            general        none   256 api        problem    verified    svc:admin touch:300
+GET    /admin/audit                               general        none   256 ui         html       optional
+GET    /admin/audit/questions                     general        none   256 ui         html       optional
+GET    /admin/audit/:id                           general        none   256 ui         html       optional
 GET    /api/v1/org/domains                        general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/domains                        general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/domains/:domain/verify         general        json   256 api        problem    verified    svc:admin touch:300

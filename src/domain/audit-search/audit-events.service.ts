@@ -17,7 +17,12 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 import { writeCursor } from './audit-cursor.js';
 import { knownPerson, type AuditSearch } from './audit-question.js';
-import { MOST_PEOPLE, peopleNamed, withPresentUsers } from './searched-people.repository.js';
+import {
+  MOST_PEOPLE,
+  peopleNamed,
+  presentMembers,
+  withPresentUsers,
+} from './searched-people.repository.js';
 import { timelineOf, type Timeline } from './timeline.js';
 
 /** The number of events that one statement reads for the whole log. */
@@ -41,6 +46,16 @@ export interface AuditPage {
   /** The time to which the log was searched, where the search stopped before a full page and before the end. */
   readonly searchedTo: Date | undefined;
 }
+
+/** An event with the other events of its request, and those of its users who are members today. */
+export interface DescribedEvent {
+  readonly event: AuditRow;
+  readonly sameRequest: readonly AuditRow[];
+  readonly members: ReadonlySet<string>;
+}
+
+/** The most events of one request that the page of an event lists. */
+const OF_ONE_REQUEST = 20;
 
 /** The number of events on a page without `limit`. */
 const USUAL_PAGE = 100;
@@ -74,13 +89,22 @@ export class AuditEvents {
     return timelineOf(counts, TIMELINE.sections);
   }
 
-  /** Returns one event of the organization. @throws DomainError admin_required, not_found */
-  async find(admin: Admin, id: string): Promise<AuditRow> {
-    const found = await this.#read(admin, async (tx) =>
-      isUuid(id) ? this.auditEventsRepository.find(tx, admin.orgId, id) : undefined,
-    );
-    if (!found) throw new DomainError('not_found', 'Your organization has no such event.');
-    return found;
+  /** Returns one event of the organization with what is around it. @throws DomainError admin_required, not_found */
+  async describe(admin: Admin, id: string): Promise<DescribedEvent> {
+    const { orgId } = admin;
+    return this.#read(admin, async (tx) => {
+      const event = isUuid(id)
+        ? await this.auditEventsRepository.find(tx, orgId, id.toLowerCase())
+        : undefined;
+      if (!event) throw new DomainError('not_found', 'Your organization has no such event.');
+      const people = [event.actorId, event.subjectId].filter((each) => each !== null);
+      const members = await presentMembers(tx, orgId, people);
+      if (event.requestId === null) return { event, members, sameRequest: [] };
+      const range = { after: undefined, limit: OF_ONE_REQUEST };
+      const filter = { requestId: event.requestId };
+      const { rows } = await this.auditEventsRepository.list(tx, orgId, filter, range);
+      return { event, members, sameRequest: rows.filter((row) => row.id !== event.id) };
+    });
   }
 
   /**

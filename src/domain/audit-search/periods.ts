@@ -48,24 +48,16 @@ export function daysOf(period: Period, now: Date): Days {
     to: dayOf(today - last * DAY),
   });
   const sinceMonday = (now.getUTCDay() + 6) % 7;
-  switch (period) {
-    case 'today':
-      return ago(0);
-    case 'yesterday':
-      return ago(1);
-    case 'last_7_days':
-      return ago(6, 0);
-    case 'last_30_days':
-      return ago(29, 0);
-    case 'this_week':
-      return ago(sinceMonday, 0);
-    case 'last_week':
-      return ago(sinceMonday + 7, sinceMonday + 1);
-    default: {
-      const weekday = WEEKDAYS.findIndex((name) => period === `last_${name}`);
-      return ago(((now.getUTCDay() - weekday + 6) % 7) + 1);
-    }
-  }
+  const lengths: Partial<Record<Period, Days>> = {
+    today: ago(0),
+    yesterday: ago(1),
+    last_7_days: ago(6, 0),
+    last_30_days: ago(29, 0),
+    this_week: ago(sinceMonday, 0),
+    last_week: ago(sinceMonday + 7, sinceMonday + 1),
+  };
+  const weekday = WEEKDAYS.findIndex((name) => period === `last_${name}`);
+  return lengths[period] ?? ago(((now.getUTCDay() - weekday + 6) % 7) + 1);
 }
 
 /** Writes the day of a time in UTC. */

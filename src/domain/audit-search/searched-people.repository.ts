@@ -41,3 +41,14 @@ export async function peopleNamed(
     LIMIT ${most}`;
   return found.map(({ id }) => id);
 }
+
+/** Returns those of some users who are members of an organization today. */
+export async function presentMembers(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const found = await sql<{ id: string }>(tx)`
+    SELECT id FROM users WHERE id = ANY (${ids}::uuid[]) AND org_id = ${orgId}`;
+  return new Set(found.map(({ id }) => id));
+}

@@ -32,7 +32,10 @@ function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
     .optional();
 }
 
-/** The body of `POST /api/v1/org/audit-questions`: a name and the filters. `period` takes the place of `from` and `to`. */
+/**
+ * The body of `POST /api/v1/org/audit-questions`: a name and the filters. Where it has a `period`, which are relative days, `from` and `to`
+ * are left out.
+ */
 export const SAVE_QUESTION = z
   .strictObject({
     name: NAME,
@@ -47,19 +50,16 @@ export const SAVE_QUESTION = z
     period: z.enum(Object.keys(PERIODS) as Period[]).optional(),
   })
   .refine(
-    ({ period, from, to }) => period === undefined || (from === undefined && to === undefined),
-    'period takes the place of from and to',
-  )
-  .refine(
-    ({ name: _, ...question }) => Object.values(question).some((text) => text !== undefined),
+    (body) => Object.entries(body).some(([key, text]) => key !== 'name' && text !== undefined),
     'a question needs at least one filter',
   );
 /** The result of {@link SAVE_QUESTION}. */
 export type SaveQuestion = z.output<typeof SAVE_QUESTION>;
 
 /** Returns the question of a request. */
-export function questionOf({ name, ...fields }: SaveQuestion): NamedQuestion {
-  const set = Object.entries(fields).filter(([, text]) => text !== undefined);
+export function questionOf({ name, from, to, ...fields }: SaveQuestion): NamedQuestion {
+  const days = fields.period === undefined ? { from, to } : {};
+  const set = Object.entries({ ...fields, ...days }).filter(([, text]) => text !== undefined);
   const question: StoredQuestion = Object.fromEntries(set);
   return { name, question };
 }

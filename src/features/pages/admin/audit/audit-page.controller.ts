@@ -1,0 +1,158 @@
+import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { readCursor } from '#domain/audit-search/audit-cursor.js';
+import { AuditEvents } from '#domain/audit-search/audit-events.service.js';
+import { searchOf } from '#domain/audit-search/audit-question.js';
+import { PERIODS } from '#domain/audit-search/periods.js';
+import { MOST_QUESTIONS, SavedQuestions } from '#domain/audit-search/saved-questions.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
+import { Clock } from '#platform/clock/clock.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { person } from '../../shell/person.js';
+import {
+  exportsOf,
+  factsOf,
+  hrefOf,
+  questionLinks,
+  readQuestion,
+  rowOf,
+  summaryOf,
+  TYPE_CHOICES,
+  type AskedQuestion,
+} from './audit-page.js';
+import { drawingOf } from './timeline-drawing.js';
+
+const TEXT = z.string().max(1024).optional();
+const QUERY = z.object({
+  type: TEXT,
+  person: TEXT,
+  client: TEXT,
+  key: TEXT,
+  ip: TEXT,
+  request: TEXT,
+  from: TEXT,
+  to: TEXT,
+  after: TEXT,
+});
+type PageQuery = z.output<typeof QUERY>;
+
+const EVENT = z.object({ id: z.string().max(64) });
+
+/** The number of events on a page. */
+const PAGE_SIZE = 50;
+
+/** Serves `/admin/audit`, where admins search the audit log of their organization, and the page of each event. */
+@Controller('admin/audit')
+@Route(PAGE_ROUTE)
+export class AuditPageController {
+  constructor(
+    private readonly auditEvents: AuditEvents,
+    private readonly savedQuestions: SavedQuestions,
+    private readonly views: Views,
+    private readonly clock: Clock,
+  ) {}
+
+  @Get()
+  @Route({ summary: 'Shows the audit log of the organization' })
+  async search(
+    @Caller() session: LiveSession | undefined,
+    @Query({ schema: QUERY }) query: PageQuery,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const admitted = admitAdmin(session, request, response);
+    if (!admitted) return;
+    const asked = readQuestion(query);
+    const saved = await this.savedQuestions.list(admitted.admin);
+    this.#show(response, 'audit', admitted.session, {
+      ...asked,
+      summary: summaryOf(asked.question),
+      choices: TYPE_CHOICES,
+      links: questionLinks(asked.question, saved, this.clock.now()),
+      ...(await this.#answer(admitted.admin, asked, query.after)),
+    });
+  }
+
+  @Get('questions')
+  @Route({ summary: 'Shows the saved questions to the audit log' })
+  async questions(
+    @Caller() session: LiveSession | undefined,
+    @Query({ schema: QUERY }) query: PageQuery,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const admitted = admitAdmin(session, request, response);
+    if (!admitted) return;
+    const { question } = readQuestion(query);
+    const saved = await this.savedQuestions.list(admitted.admin);
+    this.#show(response, 'audit-questions', admitted.session, {
+      question,
+      summary: summaryOf(question),
+      back: hrefOf(question),
+      periods: PERIODS,
+      hasDays: question.from !== undefined || question.to !== undefined,
+      mayAdd: saved.length < MOST_QUESTIONS,
+      most: MOST_QUESTIONS,
+      saved: saved.map(({ id, name, filters: { period, ...filters } }) => ({
+        id,
+        name,
+        summary: summaryOf(filters),
+        period: period && PERIODS[period],
+      })),
+    });
+  }
+
+  /** @throws DomainError not_found for an event of another organization, too */
+  @Get(':id')
+  @Route({ summary: 'Shows an event of the audit log' })
+  async event(
+    @Caller() session: LiveSession | undefined,
+    @Param({ schema: EVENT }) { id }: z.output<typeof EVENT>,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const admitted = admitAdmin(session, request, response);
+    if (!admitted) return;
+    const { event, sameRequest, members } = await this.auditEvents.describe(admitted.admin, id);
+    this.#show(response, 'audit-event', admitted.session, {
+      event: factsOf(event, members),
+      sameRequest: sameRequest.map(rowOf),
+    });
+  }
+
+  /** Searches for a question without problems. A search that is too costly is explained above the form. */
+  async #answer(admin: Admin, { question, problems }: AskedQuestion, after: string | undefined) {
+    const place = after === undefined ? undefined : readCursor(after);
+    if (Object.keys(problems).length > 0) return { result: undefined, failure: undefined };
+    const search = searchOf(question);
+    try {
+      const [page, timeline] = await Promise.all([
+        this.auditEvents.page(admin, { search, after: place, limit: PAGE_SIZE }),
+        place ? undefined : this.auditEvents.timeline(admin, search),
+      ]);
+      const result = {
+        rows: page.events.map(rowOf),
+        searchedTo: page.searchedTo?.toISOString(),
+        next: page.next === null ? undefined : hrefOf(question, page.next),
+        first: place && hrefOf(question),
+        exports: exportsOf(question),
+        save: hrefOf(question).replace('/admin/audit', '/admin/audit/questions'),
+        timeline: timeline && drawingOf(timeline),
+      };
+      return { result, failure: undefined };
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.code !== 'too_many') throw error;
+      return { result: undefined, failure: error.detail };
+    }
+  }
+
+  #show(response: Response, view: string, session: VerifiedSession, data: object): void {
+    response.type('html').send(this.views.render(view, { person: person(session), ...data }));
+  }
+}

@@ -1,0 +1,164 @@
+import type { AuditRow } from '#domain/audit/audit-filter.js';
+import { AUDIT_KINDS, kindOf, TYPES_OF_KIND } from '#domain/audit/audit-kinds.js';
+import {
+  problemOf,
+  QUESTION_FIELDS,
+  queryOf,
+  questionAt,
+  searchOf,
+  type AuditQuestion,
+  type QuestionField,
+} from '#domain/audit-search/audit-question.js';
+import {
+  questionsAbout,
+  READY_QUESTIONS,
+  type NamedQuestion,
+} from '#domain/audit-search/ready-questions.js';
+import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
+import { moment } from '../../shell/moment.js';
+import { labelOf, personOf, sentenceOf, shortened, thingOf } from './event-words.js';
+
+/** The path of the page. */
+const PAGE = '/admin/audit';
+
+/** The most characters of a name in a table. */
+const LONGEST_CELL = 100;
+
+/** The fields of a form, with the reasons why some of them cannot be used. */
+export interface AskedQuestion {
+  readonly question: AuditQuestion;
+  readonly problems: Readonly<Partial<Record<QuestionField, string>>>;
+}
+
+/** Reads the filters of a query. A form sends an empty field too, which filters nothing. */
+export function readQuestion(query: Readonly<Record<string, string | undefined>>): AskedQuestion {
+  const texts = QUESTION_FIELDS.map((field) => [field, query[field]?.trim() ?? ''] as const);
+  const set = texts.filter(([, text]) => text !== '');
+  const problems = set.flatMap(([field, text]) => {
+    const problem = problemOf(field, text);
+    return problem === undefined ? [] : [[field, problem] as const];
+  });
+  return { question: Object.fromEntries(set), problems: Object.fromEntries(problems) };
+}
+
+/** Returns the address of the page for a question, and a place in its events. */
+export function hrefOf(question: AuditQuestion, after?: string): string {
+  const query = queryOf(question);
+  const place = after === undefined ? '' : `after=${after}`;
+  const all = [query, place].filter((part) => part !== '').join('&');
+  return all === '' ? PAGE : `${PAGE}?${all}`;
+}
+
+/** Returns the addresses of the exports of a question. */
+export function exportsOf(question: AuditQuestion) {
+  const { from, to } = searchOf(question);
+  const { from: _, to: __, ...others } = question;
+  const query = new URLSearchParams(queryOf(others));
+  if (from) query.set('from', from.toISOString());
+  if (to) query.set('to', to.toISOString());
+  return (['csv', 'ndjson'] as const).map((format) => {
+    query.set('format', format);
+    return { name: format.toUpperCase(), href: `/api/v1/org/audit-events?${query.toString()}` };
+  });
+}
+
+/** Returns the links of all questions: those that every organization has, those of a person, and the saved ones. */
+export function questionLinks(
+  { person }: AuditQuestion,
+  saved: readonly SavedQuestion[],
+  now: Date,
+): { readonly name: string; readonly href: string }[] {
+  const own = saved.map(({ name, filters }): NamedQuestion => ({ name, question: filters }));
+  const about = person === undefined ? [] : questionsAbout(person);
+  return [...READY_QUESTIONS, ...about, ...own].map(({ name, question }) => ({
+    name,
+    href: hrefOf(questionAt(question, now)),
+  }));
+}
+
+/** The choices of the filter for types: groups of them, then each type below its kind. */
+export const TYPE_CHOICES = {
+  groups: [
+    { value: 'access', text: 'Who got in to what' },
+    { value: 'changes', text: 'Changes by admins' },
+    ...Object.entries(AUDIT_KINDS).map(([value, text]) => ({ value, text: `All: ${text}` })),
+  ],
+  kinds: [...TYPES_OF_KIND].map(([kind, types]) => ({
+    name: AUDIT_KINDS[kind],
+    types: types.map((value) => ({ value, text: labelOf(value) })),
+  })),
+};
+
+/** Says in words which filters are set. */
+export function summaryOf(question: AuditQuestion): string {
+  const words: Readonly<Record<QuestionField, string>> = {
+    type: 'type',
+    person: 'person',
+    client: 'application',
+    key: 'key',
+    ip: 'address',
+    request: 'request',
+    from: 'from',
+    to: 'to',
+  };
+  return QUESTION_FIELDS.filter((field) => question[field] !== undefined)
+    .map((field) => `${words[field]} ${typeText(field, question[field] ?? '')}`)
+    .join(', ');
+}
+
+function typeText(field: QuestionField, text: string): string {
+  if (field !== 'type') return text;
+  const group = TYPE_CHOICES.groups.find(({ value }) => value === text);
+  return `“${group?.text ?? labelOf(text)}”`;
+}
+
+/** Renders an event as a row of the table. */
+export function rowOf(row: AuditRow) {
+  return {
+    href: `${PAGE}/${row.id}`,
+    at: moment(row.createdAt),
+    person: personOf(row),
+    sentence: sentenceOf(row),
+    thing: shortened(thingOf(row), LONGEST_CELL),
+    ip: row.ip,
+  };
+}
+
+/** The most characters of a detail, and of a browser's name. */
+const LONGEST_DETAIL = 10_000;
+
+/** Renders an event for its own page. */
+export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
+  const person = (id: string | null, email: string | null) =>
+    id === null && email === null
+      ? undefined
+      : {
+          text: email ?? id ?? '',
+          member: id !== null && members.has(id) ? `/admin/members/${id}` : undefined,
+          events: hrefOf({ person: id ?? email ?? '' }),
+        };
+  return {
+    ...rowOf(row),
+    id: row.id,
+    type: row.type,
+    label: labelOf(row.type),
+    kind: AUDIT_KINDS[kindOf(row.type, row.class)],
+    actor: person(row.actorId, row.actorEmail),
+    subject: row.subjectId === row.actorId ? undefined : person(row.subjectId, row.subjectEmail),
+    client: clientOf(row),
+    ipHref: row.ip === null ? undefined : hrefOf({ ip: row.ip }),
+    userAgent: row.userAgent,
+    requestId: row.requestId,
+    requestHref: row.requestId === null ? undefined : hrefOf({ request: row.requestId }),
+    details: Object.entries(row.details).map(([name, value]) => ({
+      name,
+      text: shortened(typeof value === 'string' ? value : JSON.stringify(value), LONGEST_DETAIL),
+    })),
+  };
+}
+
+function clientOf({ clientName, details }: AuditRow) {
+  const id = typeof details['client_id'] === 'string' ? details['client_id'] : undefined;
+  const text = clientName ?? id;
+  return text === undefined ? undefined : { text, events: hrefOf({ client: id ?? text }) };
+}

@@ -1,0 +1,179 @@
+import type { AuditRow } from '#domain/audit/audit-filter.js';
+import type { AuditType } from '#domain/audit/audit-event.js';
+import { modelName } from '#domain/authenticators/attestation/model-policy.js';
+
+/** A part of a sentence: words of the product, or a name that a user, an application or a provider chose. */
+export interface SentencePart {
+  readonly text: string;
+  readonly isName: boolean;
+}
+
+/** The most characters of a name in a sentence. */
+const LONGEST_NAME = 80;
+
+/** A sentence for each type. `{name}` is a name of the event; a part in brackets is left out where the event lacks its name. */
+const SENTENCES: Partial<Record<AuditType, string>> = {
+  login_success: '{actor} logged in[ with the key “{key}”][, a {model}]',
+  login_failed: 'A log-in[ of {subject}][ with the key “{key}”] was refused[: {reason}]',
+  enrollment: '{subject} enrolled a first key[, a {model}]',
+  enrollment_refused: 'A key of {subject} was refused[: {reason}]',
+  logout: '{actor} logged out',
+  session_ended: '{actor} ended a session[ of {client}]',
+  key_registered: '{subject} added the key “{key}”[, a {model}]',
+  key_removed: '{subject} removed the key “{key}”[, a {model}]',
+  key_renamed: '{subject} renamed the key “{earlier_name}” to “{key}”',
+  email_changed: 'The address of a member changed[ from {from}][ to {to}]',
+  identity_bound: '{subject} signed in at {provider} for the first time',
+  identity_bind_refused: 'A sign-in of {subject} at {provider} was refused[: {reason}]',
+  identity_unbound: '{actor} unbound {subject} from {issuer}',
+  upstream_login: '{subject} signed in at {provider}',
+  upstream_login_refused: 'A sign-in of {subject} at {provider} was refused[: {reason}]',
+  device_approved: '{actor} approved a device for {client}',
+  admin_access_refused: '{actor} was refused what is for admins[: {method} {path}]',
+  ssh_credential: '{actor} got an SSH certificate[, serial {serial}][, for {principals}]',
+  ssh_credential_withheld: 'An SSH certificate of {actor} was withheld[: {reason}]',
+  aws_credential: '{actor} got a token for AWS[, role {role_arn}]',
+  github_credential:
+    '{actor} got a token for GitHub[, owner {owner}][, repositories {repositories}]',
+  github_token_revoked: 'A GitHub token of {subject} was revoked[: {reason}]',
+  github_revocation_failed: 'A GitHub token of {subject} could not be revoked[: {outcome}]',
+  token_exchange: '{actor} got a token of {client}[ for {audience}]',
+  oauth_token_issued: '{actor} logged in to {client}[, with the scope {scope}]',
+  oauth_token_revoked: 'Tokens of {client} were revoked[: {reason}]',
+  oauth_client_registered: '{actor} registered the application {client}',
+  oauth_client_updated: '{actor} changed the application {client}[: {changed}]',
+  oauth_client_deleted: '{actor} deleted the application {client}',
+  oauth_secret_added: '{actor} added a secret to the application {client}',
+  oauth_secret_revoked: '{actor} revoked a secret of the application {client}',
+  scim_operation: 'The identity provider: {operation} {resource_type}[ {subject}][ {display_name}]',
+  admin_promote: '{actor} made {subject} an admin',
+  admin_demote: '{actor} took the role of admin from {subject}',
+  admin_deactivate: '{actor} deactivated {subject}',
+  admin_activate: '{actor} activated {subject}',
+  admin_revoke_credentials: '{actor} revoked the keys and credentials of {subject}',
+  admin_remove_user: '{actor} removed {subject}',
+  org_updated: '{actor} changed the settings of the organization',
+  org_provider_allowed: '{actor} allowed the identity provider {provider}',
+  org_provider_withdrawn: '{actor} withdrew the identity provider {provider}',
+  scim_token_created: '{actor} made the SCIM token[ “{description}”]',
+  scim_token_revoked: '{actor} revoked a SCIM token',
+  org_domain_added: '{actor} added the domain {domain}',
+  org_domain_verified: '{actor} proved the domain {domain}',
+  org_domain_removed: '{actor} removed the domain {domain}',
+  org_domain_unverified: 'The domain {domain} is not proven any more',
+  audit_question_saved: '{actor} saved the question “{name}”',
+  audit_question_removed: '{actor} removed the question “{name}”',
+  github_installation_linked: '{actor} linked the GitHub installation of {owner}',
+  github_installation_unlinked: 'The GitHub installation of {owner} was unlinked',
+  github_installation_changed: 'The GitHub installation of {owner} changed[: {github_action}]',
+};
+
+/** The names that every event has, where its own are missing. */
+const DEFAULTS: Readonly<Record<string, string>> = {
+  actor: 'The service',
+  subject: 'an unknown person',
+  client: 'an application',
+  provider: 'an identity provider',
+};
+
+/** Says in a sentence what an event means, with the names of its time. */
+export function sentenceOf(row: AuditRow): SentencePart[] {
+  const template = SENTENCES[row.type as AuditType];
+  const names = namesOf(row);
+  if (template === undefined) {
+    const about = names['actor'] ?? names['subject'];
+    return [...(about === undefined ? [] : [name(about), words(': ')]), words(labelOf(row.type))];
+  }
+  const kept = template.replaceAll(/\[([^\]]*)\]/g, (_, part: string) =>
+    [...part.matchAll(/\{(\w+)\}/g)].every(([, key = '']) => names[key] !== undefined) ? part : '',
+  );
+  return kept.split(/(\{\w+\})/).flatMap((part): SentencePart[] => {
+    const key = /^\{(\w+)\}$/.exec(part)?.[1];
+    if (key === undefined) return part === '' ? [] : [words(part)];
+    const known = names[key];
+    return [known === undefined ? words(DEFAULTS[key] ?? '') : name(known)];
+  });
+}
+
+/** Returns what an event gave or used: an application, a credential, or a key. */
+export function thingOf(row: AuditRow): string {
+  const names = namesOf(row);
+  const { client, key } = names;
+  switch (row.type) {
+    case 'ssh_credential':
+    case 'ssh_credential_withheld':
+      return `SSH certificate ${names['serial'] ?? ''}`.trimEnd();
+    case 'aws_credential':
+      return `AWS ${names['role_arn'] ?? 'token'}`;
+    case 'github_credential':
+      return `GitHub ${names['owner'] ?? 'token'}`;
+    default:
+      break;
+  }
+  if (client !== undefined) return client;
+  if (row.type.startsWith('login') || row.type.startsWith('key_')) {
+    return key === undefined ? 'Security key' : `Key ${key}`;
+  }
+  return names['model'] ?? names['provider'] ?? names['domain'] ?? names['description'] ?? '';
+}
+
+/** Returns the person of an event: its subject, or else its actor. */
+export function personOf(row: AuditRow): string {
+  const names = namesOf(row);
+  return names['subject'] ?? names['actor'] ?? '';
+}
+
+const WRITTEN: Readonly<Record<string, string>> = {
+  scim: 'SCIM',
+  ssh: 'SSH',
+  aws: 'AWS',
+  github: 'GitHub',
+  oauth: 'OAuth',
+  org: 'organization',
+  login: 'log-in',
+};
+
+/** Writes a type in words: `SCIM token created`. */
+export function labelOf(type: string): string {
+  const text = type
+    .split('_')
+    .map((word) => WRITTEN[word] ?? word)
+    .join(' ');
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+}
+
+/** Collects the names of an event, each of one line and not too long. */
+function namesOf(row: AuditRow): Readonly<Record<string, string | undefined>> {
+  const { details } = row;
+  const texts = Object.entries(details).map(([key, value]) => [key, textOf(value)] as const);
+  const detail = Object.fromEntries(texts);
+  return {
+    ...detail,
+    actor: textOf(row.actorEmail) ?? textOf(row.actorId),
+    subject: textOf(row.subjectEmail) ?? detail['email'] ?? textOf(row.subjectId),
+    client: textOf(row.clientName) ?? detail['client_id'],
+    key: detail['key_name'] ?? (row.type.startsWith('key_') ? detail['name'] : undefined),
+    model: modelName(typeof details['aaguid'] === 'string' ? details['aaguid'] : null) ?? undefined,
+  };
+}
+
+function textOf(value: unknown): string | undefined {
+  if (value === null || value === undefined || value === '') return undefined;
+  if (Array.isArray(value)) return textOf(value.map((each) => textOf(each) ?? '').join(', '));
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return shortened(text, LONGEST_NAME);
+}
+
+/** Cuts a text, which is then marked. */
+export function shortened(text: string, most: number): string {
+  const characters = Array.from(text.slice(0, 2 * most + 2));
+  return characters.length > most ? `${characters.slice(0, most).join('')}…` : text;
+}
+
+function words(text: string): SentencePart {
+  return { text, isName: false };
+}
+
+function name(text: string): SentencePart {
+  return { text, isName: true };
+}
