@@ -27,6 +27,9 @@ const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   key_registered: 'keys',
   key_removed: 'keys',
   key_renamed: 'keys',
+  enrollment_pass_used: 'keys',
+  enrollment_pass_created: 'members',
+  enrollment_pass_revoked: 'members',
 };
 const KIND_OF_CLASS: Readonly<Record<AuditClass, AuditKind>> = {
   auth: 'logins',

@@ -1,19 +1,26 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
+import { AuditSearchModule } from '#domain/audit-search/audit-search.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { MemberRecordsModule } from '#domain/member-records/member-records.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { AdminOverviewController } from './admin/admin-overview.controller.js';
 import { MemberPageController } from './admin/members/member-page.controller.js';
+import { AuditPageController } from './admin/audit/audit-page.controller.js';
 import { MembersPageController } from './admin/members/members-page.controller.js';
 
 /** The folders of the templates. */
-const VIEWS = ['admin/views/', 'admin/members/views/'];
+const VIEWS = ['admin/views/', 'admin/members/views/', 'admin/audit/views/'];
 
 /** Serves /admin and the pages below it: the console of an organization, for its admins. */
 @Module({
-  imports: [DirectoryModule, HttpModule, MemberRecordsModule],
-  controllers: [AdminOverviewController, MemberPageController, MembersPageController],
+  imports: [AuditSearchModule, DirectoryModule, HttpModule, MemberRecordsModule],
+  controllers: [
+    AdminOverviewController,
+    AuditPageController,
+    MemberPageController,
+    MembersPageController,
+  ],
 })
 export class AdminPagesModule implements OnModuleInit {
   constructor(private readonly views: Views) {}

@@ -7,7 +7,6 @@ import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
-import { AuditPagesModule } from './admin/audit/audit-pages.module.js';
 import { AccountPagesController } from './account-pages.controller.js';
 import { KeysPageController } from './account/keys-page.controller.js';
 import { MovedPagesController } from './account/moved-pages.controller.js';
@@ -36,7 +35,6 @@ export class PagesModule implements OnModuleInit {
         HttpModule,
         AuditModule,
         EnrollmentPassesModule,
-        AuditPagesModule,
         IdentityProvidersModule,
         KeyAuthenticationModule,
         SessionsModule,
