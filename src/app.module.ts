@@ -27,6 +27,7 @@ import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AdminPagesModule } from './features/pages/admin-pages.module.js';
+import { SettingsPagesModule } from './features/pages/settings-pages.module.js';
 import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
@@ -102,6 +103,7 @@ export class AppModule {
         EdgeModule.forRoot(SessionsModule),
         HttpModule,
         AdminPagesModule,
+        SettingsPagesModule,
         AuditLogModule,
         CleanUpModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),

@@ -25,6 +25,8 @@ GET    /account/sessions                          general        none   256 ui  
 GET    /admin                                     general        none   256 ui         html       optional
 GET    /admin/members                             general        none   256 ui         html       optional
 GET    /admin/members/:id                         general        none   256 ui         html       optional
+GET    /admin/scim-tokens                         general        none   256 ui         html       optional
+GET    /admin/scim-tokens/:id/rotate              general        none   256 ui         html       optional
 POST   /logout                                    general        json   256 ui         html       optional
 GET    /install                                   general        none   256 ui         html       none
 GET    /install.sh                                general        none   256 ui         negotiated none

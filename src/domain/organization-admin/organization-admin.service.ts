@@ -14,11 +14,28 @@ import {
   mintScimToken,
   ScimTokensRepository,
   type ScimToken,
+  type TokenRotation,
 } from '#domain/scim-tokens/scim-tokens.repository.js';
+import { expiresSoon } from '#domain/scim-tokens/token-expiry.js';
+import { Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** The most valid SCIM tokens of an organization. */
 const MOST_TOKENS = 100;
+
+/** The wanted properties of a new SCIM token. */
+export interface WantedToken {
+  readonly description: string;
+  readonly expiresInDays: number;
+  /** The id of the token that it replaces, from the request. */
+  readonly replaces?: string | undefined;
+}
+
+/** A valid SCIM token in a list. */
+export interface ListedToken extends ScimToken {
+  /** True within 30 days before its end. */
+  readonly expiresSoon: boolean;
+}
 
 /** A new SCIM token. Only this result contains its secret. */
 export interface NewToken {
@@ -37,6 +54,7 @@ export class OrganizationAdmin {
     private readonly organizations: OrganizationsRepository,
     private readonly scimTokens: ScimTokensRepository,
     private readonly audit: AuditLog,
+    private readonly clock: Clock,
   ) {}
 
   /** Returns the settings. @throws DomainError admin_required */
@@ -70,39 +88,52 @@ export class OrganizationAdmin {
   }
 
   /** Lists the valid SCIM tokens, the newest first. */
-  listTokens({ orgId }: Admin): Promise<ScimToken[]> {
-    return this.scimTokens.list(this.dataSource.manager, orgId);
+  async listTokens({ orgId }: Admin): Promise<ListedToken[]> {
+    const tokens = await this.scimTokens.list(this.dataSource.manager, orgId);
+    const now = this.clock.now();
+    return tokens.map((token) => ({ ...token, expiresSoon: expiresSoon(token, now) }));
+  }
+
+  /** Returns true when the next SCIM token is the first one, which sets the membership to `scim_only`. */
+  async isFirstToken({ orgId }: Admin): Promise<boolean> {
+    return !(await this.scimTokens.hadToken(this.dataSource.manager, orgId));
+  }
+
+  /**
+   * Returns the rotation of a SCIM token.
+   *
+   * @throws DomainError not_found for a token of another organization, and for an ended token that no valid one replaces
+   */
+  async findRotation({ orgId }: Admin, id: string): Promise<TokenRotation> {
+    const { manager } = this.dataSource;
+    const found = isUuid(id) && (await this.scimTokens.findRotation(manager, orgId, id));
+    if (!found || (found.oldEndedAt !== null && found.replacement === null)) throw noToken();
+    return found;
   }
 
   /**
    * Creates a SCIM token. The first token of an organization sets its membership to `scim_only`: until an admin changes the
-   * setting, no sign-in creates a member.
+   * setting, no sign-in creates a member. A valid token has at most one valid replacement.
    *
-   * @throws DomainError admin_required, limit_reached
+   * @throws DomainError admin_required, limit_reached; not_found and rotation_pending for the token to replace
    */
-  async createToken(
-    admin: Admin,
-    { description, expiresInDays }: { description: string; expiresInDays: number },
-    origin: AuditOrigin,
-  ): Promise<NewToken> {
+  async createToken(admin: Admin, wanted: WantedToken, origin: AuditOrigin): Promise<NewToken> {
     const { token: secret, hash } = mintScimToken();
     const { id: createdBy, orgId } = admin;
     return this.dataSource.transaction(async (tx) => {
       await this.members.holdAdmin(tx, admin);
       // Locks the row of the organization: concurrent creations wait, and the limit holds.
       const { before, membership } = await this.organizations.beginProvisioning(tx, orgId);
-      if ((await this.scimTokens.list(tx, orgId)).length >= MOST_TOKENS) {
-        throw new DomainError(
-          'limit_reached',
-          `An organization can have ${MOST_TOKENS} SCIM tokens. Revoke one that is not needed first.`,
-        );
-      }
-      const token = { orgId, hash, description, createdBy, expiresInDays };
+      const replaces = wanted.replaces?.toLowerCase() ?? null;
+      assertMayCreate(await this.scimTokens.list(tx, orgId), replaces);
+      const { description, expiresInDays } = wanted;
+      const token = { orgId, hash, description, createdBy, expiresInDays, replaces };
       const scimToken = await this.scimTokens.insert(tx, token);
       await this.#record(tx, 'scim_token_created', admin, origin, {
         scim_token_id: scimToken.id,
         description,
         expires_at: scimToken.expiresAt.toISOString(),
+        ...(replaces === null ? {} : { replaces }),
       });
       if (before !== membership) {
         const details = { membership: { from: before, to: membership } };
@@ -121,7 +152,7 @@ export class OrganizationAdmin {
     await this.dataSource.transaction(async (tx) => {
       await this.members.holdAdmin(tx, admin);
       if (!isUuid(id) || !(await this.scimTokens.revoke(tx, admin.orgId, id))) {
-        throw new DomainError('not_found', 'Your organization has no such SCIM token.');
+        throw noToken();
       }
       const details = { scim_token_id: id.toLowerCase() };
       await this.#record(tx, 'scim_token_revoked', admin, origin, details);
@@ -137,6 +168,28 @@ export class OrganizationAdmin {
   ): Promise<void> {
     return this.audit.record(tx, { type, actorId, subjectId: null, orgId, origin, details });
   }
+}
+
+/** @throws DomainError limit_reached, not_found, rotation_pending */
+function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): void {
+  if (valid.length >= MOST_TOKENS) {
+    throw new DomainError(
+      'limit_reached',
+      `An organization can have ${MOST_TOKENS} SCIM tokens. Revoke one that is not needed first.`,
+    );
+  }
+  if (replaces === null) return;
+  if (!valid.some(({ id }) => id === replaces)) throw noToken();
+  if (valid.some((token) => token.replaces === replaces)) {
+    throw new DomainError(
+      'rotation_pending',
+      'A new token replaces this one already. Use it and end this one, or end the new one first.',
+    );
+  }
+}
+
+function noToken(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such SCIM token.');
 }
 
 function differences(

@@ -6,7 +6,7 @@ import {
   mintOpaqueToken,
   type OpaqueToken,
 } from '#platform/crypto/opaque-token.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 
 /** The prefix of a SCIM token, by which a secret scanner recognizes it. */
 export const SCIM_TOKEN_PREFIX = 'svc_scim_';
@@ -23,10 +23,22 @@ export interface ScimToken {
   readonly description: string;
   /** The id of the admin who created the token. The admin may be removed. */
   readonly createdBy: string;
+  /** The address of the admin at that time; null for a token of an early release. */
+  readonly createdByEmail: string | null;
   readonly createdAt: Date;
   /** Accurate to the minute. */
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
+  /** The id of the token that this one replaces. */
+  readonly replaces: string | null;
+}
+
+/** A token that is rotated, and the valid token that replaces it. */
+export interface TokenRotation {
+  readonly old: ScimToken;
+  /** The time at which the old token was revoked or expired; null while it is valid. */
+  readonly oldEndedAt: Date | null;
+  readonly replacement: ScimToken | null;
 }
 
 /** The values of a new SCIM token. */
@@ -38,16 +50,23 @@ export interface NewScimToken {
   readonly createdBy: string;
   /** The days from now. */
   readonly expiresInDays: number;
+  /** The id of a valid token of the organization. */
+  readonly replaces?: string | null;
 }
 
 interface Row {
   id: string;
   description: string;
   created_by: string;
+  created_by_email: string | null;
   created_at: Date;
   last_used_at: Date | null;
   expires_at: Date;
+  replaces: string | null;
 }
+
+const COLUMNS = fragment`
+  id, description, created_by, created_by_email, created_at, last_used_at, expires_at, replaces`;
 
 /** The SCIM tokens of organizations, for their identity providers. An expired or revoked token is not valid. */
 @Injectable()
@@ -55,10 +74,11 @@ export class ScimTokensRepository {
   /** Adds a token. */
   async insert(tx: EntityManager, token: NewScimToken): Promise<ScimToken> {
     const [row] = await sql<Row>(tx)`
-      INSERT INTO scim_tokens (id, org_id, hash, description, created_by, expires_at)
+      INSERT INTO scim_tokens (id, org_id, hash, description, created_by, created_by_email, expires_at, replaces)
       VALUES (${newUuid()}, ${token.orgId}, ${token.hash}, ${token.description}, ${token.createdBy},
-              now() + make_interval(hours => 24 * ${token.expiresInDays}))
-      RETURNING id, description, created_by, created_at, last_used_at, expires_at`;
+              (SELECT email FROM users WHERE id = ${token.createdBy}),
+              now() + make_interval(hours => 24 * ${token.expiresInDays}), ${token.replaces ?? null})
+      RETURNING ${COLUMNS}`;
     if (!row) throw new Error('INSERT returned no row');
     return scimToken(row);
   }
@@ -66,10 +86,39 @@ export class ScimTokensRepository {
   /** Lists the valid tokens of an organization, the newest first. */
   async list(tx: EntityManager, orgId: string): Promise<ScimToken[]> {
     const rows = await sql<Row>(tx)`
-      SELECT id, description, created_by, created_at, last_used_at, expires_at FROM scim_tokens
+      SELECT ${COLUMNS} FROM scim_tokens
       WHERE org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
       ORDER BY id DESC`;
     return rows.map(scimToken);
+  }
+
+  /** Returns true for an organization that ever had a token. */
+  async hadToken(tx: EntityManager, orgId: string): Promise<boolean> {
+    const found = await sql<{ id: string }>(tx)`
+      SELECT id FROM scim_tokens WHERE org_id = ${orgId} LIMIT 1`;
+    return found.length === 1;
+  }
+
+  /** Finds a token of an organization, valid or not, with the valid token that replaces it. */
+  async findRotation(
+    tx: EntityManager,
+    orgId: string,
+    id: string,
+  ): Promise<TokenRotation | undefined> {
+    const rows = await sql<Row & { ended_at: Date | null }>(tx)`
+      SELECT ${COLUMNS}, CASE WHEN expires_at <= now() THEN least(revoked_at, expires_at) ELSE revoked_at END AS ended_at
+      FROM scim_tokens
+      WHERE org_id = ${orgId}
+        AND (id = ${id} OR (replaces = ${id} AND revoked_at IS NULL AND expires_at > now()))`;
+    const old = rows.find((row) => row.id === id);
+    const replacement = rows.find((row) => row.replaces === id);
+    return (
+      old && {
+        old: scimToken(old),
+        oldEndedAt: old.ended_at,
+        replacement: replacement ? scimToken(replacement) : null,
+      }
+    );
   }
 
   /**
@@ -112,8 +161,10 @@ function scimToken(row: Row): ScimToken {
     id: row.id,
     description: row.description,
     createdBy: row.created_by,
+    createdByEmail: row.created_by_email,
     createdAt: row.created_at,
     lastUsedAt: row.last_used_at,
     expiresAt: row.expires_at,
+    replaces: row.replaces,
   };
 }

@@ -28,10 +28,11 @@ export class ScimTokensController {
   @HttpCode(201)
   async create(
     @Caller() session: VerifiedSession,
-    @Body({ schema: CREATE_TOKEN }) { description, expires_in_days: expiresInDays }: CreateToken,
+    @Body({ schema: CREATE_TOKEN }) body: CreateToken,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<NewTokenJson> {
-    const token = { description, expiresInDays };
+    const { description, expires_in_days: expiresInDays, replaces } = body;
+    const token = { description, expiresInDays, replaces };
     return newTokenJson(await this.organizationAdmin.createToken(adminOf(session), token, origin));
   }
 

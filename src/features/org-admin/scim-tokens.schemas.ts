@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import type { Membership } from '#domain/organizations/membership.js';
-import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { LINE_OF_TEXT } from './organization.schemas.js';
-import type { NewToken } from '#domain/organization-admin/organization-admin.service.js';
+import type {
+  ListedToken,
+  NewToken,
+} from '#domain/organization-admin/organization-admin.service.js';
 
 /** The days until a token expires. */
 const DAYS = { usual: 90, most: 365 } as const;
@@ -11,6 +13,8 @@ const DAYS = { usual: 90, most: 365 } as const;
 export const CREATE_TOKEN = z.strictObject({
   description: LINE_OF_TEXT,
   expires_in_days: z.int().min(1).max(DAYS.most).default(DAYS.usual),
+  /** The id of the token that the new one replaces: both are valid until an admin ends the earlier one. */
+  replaces: z.string().max(64, 'must have at most 64 characters').exactOptional(),
 });
 /** The result of {@link CREATE_TOKEN}. */
 export type CreateToken = z.output<typeof CREATE_TOKEN>;
@@ -23,10 +27,16 @@ export interface ScimTokenJson {
   readonly id: string;
   readonly description: string;
   readonly created_by: string;
+  /** The address of the admin at that time. */
+  readonly created_by_email: string | null;
   readonly created_at: string;
   /** Accurate to the minute. */
   readonly last_used_at: string | null;
   readonly expires_at: string;
+  /** True within 30 days before the end. */
+  readonly expires_soon: boolean;
+  /** The id of the token that this one replaces. */
+  readonly replaces: string | null;
 }
 
 /** A new token with its secret, which the API returns once. */
@@ -41,14 +51,17 @@ export interface NewTokenJson {
 }
 
 /** Renders a token as JSON. */
-export function scimTokenJson(token: ScimToken): ScimTokenJson {
+export function scimTokenJson(token: ListedToken): ScimTokenJson {
   return {
     id: token.id,
     description: token.description,
     created_by: token.createdBy,
+    created_by_email: token.createdByEmail,
     created_at: token.createdAt.toISOString(),
     last_used_at: token.lastUsedAt?.toISOString() ?? null,
     expires_at: token.expiresAt.toISOString(),
+    expires_soon: token.expiresSoon,
+    replaces: token.replaces,
   };
 }
 

@@ -130,6 +130,9 @@ describe('a SCIM token', () => {
       expires_at,
       created_by: expect.any(String),
       last_used_at: null as unknown,
+      created_by_email: 'ada@tokens.example',
+      expires_soon: false,
+      replaces: null,
     });
     expect(await listed(ada)).toEqual([
       { ...tokenOf(second), last_used_at: expect.any(String) },

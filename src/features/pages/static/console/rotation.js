@@ -1,0 +1,39 @@
+// Tells on the page of a rotation when the identity provider uses the new token. Without this script "Look again" does.
+
+import { say, sendJson } from './api.js';
+import { localTime } from './page.js';
+
+/** Milliseconds between two looks, while the page is in view. */
+const INTERVAL = 3000;
+
+const status = document.querySelector('[data-rotation]');
+if (status) {
+  say(status, 'waiting', 'Waiting for the first use of the new token.');
+  const timer = setInterval(() => {
+    if (!document.hidden) void look(timer);
+  }, INTERVAL);
+}
+
+async function look(timer) {
+  let tokens;
+  try {
+    ({ tokens } = await sendJson('GET', '/api/v1/org/scim-tokens'));
+  } catch {
+    return; // The next look may succeed; the link on the page works in any case.
+  }
+  for (const token of tokens) showUse(token);
+  const added = tokens.find(({ id }) => id === status.dataset.rotation);
+  if (added && added.last_used_at === null) return;
+  clearInterval(timer);
+  if (!added) {
+    location.reload(); // it ended meanwhile
+    return;
+  }
+  document.querySelector('[data-unused]')?.remove();
+  say(status, 'done', 'The new token is in use. You can end the old one.');
+}
+
+function showUse({ id, last_used_at: at }) {
+  const place = document.querySelector(`[data-last-used="${id}"]`);
+  if (place && at !== null) place.textContent = localTime(at);
+}

@@ -1,0 +1,39 @@
+// Shows a secret once, in the `[data-result]` of its form. It is in no address and in no storage, and is gone when the page is left.
+//
+// data-value         takes the secret, and gets the focus
+// data-fill="name"   takes another member of the response
+// data-if="name=x"   is shown only where the member has this value
+// data-copy="id"     a button that copies the text of an element
+// data-onward        a link to the next page
+
+/** Shows the response of a form, and hides the form: a second click would make a second secret. */
+export function showSecret(form, answer, next) {
+  const result =
+    form.querySelector('[data-result]') ?? form.parentElement.querySelector('[data-result]');
+  const all = (selector) => result.querySelectorAll(selector);
+  for (const element of all('[data-fill]')) {
+    element.textContent = String(answer[element.dataset.fill] ?? '');
+  }
+  for (const element of all('[data-if]')) {
+    const [name, value] = element.dataset.if.split('=');
+    element.hidden = String(answer[name]) !== value;
+  }
+  for (const link of all('[data-onward]')) link.href = next;
+  for (const button of all('[data-copy]')) connectCopy(button);
+  const output = result.querySelector('[data-value]');
+  output.textContent = String(answer[form.dataset.secret]);
+  result.hidden = false;
+  if (!form.contains(result)) form.hidden = true;
+  output.focus();
+}
+
+/** A button copies a text where the browser allows it; without a clipboard it stays hidden. */
+function connectCopy(button) {
+  if (!navigator.clipboard) return;
+  button.hidden = false;
+  button.addEventListener('click', async () => {
+    const text = document.getElementById(button.dataset.copy).textContent;
+    await navigator.clipboard.writeText(text);
+    button.textContent = 'Copied';
+  });
+}

@@ -1,0 +1,212 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
+import { startBrowser, type BrowserProfile } from '../../support/browser.js';
+import { newAddress } from '../../support/client.js';
+import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
+import { touchedAgo } from '../../support/keys.js';
+import { orgApi } from '../../support/org-api.js';
+import { checkPage, overflowing } from '../../support/page-checks.js';
+import { requires } from '../../support/programs.js';
+import { rows } from '../../support/rows.js';
+
+const SECRET = /^svc_scim_[\w-]{43}$/;
+
+requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
+  let app: TestApp;
+  let browser: Browser;
+  beforeAll(async () => {
+    app = await startTestApp();
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+
+  let organizations = 0;
+  /** Founds an organization, and opens a browser as its admin. */
+  async function newAdmin(): Promise<EnrolledUser & { profile: BrowserProfile; email: string }> {
+    organizations += 1;
+    const email = `ada@tokens-${organizations}.example`;
+    const admin = await app.enrolled(email);
+    return { ...admin, email, profile: await openAs(browser, app, admin) };
+  }
+
+  const made = async ({ client }: EnrolledUser, description = 'Okta') =>
+    (await orgApi(client, 'POST', '/scim-tokens', { description })).json as {
+      id: string;
+      token: string;
+    };
+
+  /** Sends a request as the identity provider. */
+  const scim = (token: string) =>
+    app.client().get('/scim/v2/Users', {
+      address: newAddress(),
+      headers: { authorization: `Bearer ${token}` },
+    });
+
+  it('makes a token by keyboard alone at 390 px, says what the first one switches, and shows it once', async () => {
+    const admin = await newAdmin();
+    const { page, pageErrors } = admin.profile;
+    await touchedAgo(app, admin.email, 301);
+    const walk = await KeyboardWalk.begin(page, '/admin/scim-tokens');
+    await page.locator('[data-first-token]').waitFor();
+    await walk.fill('#description', 'Okta production');
+    await walk.press('form[data-secret] button');
+    await page.locator('[data-result]').waitFor();
+    walk.print('make a SCIM token');
+    expect(walk.steps.length).toBeLessThanOrEqual(5);
+
+    const token = (await page.locator('[data-value]').textContent()) ?? '';
+    expect(token).toMatch(SECRET);
+    expect(await page.locator('#scim-url').textContent()).toBe(`${app.baseUrl}/scim/v2`);
+    await page.getByText('From now on only SCIM makes new members').waitFor();
+    expect((await scim(token)).status).toBe(200);
+
+    await walk.press('[data-onward]');
+    await page.getByRole('rowheader', { name: 'Okta production' }).waitFor();
+    expect(await page.locator('[data-first-token]').count()).toBe(0);
+    expect(page.url()).toBe(`${app.baseUrl}/admin/scim-tokens`);
+    await expectNowhere(admin, token);
+    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
+    await admin.profile.leave();
+  });
+
+  /** A secret is not in the page, its address, its history or its storage, and not in the log. */
+  async function expectNowhere({ profile }: { profile: BrowserProfile }, secret: string) {
+    const { page } = profile;
+    const part = secret.replace('svc_scim_', '');
+    for (const visit of [() => page.reload(), () => page.goBack(), () => page.goForward()]) {
+      await visit();
+      expect(await page.content()).not.toContain(part);
+      expect(page.url()).not.toContain(part);
+    }
+    const kept =
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, document.cookie])';
+    expect(await page.evaluate(kept)).not.toContain(part);
+    expect(app.log.join('')).not.toContain(part);
+  }
+
+  it('rotates a token by keyboard alone at 390 px, while the identity provider begins to use the new one', async () => {
+    const admin = await newAdmin();
+    const { page, pageErrors } = admin.profile;
+    const old = await made(admin);
+    await scim(old.token);
+    const walk = await KeyboardWalk.begin(page, '/admin/scim-tokens');
+    await walk.press('a[href$="/rotate"]');
+    await page.waitForURL(`**/admin/scim-tokens/${old.id}/rotate`);
+    await walk.press('form[data-secret] button');
+    await page.locator('[data-result]').waitFor();
+    const token = (await page.locator('[data-value]').textContent()) ?? '';
+    expect(token).toMatch(SECRET);
+    await walk.press('[data-onward]');
+
+    await page.locator('[data-unused]').waitFor();
+    await page.getByText('Waiting for the first use of the new token.').waitFor();
+    expect([(await scim(old.token)).status, (await scim(token)).status]).toEqual([200, 200]);
+    await page.getByText('The new token is in use. You can end the old one.').waitFor();
+    expect(await page.locator('[data-unused]').count()).toBe(0);
+
+    await walk.press(`form[data-send$="${old.id}"] button`);
+    await page.getByText('The old token has ended. The rotation is complete.').first().waitFor();
+    walk.print('rotate a SCIM token');
+    expect(walk.steps.length).toBeLessThanOrEqual(6);
+    expect([(await scim(old.token)).status, (await scim(token)).status]).toEqual([401, 200]);
+    await expectNowhere(admin, token);
+    expect(pageErrors).toEqual([]);
+    await admin.profile.leave();
+  });
+
+  it('survives a closed tab: the step comes from the database, with and without JavaScript', async () => {
+    const admin = await newAdmin();
+    const old = await made(admin);
+    const path = `/admin/scim-tokens/${old.id}/rotate`;
+    await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'Next', replaces: old.id });
+    const plain = await openWithoutScripts(browser, app, admin.client);
+    const step = () => plain.locator('[aria-current="step"] h2').textContent();
+    await plain.goto('/admin/scim-tokens');
+    await plain.getByRole('link', { name: 'Continue the rotation' }).click();
+    expect(await step()).toBe('2. Wait until the new token is used');
+    await rows(app.dataSource, 'UPDATE scim_tokens SET last_used_at = now() WHERE replaces = $1', [
+      old.id,
+    ]);
+    await plain.getByRole('link', { name: 'Look again' }).click();
+    expect(await step()).toBe('3. End the old token');
+    expect(await plain.locator('noscript').textContent()).toContain('needs JavaScript');
+    await orgApi(admin.client, 'DELETE', `/scim-tokens/${old.id}`);
+    await plain.goto(path);
+    await plain.getByText('The rotation is complete.').waitFor();
+    await plain.context().close();
+    await admin.profile.leave();
+  });
+
+  it('lets an admin who did not copy the new token end it and make another one', async () => {
+    const admin = await newAdmin();
+    const { page } = admin.profile;
+    const old = await made(admin);
+    const next = { description: 'Lost', replaces: old.id };
+    const { id: lost } = (await orgApi(admin.client, 'POST', '/scim-tokens', next)).json;
+    await page.goto(`/admin/scim-tokens/${old.id}/rotate`);
+    await page.getByText('I did not copy the new token').click();
+    await page.getByRole('button', { name: 'End the new token' }).click();
+    await page.getByText('The new token has ended. Make another one.').waitFor();
+    await page.getByRole('button', { name: 'Make the new token' }).waitFor();
+    const { tokens } = (await orgApi(admin.client, 'GET', '/scim-tokens')).json;
+    expect((tokens as { id: string }[]).map(({ id }) => id)).toEqual([old.id]);
+    expect(lost).not.toBe(old.id);
+    await admin.profile.leave();
+  });
+
+  it('ends a token by keyboard alone', async () => {
+    const admin = await newAdmin();
+    const { page } = admin.profile;
+    const { token } = await made(admin);
+    const walk = await KeyboardWalk.begin(page, '/admin/scim-tokens');
+    await walk.press('[data-token] summary');
+    await walk.press('[data-token] form button');
+    await page.getByText('The token has ended.').waitFor();
+    expect((await scim(token)).status).toBe(401);
+    await admin.profile.leave();
+  });
+
+  it('is accessible and small on every screen: the list, and each step of a rotation', async () => {
+    const admin = await newAdmin();
+    const { profile } = admin;
+    await checkPage(profile, '/admin/scim-tokens');
+    const old = await made(admin);
+    await rows(app.dataSource, `UPDATE scim_tokens SET expires_at = now() + interval '9 days'`);
+    const path = `/admin/scim-tokens/${old.id}/rotate`;
+    await checkPage(profile, '/admin/scim-tokens', (page) =>
+      page.locator('[data-expiring]').waitFor(),
+    );
+    await admin.profile.leave();
+    const second = await openAs(browser, app, admin);
+    await checkPage(second, path);
+    await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'Next', replaces: old.id });
+    await checkPage(second, path, (page) => page.locator('[data-unused]').waitFor());
+    expect(second.pageErrors).toEqual([]);
+    await second.leave();
+  });
+
+  it('shows hostile names as text, and no name breaks the layout at 320 px', async () => {
+    const admin = await newAdmin();
+    const { page, pageErrors } = admin.profile;
+    const { id } = await made(admin);
+    await rows(
+      app.dataSource,
+      'UPDATE scim_tokens SET description = $2, created_by_email = $2 WHERE id = $1',
+      [id, HOSTILE],
+    );
+    await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'Next', replaces: id });
+    await page.setViewportSize({ width: 320, height: 640 });
+    for (const path of ['/admin/scim-tokens', `/admin/scim-tokens/${id}/rotate`]) {
+      await page.goto(path);
+      expect(await page.getByText(HOSTILE.slice(0, 28)).count()).toBeGreaterThan(0);
+      expect(await page.locator('main img').count()).toBe(0);
+      expect(await overflowing(page)).toEqual([]);
+    }
+    expect(pageErrors).toEqual([]);
+    await admin.profile.leave();
+  });
+});

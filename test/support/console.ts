@@ -1,0 +1,97 @@
+import type { Browser, Page } from 'playwright-core';
+import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { TestApp } from './app.js';
+import { openProfile, type BrowserProfile } from './browser.js';
+import type { Client } from './client.js';
+import { tabTo } from './page-checks.js';
+
+/** A text that attacks a page: markup, a change of text direction, and no place for a line break. */
+export const HOSTILE = `<img src=x onerror=alert(1)>"'&\u202e\u2066${'W'.repeat(10_000)}`;
+
+/** A user with a session and a key. */
+interface KeyHolder {
+  readonly client: Client;
+  readonly key: SoftwareKey;
+}
+
+/** Opens a browser profile with the session of a user, whose key is plugged in. */
+export async function openAs(
+  browser: Browser,
+  app: Pick<TestApp, 'baseUrl'>,
+  { client, key }: KeyHolder,
+): Promise<BrowserProfile> {
+  const profile = await openProfile(browser, app.baseUrl);
+  await profile.plugIn(key);
+  await profile.page.context().addCookies([sessionCookie(app, client)]);
+  return profile;
+}
+
+/** Opens a page in a browser without JavaScript, with the session of a user. */
+export async function openWithoutScripts(
+  browser: Browser,
+  app: Pick<TestApp, 'baseUrl'>,
+  client: Client,
+): Promise<Page> {
+  const context = await browser.newContext({
+    baseURL: app.baseUrl,
+    javaScriptEnabled: false,
+    extraHTTPHeaders: { 'x-forwarded-for': client.address },
+  });
+  await context.addCookies([sessionCookie(app, client)]);
+  return context.newPage();
+}
+
+function sessionCookie({ baseUrl }: Pick<TestApp, 'baseUrl'>, client: Client) {
+  const value = client.cookie('svc_session');
+  if (value === undefined) throw new Error('the client has no session');
+  return { name: 'svc_session', value, url: baseUrl };
+}
+
+/** Walks through pages with the keyboard alone, on a telephone of 390 pixels, and counts the steps. */
+export class KeyboardWalk {
+  /** Each step in words. */
+  readonly steps: string[] = [];
+  #keys = 0;
+
+  private constructor(readonly page: Page) {}
+
+  static async begin(page: Page, path: string): Promise<KeyboardWalk> {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const walk = new KeyboardWalk(page);
+    await page.goto(path);
+    walk.steps.push(`open ${path}`);
+    return walk;
+  }
+
+  /** Moves to a field, replaces its text, and stays there. */
+  async fill(selector: string, text: string): Promise<void> {
+    this.#keys += await tabTo(this.page, selector);
+    await this.page.keyboard.press('Control+A');
+    await this.page.keyboard.type(text);
+    this.#keys += text.length + 1;
+    this.steps.push(`fill ${selector}`);
+  }
+
+  /** Moves to a link, a button, a choice or a disclosure, and uses it. */
+  async press(selector: string, key: 'Enter' | 'Space' = 'Enter'): Promise<void> {
+    this.#keys += await tabTo(this.page, selector);
+    await this.page.keyboard.press(key);
+    this.#keys += 1;
+    this.steps.push(`press ${selector}`);
+  }
+
+  /** Moves to a list of choices and chooses by typing. */
+  async choose(selector: string, text: string): Promise<void> {
+    this.#keys += await tabTo(this.page, selector);
+    await this.page.keyboard.type(text);
+    this.#keys += text.length;
+    this.steps.push(`choose ${text}`);
+  }
+
+  /** Prints the steps of a job. */
+  print(job: string): void {
+    const { length } = this.steps;
+    // oxlint-disable-next-line no-console -- the counts are the result of the test
+    console.log(`${job}: ${length} steps, ${this.#keys} keys\n  ${this.steps.join('\n  ')}`);
+  }
+}
