@@ -62,6 +62,22 @@ describe('access revocation', () => {
     expect(callsOfRevoke([planted(lookedUp)], classes)).toHaveLength(1);
   });
 
+  it('ends every kind for the operator, too, whose command puts the kinds together by itself', () => {
+    const composition = files.find(({ path }) =>
+      path.endsWith('operator-access/compose-access.ts'),
+    );
+    const listed = [...(composition?.text ?? '').matchAll(/\(\) => new (\w+)\(/g)];
+    expect(listed.map(([, name]) => name).toSorted()).toEqual(classes.toSorted());
+  });
+
+  it('the operator can reach accounts from the command alone', () => {
+    const service = [...reachableFrom('src/main.ts')];
+    expect(service.filter((path) => /operator-access|break-glass/.test(path))).toEqual([]);
+    expect(reachableFrom('src/admin.ts')).toContain(
+      'src/domain/operator-access/operator-access.ts',
+    );
+  });
+
   it('every kind registers itself in the module of its folder, which production loads', () => {
     const production = reachableFrom('src/main.ts');
     for (const name of classes) {

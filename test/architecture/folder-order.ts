@@ -73,6 +73,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'github-links',
     'organization-providers',
     'enrollment-passes',
+    'operator-access',
     'enrollment',
     'key-authentication',
     'member-records',

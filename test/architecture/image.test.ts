@@ -134,7 +134,11 @@ describe('the production image', () => {
     const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
       read('package.json'),
     );
-    const imported = [...reachableFrom('src/main.ts'), ...reachableFrom('src/migrate.ts')]
+    const imported = [
+      ...reachableFrom('src/main.ts'),
+      ...reachableFrom('src/migrate.ts'),
+      ...reachableFrom('src/admin.ts'),
+    ]
       .flatMap((path) => readSource(path).imports)
       .filter((target) => !/^(?:node:|src\/)/.test(target))
       .map((target) => /^(?:@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target);

@@ -134,7 +134,7 @@ describe('layers', () => {
     const demo = (from: string, target: string) =>
       layerOf(from) !== 'demo' && target.startsWith('src/demo/');
     expect(violations(files, demo)).toEqual([]);
-    for (const entry of ['src/main.ts', 'src/migrate.ts']) {
+    for (const entry of ['src/main.ts', 'src/migrate.ts', 'src/admin.ts']) {
       const reached = [...reachableFrom(entry)];
       expect(reached).toContain('src/platform/database/migrations.ts');
       expect(reached.filter((path) => path.startsWith('src/demo/'))).toEqual([]);

@@ -6,7 +6,7 @@ import { createApp } from '../../dist/create-app.js';
 import { loadConfig } from '../../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../../dist/platform/kms/call-policy.js';
-import { returnStartUpMemory } from '../../dist/start-up-memory.js';
+import { returnStartUpMemory } from '../../dist/production.js';
 import { createLogger } from '../../dist/platform/telemetry/pino-options.js';
 
 const { environment, clients } = JSON.parse(process.argv[2]);

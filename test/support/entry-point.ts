@@ -25,20 +25,24 @@ export interface EntryPoint {
 export interface ProcessSettings {
   readonly cwd: string;
   readonly environment?: Readonly<Record<string, string>>;
+  /** The standard input; by default it is closed. */
+  readonly input?: string;
 }
 
 /** Starts an entry point of the build (`npm test` builds it), such as `demo/main.js`. */
 export function start(
   entry: string,
   args: readonly string[],
-  { cwd, environment = {} }: ProcessSettings,
+  { cwd, environment = {}, input }: ProcessSettings,
 ): EntryPoint {
   const file = fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url));
   const child = spawn(process.execPath, [file, ...args], {
     cwd,
     env: { PATH: process.env['PATH'], ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  child.stdin.on('error', () => undefined); // it ended without reading
+  child.stdin.end(input ?? '');
   const written = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => (written.stdout += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (written.stderr += text));

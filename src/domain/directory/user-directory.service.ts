@@ -32,7 +32,7 @@ export class UserDirectory {
   readonly #bootstrapAdmins: ReadonlySet<string> | undefined;
 
   constructor(
-    @Inject(CONFIG) config: Config,
+    @Inject(CONFIG) config: { readonly enrollment: Pick<Config['enrollment'], 'bootstrapAdmins'> },
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
     private readonly tombstones: TombstonesRepository,

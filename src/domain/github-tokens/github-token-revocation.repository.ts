@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
   idsOf,
@@ -19,7 +19,7 @@ export class GitHubTokenRevocation implements Revocable {
   readonly revocationOrder = 25;
   readonly revocationScopes = EVERY_SCOPE;
 
-  constructor(private readonly revoker: TokenRevoker) {}
+  constructor(@Inject(TokenRevoker) private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}
 
   /** Queues every token of some users. The end of the sessions has queued most of them already: this statement adds the cause. */
   async revoke(

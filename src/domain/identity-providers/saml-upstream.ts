@@ -206,9 +206,10 @@ export function keptName(requestId: string): string {
   return requestId.slice(9, 25);
 }
 
-async function fetchMetadata(
-  { metadataUrl }: SamlProviderConfig,
-  { http, clock }: SamlParts,
+/** Fetches and reads the metadata of a provider. @throws MetadataFault */
+export async function fetchMetadata(
+  { metadataUrl }: Pick<SamlProviderConfig, 'metadataUrl'>,
+  { http, clock }: { readonly http: Pick<UpstreamHttp, 'fetch'>; readonly clock: Clock },
 ): Promise<IdpMetadata> {
   const response = await http
     .fetch(metadataUrl, { headers: { accept: 'application/samlmetadata+xml, application/xml' } })

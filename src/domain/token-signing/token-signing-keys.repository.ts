@@ -15,6 +15,13 @@ export class TokenSigningKeysRepository {
     return row?.sealed;
   }
 
+  /** Returns the sealed key of a kind, and changes nothing. */
+  async peek(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
+    const [row] = await sql<{ sealed: string }>(tx)`
+      SELECT sealed FROM token_signing_keys WHERE kind = ${kind}`;
+    return row?.sealed;
+  }
+
   /**
    * Records that a configured key has taken the place of the sealed key of a kind. Returns the sealed key for a day after the first
    * such call, so that the tokens that it has signed verify until they end.

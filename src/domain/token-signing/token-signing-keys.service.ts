@@ -164,7 +164,8 @@ async function opened(
   return secret?.text;
 }
 
-function purposeOf(kind: KeyKind): string {
+/** Returns the purpose under which the stored key of a kind is sealed. */
+export function purposeOf(kind: KeyKind): string {
   return `token signing key ${kind}`;
 }
 

@@ -162,6 +162,27 @@ export function loadDatabaseConfig(environment: Environment): Config['database']
   return databaseSettings(parsed.data);
 }
 
+const OPERATOR_ENVIRONMENT = ENVIRONMENT.pick({
+  SVC_DATABASE_URL: true,
+  SVC_DATA_DIR: true,
+  SVC_DB_MAX_CONNECTIONS: true,
+  SVC_LOG_FORMAT: true,
+  RUST_LOG: true,
+});
+
+/**
+ * Returns the parts of the configuration that the operator's commands need: the database and the log. The rest of the configuration
+ * may be wrong, and the object store away, when they are needed most.
+ *
+ * @throws ConfigProblems with every problem at once
+ */
+export function loadOperatorConfig(environment: Environment): Pick<Config, 'database' | 'log'> {
+  const parsed = OPERATOR_ENVIRONMENT.safeParse(withoutEmpty(environment));
+  if (!parsed.success) throw new ConfigProblems(problemLines(parsed.error));
+  const { SVC_LOG_FORMAT: format, RUST_LOG: filter } = parsed.data;
+  return { database: databaseSettings(parsed.data), log: { format, filter } };
+}
+
 function tracingSettings(settings: Settings): Config['tracing'] {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: serviceName } = settings;
   return endpoint === undefined ? undefined : { endpoint, serviceName };

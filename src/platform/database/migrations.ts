@@ -49,6 +49,23 @@ export async function migrate(
   }
 }
 
+/** Returns the names of the migrations that a database lacks. It changes nothing. @throws Error for a migration that was changed */
+export async function missingMigrations(
+  manager: EntityManager,
+  directory: URL = MIGRATIONS,
+): Promise<string[]> {
+  const rows = await sql<{ name: string; sha256: string }>(manager)`
+    SELECT name, sha256 FROM schema_migrations`;
+  const applied = new Map(rows.map((row) => [row.name, row.sha256]));
+  const migrations = await readMigrations(directory);
+  for (const migration of migrations) {
+    if ((applied.get(migration.name) ?? migration.sha256) !== migration.sha256) {
+      throw changedSince(migration);
+    }
+  }
+  return migrations.map(({ name }) => name).filter((name) => !applied.has(name));
+}
+
 async function readMigrations(directory: URL): Promise<Migration[]> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).toSorted();
   return Promise.all(

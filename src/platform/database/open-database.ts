@@ -1,5 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import type { DataSource } from '#platform/database/statements/typeorm.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
@@ -67,10 +67,17 @@ export async function openDatabase(
   }
 }
 
-async function locateServer(
+/** The address of a database, and the end of the embedded server where this process runs one. */
+export interface LocatedServer {
+  readonly address: DatabaseAddress;
+  stop(): Promise<void>;
+}
+
+/** Finds the address of the configured database, or starts the embedded server. */
+export async function locateServer(
   { url, dataDir, maxConnections }: Config['database'],
   log: Logger,
-): Promise<{ address: DatabaseAddress; stop(): Promise<void> }> {
+): Promise<LocatedServer> {
   if (url !== undefined) {
     return { address: { connectionString: url }, stop: () => Promise.resolve() };
   }
@@ -88,7 +95,7 @@ async function prepare(
 ): Promise<void> {
   const dataSource = await connectPatiently(address, log);
   try {
-    await checkVersion(dataSource);
+    await checkVersion(dataSource.manager);
     await refuseForeignDatabase(dataSource, composition);
     await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
@@ -113,15 +120,16 @@ async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<
 }
 
 /** Returns the error of a start that cannot connect, with the name of the variable of the address. */
-function unreachable(address: DatabaseAddress, cause: unknown): unknown {
+export function unreachable(address: DatabaseAddress, cause: unknown): unknown {
   if (!('connectionString' in address)) return cause;
   return new Error(`SVC_DATABASE_URL: the database cannot be reached: ${reasonOf(cause)}`, {
     cause,
   });
 }
 
-async function checkVersion(dataSource: DataSource): Promise<void> {
-  const [server] = await sql<{ version: string; enough: boolean }>(dataSource.manager)`
+/** @throws Error for a server that is older than PostgreSQL 15 */
+export async function checkVersion(manager: EntityManager): Promise<void> {
+  const [server] = await sql<{ version: string; enough: boolean }>(manager)`
     SELECT current_setting('server_version') AS version,
            current_setting('server_version_num')::integer >= 150000 AS enough`;
   if (server?.enough) return;

@@ -43,7 +43,7 @@ export type ProviderMetadata = z.output<typeof DOCUMENT>;
  */
 export async function discoverProvider(
   { slug, issuer }: Pick<OidcProviderConfig, 'slug' | 'issuer'>,
-  http: UpstreamHttp,
+  http: Pick<UpstreamHttp, 'fetch'>,
 ): Promise<ProviderMetadata> {
   const refuse = (problem: string): never => {
     throw new ConfigProblems([`${providerVariable(slug, 'ISSUER')}: ${problem}`]);
@@ -108,7 +108,7 @@ function insecureEndpoint(document: ProviderMetadata): string | undefined {
 }
 
 /** Fetches the document. Its address drops the last slash of the issuer (§4.1); its `issuer` keeps the slash. */
-async function fetchDocument(issuer: string, http: UpstreamHttp): Promise<unknown> {
+async function fetchDocument(issuer: string, http: Pick<UpstreamHttp, 'fetch'>): Promise<unknown> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   const response = await http.fetch(url, {
     method: 'GET',

@@ -13,6 +13,21 @@ const SURELY_TAKEN_AFTER = 2_000;
 const GIVE_UP_AFTER = 120_000;
 const LOOK_EVERY = 50;
 
+/** Another live process has the data directory of an embedded server. */
+export class DirectoryInUse extends Error {
+  override readonly name = 'DirectoryInUse';
+
+  constructor(
+    readonly directory: string,
+    readonly pid: number,
+  ) {
+    super(
+      `Another process is using ${directory} (PostgreSQL is process ${pid}): stop it, or set ` +
+        'SVC_DATA_DIR to another directory.',
+    );
+  }
+}
+
 /**
  * Ensures that no server runs on a data directory, so that a new one can start:
  *
@@ -43,10 +58,7 @@ export async function reclaimDirectory(
       process.kill(left.pid, 'SIGINT'); // a fast shutdown: sessions are ended, data is written
       interrupted = true;
     } else if (waited > (state === 'supervised' ? SURELY_TAKEN_AFTER : GIVE_UP_AFTER)) {
-      throw new Error(
-        `Another process is using ${directory} (PostgreSQL is process ${left.pid}): stop it, or set ` +
-          'SVC_DATA_DIR to another directory.',
-      );
+      throw new DirectoryInUse(directory, left.pid);
     }
     await systemClock.sleep(LOOK_EVERY);
     left = (await readPostmasterPid(directory)) ?? { ...left, pid: Number.NaN };

@@ -1,0 +1,134 @@
+import type { Logger } from 'pino';
+import type {
+  OperatorAccess,
+  OperatorAct,
+  ActOutcome,
+} from '#domain/operator-access/operator-access.js';
+import { operatorDetails, type MachineOperator } from '#domain/operator-access/operator.js';
+import type { KnownPerson } from '#domain/operator-access/people.repository.js';
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
+import type { ActName, GlassCommand } from './arguments.js';
+import type { OperatorTerminal } from './terminal.js';
+import { endedText, personJson, personLine } from './text.js';
+
+/** A refusal with its reason for the operator. Nothing has changed. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
+/** The parts of a command that changes something. */
+export interface ActParts {
+  readonly access: OperatorAccess;
+  readonly terminal: OperatorTerminal;
+  readonly operator: MachineOperator;
+  readonly log: Logger;
+}
+
+type ActCommand = Extract<GlassCommand, { readonly name: ActName }>;
+
+const INTENT: Readonly<Record<ActName, string>> = {
+  'make-admin': 'Makes this person an admin',
+  'revoke-everything': 'Revokes everything of this person',
+  'give-pass': 'Gives this person a re-enrollment pass, and revokes everything else',
+};
+
+/**
+ * Performs a command on a person, once the address has been typed.
+ *
+ * @throws Refused; DomainError where the rules of the domain refuse the act
+ */
+export async function act(command: ActCommand, parts: ActParts): Promise<void> {
+  const { access, terminal, operator, log } = parts;
+  const person = await onePerson(command, access);
+  const wanted: OperatorAct = { kind: command.name, userId: person.id, operator };
+  await confirm(command, person, await access.rehearse(wanted), terminal);
+  const outcome = await access.perform(wanted);
+  if (outcome.changed) {
+    const facts = { user_id: person.id, org_id: person.organization?.id ?? null };
+    const { ended } = outcome;
+    log.warn(
+      { context: 'security', act: command.name, ...facts, ...ended, ...operatorDetails(operator) },
+      `break-glass: ${command.name}`,
+    );
+  }
+  report(command, person, outcome, terminal);
+}
+
+/** Finds the person of an address. @throws Refused when no person has it, or several have */
+async function onePerson(
+  { address, org }: ActCommand,
+  access: OperatorAccess,
+): Promise<KnownPerson> {
+  const email = parseEmailAddress(address);
+  if (email === undefined) throw new Refused(`${JSON.stringify(address)} is no e-mail address.`);
+  const people = await access.find({ email, organization: org });
+  const [person, ...others] = people;
+  if (person === undefined) {
+    throw new Refused(
+      `No account has the address ${email}${org === undefined ? '' : ` in the organization ${org}`}. An account exists once its key was enrolled, or SCIM created it.`,
+    );
+  }
+  if (others.length > 0) {
+    const lines = people.map((one) => `  ${personLine(one)}`);
+    throw new Refused(
+      [`${people.length} accounts have the address ${email}. Name one with --org:`, ...lines].join(
+        '\n',
+      ),
+    );
+  }
+  return person;
+}
+
+/** Shows the person and what would end, and asks for the address. @throws Refused */
+async function confirm(
+  { name, yes }: ActCommand,
+  person: KnownPerson,
+  { ended }: ActOutcome,
+  terminal: OperatorTerminal,
+): Promise<void> {
+  terminal.say(`${INTENT[name]}:`);
+  terminal.say(`  ${personLine(person)}`);
+  if (name !== 'make-admin') terminal.say(`This ends: ${endedText(ended)}.`);
+  if (yes) return;
+  const typed = await terminal.ask('Type the address of the person to confirm: ');
+  if (typed === undefined) {
+    throw new Refused(
+      'Nothing was changed: there is no terminal to confirm at. Scripts use --yes.',
+    );
+  }
+  if (parseEmailAddress(typed) !== person.email) {
+    throw new Refused('Nothing was changed: this is not the address of the person.');
+  }
+}
+
+function report(
+  { name, json }: ActCommand,
+  person: KnownPerson,
+  { changed, ended, pass }: ActOutcome,
+  terminal: OperatorTerminal,
+): void {
+  if (json) {
+    const secret = pass && { pass: pass.secret, expires_at: pass.expiresAt.toISOString() };
+    const answer = { command: name, changed, person: personJson(person), ended, ...secret };
+    terminal.print(JSON.stringify(answer, undefined, 2));
+    return;
+  }
+  if (name === 'make-admin') {
+    terminal.print(
+      changed ? `${person.email} is an admin now.` : `${person.email} is an admin already.`,
+    );
+    return;
+  }
+  if (!pass) {
+    terminal.print(`Ended: ${endedText(ended)}.`);
+    terminal.say(
+      'Who holds the password at the identity provider can sign in and enroll a key. Use give-pass to demand a pass for it.',
+    );
+    return;
+  }
+  terminal.say(`Ended: ${endedText(ended)}.`);
+  terminal.say(
+    `The pass is valid once, until ${pass.expiresAt.toISOString()}. The person signs in, and enters it on the page /enroll.`,
+  );
+  terminal.print(pass.secret);
+}

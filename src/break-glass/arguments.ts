@@ -1,0 +1,95 @@
+import { parseArgs } from 'node:util';
+
+/** The commands that change something. Each takes the address of a person. */
+export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
+
+/** One of {@link ACTS}. */
+export type ActName = (typeof ACTS)[number];
+
+/** A command line that was understood. */
+export type GlassCommand =
+  | { readonly name: 'help' }
+  | { readonly name: 'check'; readonly json: boolean }
+  | { readonly name: 'list-admins'; readonly json: boolean; readonly org: string | undefined }
+  | {
+      readonly name: ActName;
+      readonly address: string;
+      readonly json: boolean;
+      readonly org: string | undefined;
+      /** True when the script has confirmed the act. */
+      readonly yes: boolean;
+    };
+
+/** The text of `--help`. */
+export const USAGE = `Usage: node dist/admin.js COMMAND [ADDRESS] [OPTION]...
+
+Break-glass for the operator of the service. It uses the service's own configuration
+and database, and works while the service runs and while it is down.
+
+Commands:
+  list-admins                 Lists the admins of every organization.
+  make-admin ADDRESS          Makes an active user an admin of the user's organization.
+  revoke-everything ADDRESS   Ends the keys, sessions, certificates, tokens and pass of a person.
+  give-pass ADDRESS           Does the same, and prints a pass to enroll another key: once, for 24 hours.
+  check                       Checks configuration, database, keys, providers and clocks.
+
+Options:
+  --org ORGANIZATION   The organization, by its id or one of its verified domains; none for a
+                       person without an organization.
+  --yes                Confirms a change, for scripts. Without it the command asks for the address.
+  --json               Prints one JSON document.
+  --help               Prints this text.
+
+Each change is one row of the audit log and one line of the log target "security", with the name and
+the uid of the operating-system user, SUDO_USER and the host name.
+
+Exit status: 0 done or healthy; 1 failed, refused or unhealthy; 2 wrong usage.
+`;
+
+/** A command line that was not understood. */
+export class WrongUsage extends Error {
+  override readonly name = 'WrongUsage';
+}
+
+/**
+ * Reads the command line.
+ *
+ * @throws WrongUsage
+ */
+export function readCommand(args: readonly string[]): GlassCommand {
+  const { values, positionals } = parsed(args);
+  if (values.help) return { name: 'help' };
+  const [name, address, ...rest] = positionals;
+  const { json, org, yes } = values;
+  if (name === undefined) throw new WrongUsage('A command is missing.');
+  const act = ACTS.find((one) => one === name);
+  if (act) {
+    if (address === undefined) throw new WrongUsage(`${name} needs the address of a person.`);
+    if (rest.length > 0) throw new WrongUsage(`${name} takes one address.`);
+    return { name: act, address, json, org: org?.toLowerCase(), yes };
+  }
+  if (name !== 'list-admins' && name !== 'check') throw new WrongUsage(`No such command: ${name}`);
+  if (address !== undefined) throw new WrongUsage(`${name} takes no address.`);
+  if (yes) throw new WrongUsage(`${name} changes nothing: --yes has no effect.`);
+  if (name === 'list-admins') return { name, json, org: org?.toLowerCase() };
+  if (org !== undefined)
+    throw new WrongUsage('check looks at the whole service: --org has no effect.');
+  return { name, json };
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        org: { type: 'string' },
+        yes: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+  } catch (error) {
+    throw new WrongUsage(error instanceof Error ? error.message : String(error));
+  }
+}

@@ -1,0 +1,61 @@
+import 'reflect-metadata';
+import { operatorAccess } from '#domain/operator-access/compose-access.js';
+import { readEnvironment, type Environment } from '#platform/config/environment.js';
+import { loadOperatorConfig } from '#platform/config/load-config.js';
+import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
+import { openInstalledDatabase } from '#platform/database/installed-database.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { createLogger } from '#platform/telemetry/pino-options.js';
+import { act } from './act.js';
+import { readCommand, WrongUsage, USAGE, type GlassCommand } from './arguments.js';
+import { check, inUse } from './check.js';
+import { operatorOf, redirectNestLog } from './ground.js';
+import { listAdmins } from './list-admins.js';
+import { processTerminal } from './terminal.js';
+
+/** Runs a command of the operator. Returns the exit status: 0 done, 1 failed or refused, 2 wrong usage. */
+export async function breakGlass(args: readonly string[]): Promise<0 | 1 | 2> {
+  const terminal = processTerminal;
+  try {
+    const command = readCommand(args);
+    if (command.name === 'help') {
+      terminal.print(USAGE.trimEnd());
+      return 0;
+    }
+    return await run(command, readEnvironment());
+  } catch (error) {
+    if (error instanceof WrongUsage) {
+      terminal.say(`${error.message}\nnode dist/admin.js --help lists the commands.`);
+      return 2;
+    }
+    terminal.say(explain(error));
+    return 1;
+  }
+}
+
+/** Returns the reason of a failure for the operator. */
+function explain(error: unknown): string {
+  if (error instanceof DomainError) return error.detail;
+  return error instanceof DirectoryInUse ? inUse(error) : reasonOf(error);
+}
+
+async function run(
+  command: Exclude<GlassCommand, { readonly name: 'help' }>,
+  environment: Environment,
+): Promise<0 | 1> {
+  const terminal = processTerminal;
+  if (command.name === 'check') return check(command, environment, terminal);
+  const { database, log: logging } = loadOperatorConfig(environment);
+  const log = createLogger(logging, 2);
+  redirectNestLog(log);
+  const opened = await openInstalledDatabase(database, 'production');
+  try {
+    const access = operatorAccess(opened.dataSource);
+    if (command.name === 'list-admins') await listAdmins(command, access, terminal);
+    else await act(command, { access, terminal, operator: operatorOf(environment), log });
+    return 0;
+  } finally {
+    await opened.close();
+  }
+}

@@ -1,0 +1,164 @@
+import { checkProviders } from '#domain/identity-providers/check-providers.js';
+import { checkAuthority } from '#domain/ssh-certificates/authority/check-authority.js';
+import { checkSigningKeys } from '#domain/token-signing/check-signing-keys.js';
+import type { Config, ValidConfig } from '#platform/config/config.js';
+import type { Environment } from '#platform/config/environment.js';
+import { ConfigProblems, loadOperatorConfig } from '#platform/config/load-config.js';
+import { configurationOf } from '#platform/config/sources/read-configuration.js';
+import { refuseForeignDatabase } from '#platform/database/composition.js';
+import {
+  assertInstalled,
+  connectToInstalled,
+  serverFacts,
+  type InstalledDatabase,
+} from '#platform/database/installed-database.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { withRootSecret } from '#platform/kms/root-secret.js';
+import type { GlassCommand } from './arguments.js';
+import { Findings } from './findings.js';
+import { createLogger } from '#platform/telemetry/pino-options.js';
+import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
+import { redirectNestLog } from './ground.js';
+import type { OperatorTerminal } from './terminal.js';
+
+/** Seconds by which two clocks may differ: tokens allow about as much. */
+const SKEW = 5;
+/** A `Date` header counts whole seconds, and its response was on the way for a while. */
+const SKEW_OF_PROVIDER = 30;
+
+/** Checks what a start of the service needs, and changes nothing. Returns 1 where the service could not start or work. */
+export async function check(
+  { json }: Extract<GlassCommand, { readonly name: 'check' }>,
+  environment: Environment,
+  terminal: OperatorTerminal,
+): Promise<0 | 1> {
+  redirectNestLog(createLogger({ format: 'text', filter: 'error' }, 2));
+  const findings = new Findings();
+  const config = await checkConfiguration(findings, environment);
+  const database = await checkDatabase(findings, environment);
+  try {
+    if (config) await checkParts(findings, config, database);
+    else
+      findings.skip(
+        ['keys in KMS', 'token-signing keys', 'SSH authority', 'providers'],
+        'the configuration is wrong',
+      );
+  } finally {
+    await database?.close();
+  }
+  if (json) terminal.print(JSON.stringify(findings.toJson(), undefined, 2));
+  else for (const line of findings.lines()) terminal.print(line);
+  return findings.healthy ? 0 : 1;
+}
+
+async function checkConfiguration(
+  findings: Findings,
+  environment: Environment,
+): Promise<ValidConfig | undefined> {
+  try {
+    const { config, warnings } = await configurationOf(environment);
+    for (const warning of warnings) findings.warn('configuration', warning);
+    findings.ok('configuration', `${config.http.baseUrl}, relying party ${config.relyingParty.id}`);
+    return config;
+  } catch (error) {
+    const problems = error instanceof ConfigProblems ? error.problems : [reasonOf(error)];
+    for (const problem of problems) findings.fail('configuration', problem);
+    return undefined;
+  }
+}
+
+/** Checks the database and its migrations, and this machine's clock by the one of the database. */
+async function checkDatabase(
+  findings: Findings,
+  environment: Environment,
+): Promise<InstalledDatabase | undefined> {
+  let opened: InstalledDatabase | undefined;
+  try {
+    opened = await connectToInstalled(loadOperatorConfig(environment).database);
+    const { dataSource } = opened;
+    await refuseForeignDatabase(dataSource, 'production');
+    findings.ok('database', `PostgreSQL ${(await serverFacts(dataSource.manager)).version}`);
+    await findings.of('migrations', async () => {
+      await assertInstalled(dataSource.manager);
+      return 'every migration of this version is applied';
+    });
+    await checkClock(findings, opened);
+    return opened;
+  } catch (error) {
+    findings.fail('database', error instanceof DirectoryInUse ? inUse(error) : reasonOf(error));
+    findings.skip(['migrations', 'clock'], 'the database cannot be used');
+    await opened?.close();
+    return undefined;
+  }
+}
+
+/** Returns the reason why a command cannot use the embedded database beside the service. */
+export function inUse({ directory, pid }: DirectoryInUse): string {
+  return (
+    `A running service uses the embedded database in ${directory} (PostgreSQL is process ${pid}), and one process ` +
+    'alone can. Stop the service, run this command again, and start the service.'
+  );
+}
+
+async function checkClock(findings: Findings, { dataSource }: InstalledDatabase): Promise<void> {
+  const { time } = await serverFacts(dataSource.manager);
+  clockFinding(findings, 'clock', 'the database', time, SKEW);
+}
+
+function clockFinding(
+  findings: Findings,
+  name: string,
+  other: string,
+  at: number | undefined,
+  most: number,
+): void {
+  if (at === undefined) return;
+  const seconds = Math.round((systemClock.milliseconds() - at) / 1000);
+  const apart = Math.abs(seconds);
+  if (apart <= most) findings.ok(name, `agrees with ${other} within ${most} seconds`);
+  else findings.fail(name, `${apart} seconds ${seconds > 0 ? 'ahead of' : 'behind'} ${other}`);
+}
+
+async function checkParts(
+  findings: Findings,
+  config: ValidConfig,
+  database: InstalledDatabase | undefined,
+): Promise<void> {
+  const kms = await findings.of(
+    'keys in KMS',
+    () => KmsKeys.open(config),
+    () => describeKms(config),
+  );
+  if (kms && database) await checkKeys(findings, config, kms, database);
+  else findings.skip(['token-signing keys', 'SSH authority'], 'KMS or the database cannot be used');
+  for (const { slug, problem, date } of await checkProviders(config.upstream)) {
+    if (problem === undefined) findings.ok(`provider ${slug}`, 'publishes what a sign-in needs');
+    else findings.fail(`provider ${slug}`, problem);
+    clockFinding(findings, `clock of ${slug}`, `the provider ${slug}`, date, SKEW_OF_PROVIDER);
+  }
+}
+
+function describeKms({ kms }: ValidConfig): string {
+  return kms.keys.length === 0 ? 'none is configured' : `${kms.keys.length} keys answer and fit`;
+}
+
+async function checkKeys(
+  findings: Findings,
+  validConfig: ValidConfig,
+  kms: KmsKeys,
+  { dataSource: { manager } }: InstalledDatabase,
+): Promise<void> {
+  const config: Config | undefined = await findings.of(
+    'root secret',
+    () => withRootSecret(validConfig, kms),
+    () => 'is available',
+  );
+  if (config) await findings.of('token-signing keys', () => checkSigningKeys(config, manager));
+  else findings.skip(['token-signing keys'], 'the root secret is missing');
+  await findings.of('SSH authority', () => {
+    const signers = validConfig.ssh.caKmsKeyIds.map((id) => kms.signer(id, 'Ed25519', 'ES256'));
+    return checkAuthority(validConfig, manager, signers);
+  });
+}

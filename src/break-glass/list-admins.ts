@@ -1,0 +1,19 @@
+import type { OperatorAccess } from '#domain/operator-access/operator-access.js';
+import type { GlassCommand } from './arguments.js';
+import type { OperatorTerminal } from './terminal.js';
+import { personJson, personLine } from './text.js';
+
+/** Lists the admins of every organization, or of one. */
+export async function listAdmins(
+  { json, org }: Extract<GlassCommand, { readonly name: 'list-admins' }>,
+  access: OperatorAccess,
+  terminal: OperatorTerminal,
+): Promise<void> {
+  const admins = await access.find({ organization: org, adminsOnly: true });
+  if (json) {
+    terminal.print(JSON.stringify({ admins: admins.map(personJson) }, undefined, 2));
+    return;
+  }
+  for (const admin of admins) terminal.print(personLine(admin));
+  if (admins.length === 0) terminal.say('There is no admin.');
+}

@@ -1,0 +1,100 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import type { Config } from '#platform/config/config.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { refuseForeignDatabase, type Composition } from './composition.js';
+import { openPool } from './connection.js';
+import { missingMigrations } from './migrations.js';
+import { checkVersion, locateServer, unreachable, type LocatedServer } from './open-database.js';
+
+/** The connections of a command beside the service: one works, one is spare. */
+const CONNECTIONS = 2;
+
+/** The database of a service that was installed: nothing in it is migrated, claimed or made. */
+export interface InstalledDatabase {
+  readonly dataSource: DataSource;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the database of an installed service for a command beside it. It starts the embedded server where the service is down.
+ *
+ * @throws Error for a database out of reach, in use, of another composition, without a service, or with other migrations
+ */
+export async function openInstalledDatabase(
+  config: Config['database'],
+  composition: Composition,
+): Promise<InstalledDatabase> {
+  const opened = await connectToInstalled(config);
+  try {
+    await refuseForeignDatabase(opened.dataSource, composition);
+    await assertInstalled(opened.dataSource.manager);
+    return opened;
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+/** Connects to the database of an installed service, without a look at what is in it. @throws Error for a database out of reach */
+export async function connectToInstalled(config: Config['database']): Promise<InstalledDatabase> {
+  await assertEmbeddedExists(config);
+  const log = new Logger('database');
+  const server = await locateServer(config, log);
+  try {
+    const dataSource = await openPool(server.address, log, CONNECTIONS).catch((error: unknown) => {
+      throw unreachable(server.address, error);
+    });
+    return { dataSource, close: () => closeBoth(dataSource, server) };
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+}
+
+/** @throws Error for a server that is too old, a database without a service, and missing migrations */
+export async function assertInstalled(manager: EntityManager): Promise<void> {
+  await checkVersion(manager);
+  const [table] = await sql<{ exists: boolean }>(manager)`
+    SELECT to_regclass('deployment') IS NOT NULL AS exists`;
+  if (!table?.exists) throw new Error('No service was installed in this database yet.');
+  const missing = await missingMigrations(manager);
+  if (missing.length === 0) return;
+  throw new Error(
+    `The database lacks ${missing.length} migrations of this version, first ${missing[0]}. Start the service or run npm run migrate first, or use the admin.js of the version that runs.`,
+  );
+}
+
+/** The version of a server, and its time in milliseconds since 1970. */
+export async function serverFacts(
+  manager: EntityManager,
+): Promise<{ readonly version: string; readonly time: number }> {
+  const [row] = await sql<{ version: string; time: number }>(manager)`
+    SELECT current_setting('server_version') AS version,
+           (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS time`;
+  if (!row) throw new Error('SELECT returned no row');
+  return row;
+}
+
+async function closeBoth(dataSource: DataSource, server: LocatedServer): Promise<void> {
+  try {
+    await dataSource.destroy();
+  } finally {
+    await server.stop();
+  }
+}
+
+/** A command must not make an empty database where the operator named the wrong folder. */
+async function assertEmbeddedExists({ url, dataDir }: Config['database']): Promise<void> {
+  if (url !== undefined) return;
+  const directory = join(dataDir, 'postgres');
+  await stat(directory).catch((error: unknown) => {
+    throw new Error(
+      `SVC_DATABASE_URL is not set, and SVC_DATA_DIR has no embedded database: ${directory}: ${reasonOf(error)}`,
+      { cause: error },
+    );
+  });
+}

@@ -1,0 +1,345 @@
+import { hostname, userInfo } from 'node:os';
+import { DataSource } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { sealSecret } from '../../src/platform/crypto/sealed-secret.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { breakGlass, handTo, securityLines } from '../support/break-glass.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { idOf, orgApi } from '../support/org-api.js';
+import { enrollWith, passGround, signedIn } from '../support/passes.js';
+import { count, rows } from '../support/rows.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+
+let database: TestDatabase;
+let app: TestApp;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  app = await startTestApp({ database });
+  await handTo(app.dataSource, 'production'); // the running application checked it at its start
+});
+afterAll(async () => {
+  await app.close();
+  await database.drop();
+});
+
+let grounds = 0;
+const ground = () => passGround(app, `glass-${(grounds += 1)}.example`);
+const admin = (args: readonly string[], input?: string, environment = {}) =>
+  breakGlass(args, { url: database.url, environment, ...(input === undefined ? {} : { input }) });
+
+const me = { os_user: userInfo().username, os_uid: process.getuid?.(), host: hostname() };
+const acts = (userId: string) =>
+  rows<{ type: string; actor_id: string | null; org_id: string; details: Record<string, unknown> }>(
+    app.dataSource,
+    `SELECT type, actor_id, org_id, details FROM audit_events
+     WHERE subject_id = $1 AND details ->> 'by' = 'operator' ORDER BY id`,
+    [userId],
+  );
+
+describe('node dist/admin.js beside the running service', () => {
+  it('lists the admins of every organization, and of one', async () => {
+    const { domain, ids } = await ground();
+    await ground();
+    const all = await admin(['list-admins', '--json']);
+    expect(all.status).toBe(0);
+    const { admins } = JSON.parse(all.stdout) as { admins: { email: string }[] };
+    expect(admins.length).toBeGreaterThanOrEqual(2);
+    const one = await admin(['list-admins', '--org', domain, '--json']);
+    expect(JSON.parse(one.stdout)).toMatchObject({
+      admins: [
+        {
+          id: ids.ada,
+          email: `ada@${domain}`,
+          can_act: true,
+          keys: 1,
+          organization: { domains: [domain] },
+        },
+      ],
+    });
+    const text = await admin(['list-admins', '--org', domain]);
+    expect(text.stdout).toContain(`ada@${domain}`);
+    expect(text.stdout.trim().split('\n')).toHaveLength(1);
+  });
+
+  it('makes an active member an admin, whose next request is one of an admin', async () => {
+    const { domain, bob, ids } = await ground();
+    expect((await orgApi(bob, 'GET', '/members')).status).toBe(403);
+    const made = await admin(['make-admin', `bob@${domain}`], `bob@${domain}\n`, {
+      SUDO_USER: 'olga',
+    });
+    expect(made).toMatchObject({ status: 0, stdout: `bob@${domain} is an admin now.\n` });
+    const { members } = (await orgApi(bob, 'GET', '/members')).json;
+    expect(members).toHaveLength(2);
+    expect(await acts(ids.bob)).toMatchObject([
+      {
+        type: 'admin_promote',
+        actor_id: null,
+        details: { email: `bob@${domain}`, by: 'operator', sudo_user: 'olga', ...me },
+      },
+    ]);
+    expect(securityLines(made)).toMatchObject([
+      { level: 'warn', act: 'make-admin', user_id: ids.bob, sudo_user: 'olga', ...me },
+    ]);
+    const again = await admin(['make-admin', `bob@${domain}`, '--yes']);
+    expect(again).toMatchObject({ status: 0, stdout: `bob@${domain} is an admin already.\n` });
+    expect(await acts(ids.bob)).toHaveLength(1);
+    expect(securityLines(again)).toEqual([]);
+  });
+
+  it('revokes everything of a person at once, and the audit log of the organization has it', async () => {
+    const { domain, ada, bob, bobKey, ids } = await ground();
+    const body = { public_key: newPublicKeyLine() };
+    const { serial } = (await bob.post('/v1/credentials/ssh', body)).json;
+    const ended = await admin(['revoke-everything', `bob@${domain}`, '--yes', '--json']);
+    expect(ended.status).toBe(0);
+    expect(JSON.parse(ended.stdout)).toMatchObject({
+      changed: true,
+      ended: { sessions: 1, certificates: 1, keys: 1 },
+    });
+    expect((await bob.get('/v1/keys')).status).toBe(401);
+    expect((await app.client().logIn(bobKey)).status).toBe(400);
+    const revoked = await app.client().get(`/v1/credentials/ssh/krl/${serial}`);
+    expect(revoked.json).toMatchObject({ revoked: true });
+    const { events } = (await orgApi(ada, 'GET', '/audit-events')).json;
+    const event = events.find(
+      ({ type, subject_id: subject }: Record<string, unknown>) =>
+        type === 'admin_revoke_credentials' && subject === ids.bob,
+    );
+    expect(event).toMatchObject({ details: { by: 'operator', ...me, sessions: 1, keys: 1 } });
+  });
+
+  it('gives the sole admin a pass, which alone goes to standard output', async () => {
+    const { domain, ada, adaKey, ids } = await ground();
+    const address = `ada@${domain}`;
+    const given = await admin(['give-pass', address], `${address}\n`);
+    expect(given.status).toBe(0);
+    const pass = given.stdout.trim();
+    expect(pass).toMatch(/^svc_pass_[\w-]{43}$/);
+    expect(given.stderr).not.toContain(pass);
+    expect(given.stderr).toContain('1 security key');
+    const stored = await rows(app.dataSource, 'SELECT * FROM audit_events');
+    expect(JSON.stringify(stored)).not.toContain(pass);
+
+    expect((await orgApi(ada, 'GET', '/members')).status).toBe(401);
+    expect((await app.client().logIn(adaKey)).status).toBe(400);
+    const browser = await signedIn(app, address);
+    expect((await enrollWith(app, browser, app.newKey())).json.code).toBe(
+      'enrollment_pass_required',
+    );
+    expect((await enrollWith(app, browser, app.newKey(), pass)).status).toBe(200);
+    expect((await orgApi(browser, 'GET', '/members')).status).toBe(200);
+    expect(await acts(ids.ada)).toMatchObject([
+      { type: 'enrollment_pass_created', actor_id: null, details: { keys: 1, ...me } },
+    ]);
+  });
+
+  it('tells two people with one address apart by the organization', async () => {
+    const { domain, ids } = await ground();
+    const other = await ground();
+    const address = `bob@${domain}`;
+    await rows(app.dataSource, 'UPDATE users SET email = $1 WHERE id = $2', [
+      address,
+      other.ids.bob,
+    ]);
+    const refused = await admin(['revoke-everything', address, '--yes']);
+    expect(refused).toMatchObject({ status: 1, stdout: '' });
+    expect(refused.stderr).toContain(domain);
+    expect(refused.stderr).toContain(other.domain);
+    expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [ids.bob])).toBe(1);
+    const done = await admin(['revoke-everything', address, '--org', other.domain, '--yes']);
+    expect(done.status).toBe(0);
+    expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [ids.bob])).toBe(1);
+    expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [other.ids.bob])).toBe(
+      0,
+    );
+  });
+});
+
+describe('a command that changes something changes nothing', () => {
+  const untouched = async (id: string) => {
+    expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [id])).toBe(1);
+    expect(await count(app.dataSource, 'enrollment_passes WHERE user_id = $1', [id])).toBe(0);
+    expect(await acts(id)).toEqual([]);
+  };
+
+  it('without the address typed, or with another one', async () => {
+    const { domain, ids } = await ground();
+    const tries = [
+      ['make-admin', undefined],
+      ['revoke-everything', '\n'],
+      ['give-pass', undefined],
+      ['give-pass', 'yes\n'],
+      ['give-pass', `ada@${domain}\n`],
+    ] as const;
+    for (const [name, input] of tries) {
+      const refused = await admin([name, `bob@${domain}`], input);
+      expect(refused, `${name} ${input}`).toMatchObject({ status: 1, stdout: '' });
+      expect(securityLines(refused)).toEqual([]);
+    }
+    await untouched(ids.bob);
+  });
+
+  it('for an unknown address, another organization, or wrong usage', async () => {
+    const { domain, ids } = await ground();
+    expect((await admin(['give-pass', `nobody@${domain}`, '--yes'])).status).toBe(1);
+    expect((await admin(['give-pass', 'no address', '--yes'])).status).toBe(1);
+    const elsewhere = ['give-pass', `bob@${domain}`, '--org', 'other.example', '--yes'];
+    expect((await admin(elsewhere)).status).toBe(1);
+    for (const args of [[], ['give-pass'], ['destroy'], ['make-admin', 'a', 'b'], ['--nope']]) {
+      expect((await admin(args)).status, args.join(' ')).toBe(2);
+    }
+    await untouched(ids.bob);
+  });
+
+  it('makes no admin of a deactivated member, of a foreign address, or of a person without organization', async () => {
+    const { domain, ada, ids } = await ground();
+    await orgApi(ada, 'POST', `/members/${ids.bob}/deactivate`);
+    expect((await admin(['make-admin', `bob@${domain}`, '--yes'])).status).toBe(1);
+    expect((await admin(['give-pass', `bob@${domain}`, '--yes'])).status).toBe(1);
+    await orgApi(ada, 'POST', `/members/${ids.bob}/activate`);
+    await rows(app.dataSource, "UPDATE users SET email = 'bob@foreign.example' WHERE id = $1", [
+      ids.bob,
+    ]);
+    expect((await admin(['make-admin', 'bob@foreign.example', '--yes'])).status).toBe(1);
+    await app.enrolled('outsider@gmail.com');
+    expect((await admin(['make-admin', 'outsider@gmail.com', '--yes'])).status).toBe(1);
+    expect(await count(app.dataSource, 'users WHERE id = $1 AND is_org_admin', [ids.bob])).toBe(0);
+  });
+
+  it('on the database of another composition, or of another version', async () => {
+    const { domain, ids } = await ground();
+    await handTo(app.dataSource, 'test');
+    const foreign = await admin(['give-pass', `bob@${domain}`, '--yes']);
+    await handTo(app.dataSource, 'production');
+    expect(foreign).toMatchObject({ status: 1, stdout: '' });
+    expect(foreign.stderr).toContain('composition');
+    const name = '1763788050000-enrollment-passes.sql';
+    const [kept] = await rows<{ sha256: string }>(
+      app.dataSource,
+      'DELETE FROM schema_migrations WHERE name = $1 RETURNING sha256',
+      [name],
+    ).then(([deleted]) => deleted as unknown as { sha256: string }[]);
+    const older = await admin(['give-pass', `bob@${domain}`, '--yes']);
+    await rows(app.dataSource, 'INSERT INTO schema_migrations (name, sha256) VALUES ($1, $2)', [
+      name,
+      kept?.sha256,
+    ]);
+    expect(older).toMatchObject({ status: 1, stdout: '' });
+    await untouched(ids.bob);
+  });
+});
+
+/** Hands the database of a stopped application back to it. */
+async function handBack(url: string): Promise<void> {
+  const dataSource = new DataSource({ type: 'postgres', url });
+  await dataSource.initialize();
+  await handTo(dataSource, 'test');
+  await dataSource.destroy();
+}
+
+/** Binds the people to the identity provider of an application that was started again: it has another port. */
+async function renameProvider({ config, dataSource }: TestApp): Promise<void> {
+  const [provider] = config.upstream.providers;
+  const issuer = provider?.type === 'oidc' ? provider.issuer : '';
+  await rows(dataSource, 'UPDATE identities SET issuer = $1', [issuer]);
+  await rows(dataSource, 'UPDATE organization_providers SET issuer = $1', [issuer]);
+}
+
+describe('with the service down', () => {
+  it('every act works, and is in the audit log of the organization afterwards', async () => {
+    const own = await createTestDatabase();
+    const environment = { SVC_SSH_CA_KEY_PATH: `${own.config.dataDir}/ssh_ca_key` };
+    const first = await startTestApp({ database: own, environment });
+    const domain = 'down.example';
+    const ids = (await passGround(first, domain)).ids;
+    await handTo(first.dataSource, 'production');
+    await first.close();
+
+    const options = { url: own.url };
+    expect((await breakGlass(['list-admins'], options)).stdout).toContain(`ada@${domain}`);
+    for (const args of [
+      ['revoke-everything', `bob@${domain}`, '--yes'],
+      ['make-admin', `bob@${domain}`, '--yes'],
+      ['give-pass', `bob@${domain}`, '--yes'],
+    ]) {
+      expect((await breakGlass(args, options)).status, args.join(' ')).toBe(0);
+    }
+    const { stdout } = await breakGlass(['give-pass', `ada@${domain}`, '--yes', '--json'], options);
+    const { pass } = JSON.parse(stdout) as { pass: string };
+
+    await handBack(own.url);
+    const again = await startTestApp({ database: own, environment });
+    try {
+      await renameProvider(again);
+      const browser = await signedIn(again, `ada@${domain}`);
+      expect((await enrollWith(again, browser, again.newKey(), pass)).status).toBe(200);
+      const { events } = (await orgApi(browser, 'GET', '/audit-events')).json as {
+        events: { type: string; details: Record<string, unknown> }[];
+      };
+      const operators = events.filter(({ details }) => details['by'] === 'operator');
+      expect(operators.map(({ type }) => type)).toEqual([
+        'enrollment_pass_created',
+        'enrollment_pass_created',
+        'admin_promote',
+        'admin_revoke_credentials',
+      ]);
+      for (const { details } of operators) expect(details).toMatchObject(me);
+      expect(await idOf(again, `bob@${domain}`)).toBe(ids.bob);
+    } finally {
+      await again.close();
+      await own.drop();
+    }
+  });
+});
+
+describe('check', () => {
+  it('is healthy with a whole configuration, and names what is wrong without values', async () => {
+    const { providers } = app.config.upstream;
+    const [provider] = providers;
+    const issuer = provider?.type === 'oidc' ? provider.issuer : '';
+    const sealed = await sealSecret(app.config.secrets, 'token signing key ec', 'a key');
+    await rows(app.dataSource, "INSERT INTO token_signing_keys (kind, sealed) VALUES ('ec', $1)", [
+      sealed,
+    ]);
+    const environment = {
+      SVC_BASE_URL: app.config.http.baseUrl,
+      SVC_JWT_SECRET: 'a secret of the tests that is long enough',
+      SVC_IDPS: 'demo',
+      SVC_IDP_DEMO_TYPE: 'oidc',
+      SVC_IDP_DEMO_ISSUER: issuer,
+      SVC_IDP_DEMO_CLIENT_ID: 'svc',
+      SVC_IDP_DEMO_CLIENT_SECRET: 'hush-hush',
+    };
+    const wrong = await admin(['check', '--json'], undefined, environment);
+    expect(wrong.status).toBe(1);
+    const { checks } = JSON.parse(wrong.stdout) as {
+      checks: { check: string; status: string; detail: string }[];
+    };
+    const statusOf = (name: string) => checks.find(({ check }) => check === name)?.status;
+    expect(statusOf('configuration')).toMatch(/ok|warning/);
+    expect(statusOf('database')).toBe('ok');
+    expect(statusOf('migrations')).toBe('ok');
+    expect(statusOf('clock')).toBe('ok');
+    expect(statusOf('provider demo')).toBe('ok');
+    expect(statusOf('clock of demo')).toBe('ok');
+    expect(statusOf('token-signing keys')).toBe('failed'); // another root secret sealed them
+    expect(statusOf('SSH authority')).toBe('failed'); // its file is in another folder
+    expect(wrong.stdout).not.toContain('hush-hush');
+
+    const right = await admin(['check'], undefined, {
+      ...environment,
+      SVC_JWT_SECRET: app.config.secrets.root,
+      SVC_SSH_CA_KEY_PATH: app.config.ssh.caKeyPath,
+    });
+    expect(right.stdout).not.toContain('FAILED');
+    expect(right.status).toBe(0);
+
+    const broken = await admin(['check'], undefined, {
+      ...environment,
+      SVC_IDP_DEMO_ISSUER: 'http://localhost:1',
+      SVC_SESSION_HOURS: 'many',
+    });
+    expect(broken.status).toBe(1);
+    expect(broken.stdout).toContain('SVC_SESSION_HOURS');
+  });
+});
