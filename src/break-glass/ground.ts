@@ -18,9 +18,10 @@ function nameOf(uid: number): string {
   }
 }
 
+const drop = () => undefined;
+
 /** Sends the warnings and errors of the domain to a logger, and drops its other lines: the command has its own results. */
 export function redirectNestLog(logger: Logger): void {
-  const drop = () => undefined;
   const through =
     (level: 'warn' | 'error') =>
     (message: unknown, ...rest: unknown[]) => {

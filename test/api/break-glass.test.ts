@@ -3,7 +3,7 @@ import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sealSecret } from '../../src/platform/crypto/sealed-secret.js';
 import { startTestApp, type TestApp } from '../support/app.js';
-import { breakGlass, handTo, securityLines } from '../support/break-glass.js';
+import { breakGlass, handTo, renameProvider, securityLines } from '../support/break-glass.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { idOf, orgApi } from '../support/org-api.js';
 import { enrollWith, passGround, signedIn } from '../support/passes.js';
@@ -235,14 +235,6 @@ async function handBack(url: string): Promise<void> {
   await dataSource.initialize();
   await handTo(dataSource, 'test');
   await dataSource.destroy();
-}
-
-/** Binds the people to the identity provider of an application that was started again: it has another port. */
-async function renameProvider({ config, dataSource }: TestApp): Promise<void> {
-  const [provider] = config.upstream.providers;
-  const issuer = provider?.type === 'oidc' ? provider.issuer : '';
-  await rows(dataSource, 'UPDATE identities SET issuer = $1', [issuer]);
-  await rows(dataSource, 'UPDATE organization_providers SET issuer = $1', [issuer]);
 }
 
 describe('with the service down', () => {

@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os';
 import type { DataSource } from 'typeorm';
+import type { TestApp } from './app.js';
 import { run, type Ended } from './entry-point.js';
 import { rows } from './rows.js';
 
@@ -38,4 +39,15 @@ export function securityLines({ stderr }: Pick<Ended, 'stderr'>): Record<string,
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter(({ context }) => context === 'security');
+}
+
+/** Binds the people to the identity provider of an application that was started again: it has another port. */
+export async function renameProvider({
+  config,
+  dataSource,
+}: Pick<TestApp, 'config' | 'dataSource'>): Promise<void> {
+  const [provider] = config.upstream.providers;
+  const issuer = provider?.type === 'oidc' ? provider.issuer : '';
+  await rows(dataSource, 'UPDATE identities SET issuer = $1', [issuer]);
+  await rows(dataSource, 'UPDATE organization_providers SET issuer = $1', [issuer]);
 }
