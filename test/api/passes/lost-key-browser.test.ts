@@ -1,0 +1,72 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
+import { openWithoutScripts } from '../../support/console.js';
+import { checkPage, tabTo } from '../../support/page-checks.js';
+import { passFor, passGround, signedIn } from '../../support/passes.js';
+import { requires } from '../../support/programs.js';
+import { count } from '../../support/rows.js';
+
+requires('chromium').describe('a lost key in Chromium', () => {
+  let app: TestApp;
+  let browser: Browser;
+  let visitor: BrowserProfile;
+  let page: Page;
+  beforeAll(async () => {
+    app = await startTestApp();
+    browser = await startBrowser();
+    visitor = await openProfile(browser, app.baseUrl);
+    ({ page } = visitor);
+  });
+  afterAll(async () => {
+    await visitor.leave();
+    await browser.close();
+    await app.close();
+  });
+
+  it('is replaced on /enroll with the pass, by keyboard alone at 390 px', async () => {
+    const { ada, ids, domain } = await passGround(app, 'browser-pass.example');
+    const pass = await passFor(ada, ids.bob);
+    await visitor.plugIn(app.newKey());
+    const sign = new URLSearchParams({
+      provider: 'demo',
+      login_hint: `bob@${domain}`,
+      redirect_to: '/enroll',
+    });
+    await page.goto(`/login?${sign.toString()}`);
+    await checkPage(visitor, '/enroll', (open) => open.getByLabel('Re-enrollment pass').waitFor());
+
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto('/enroll');
+    await tabTo(page, '#pass');
+    await page.keyboard.type('svc_pass_wrong');
+    await page.keyboard.press('Enter');
+    const said = page.locator('form [data-status]');
+    await said.filter({ hasText: 'not valid for your account' }).waitFor();
+    visitor.pageErrors.length = 0; // Chromium reports the 403
+
+    await page.locator('#pass').focus();
+    await page.keyboard.press('ControlOrMeta+A');
+    await page.keyboard.type(pass);
+    await tabTo(page, 'form.ceremony button');
+    await page.keyboard.press('Enter');
+    await page.waitForURL((url) => url.pathname !== '/enroll');
+    expect(page.url()).not.toContain(pass);
+    expect(await count(app.dataSource, 'authenticators WHERE user_id = $1', [ids.bob])).toBe(1);
+    await page.goto('/account/keys');
+    expect(await page.locator('[data-key]').count()).toBe(1);
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
+  it('the page without JavaScript says what it needs', async () => {
+    const { ada, ids, domain } = await passGround(app, 'browser-plain.example');
+    await passFor(ada, ids.bob);
+    const plain = await openWithoutScripts(browser, app, await signedIn(app, `bob@${domain}`));
+    await plain.goto('/enroll');
+    await plain.locator('noscript p').waitFor();
+    expect(await plain.getByLabel('Re-enrollment pass').isVisible()).toBe(true);
+    expect(await plain.getByRole('button', { name: 'Enroll this key' }).isDisabled()).toBe(true);
+    await plain.context().close();
+  });
+});
