@@ -9,6 +9,12 @@ export interface LocalProvider {
   readonly clientSecret: string;
 }
 
+/** The random secrets of the demo, which the environment may replace. */
+export interface DemoSecrets {
+  readonly rootSecret: string;
+  readonly metricsToken: string;
+}
+
 /** The slug of the demo's own identity provider. */
 export const LOCAL_PROVIDER = 'demo';
 
@@ -44,7 +50,7 @@ function portIn(address: string | undefined): number | undefined {
 export function demoConfiguration(
   environment: Environment,
   port: number,
-  rootSecret: string,
+  { rootSecret, metricsToken }: DemoSecrets,
   provider: LocalProvider,
 ): LoadedConfig {
   const host = environment['SVC_LISTEN_ADDR']?.replace(/:\d+$/, '') ?? '127.0.0.1';
@@ -52,6 +58,7 @@ export function demoConfiguration(
     SVC_BASE_URL: `http://localhost:${port}`,
     SVC_DATA_DIR: dataDirOf(environment),
     SVC_JWT_SECRET: rootSecret,
+    SVC_METRICS_BEARER_TOKEN: metricsToken,
     SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
     SVC_RP_NAME: 'svc demo',
     SVC_IDPS: LOCAL_PROVIDER,

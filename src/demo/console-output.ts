@@ -9,12 +9,8 @@ export interface ConsoleOutput {
   /** Prints the results after the last step. */
   report(outcomes: readonly StepOutcome[], context: ScenarioContext): void;
   /** Prints instructions while the demo keeps serving. */
-  serving(demo: Pick<RunningDemo, 'baseUrl' | 'dataDir' | 'provider'>): void;
+  serving(demo: Pick<RunningDemo, 'baseUrl' | 'dataDir'>): void;
 }
-
-const OWN_PROVIDER =
-  'Sign in, and continue with the demo identity provider. It believes any address: take you@example.com.';
-const OTHER_PROVIDER = 'Sign in with an identity provider of the environment (SVC_IDPS).';
 
 const print = (text: string) => void process.stdout.write(text);
 
@@ -32,16 +28,17 @@ export const TEXT_OUTPUT: ConsoleOutput = {
     const succeeded = outcomes.filter(({ ok }) => ok).length;
     print(`\n${succeeded} of ${outcomes.length} steps succeeded.\n`);
   },
-  serving: ({ baseUrl, dataDir, provider }) =>
+  serving: ({ baseUrl, dataDir }) =>
     print(`
-Now do the same in a browser:
+Now take the tour in a browser, as an engineer, an admin or an operator:
+
+  ${baseUrl}/demo
+
+or open the service itself, without a guide:
 
   ${baseUrl}
 
-  1. ${provider === undefined ? OTHER_PROVIDER : OWN_PROVIDER}
-  2. Enroll this key. The demo’s software key answers; untick it above the page to use a real FIDO2 key.
-  3. Log out, then log in again with the key alone.
-
+The demo’s software key answers for the touch; untick it above a page to use a real FIDO2 key.
 The data is kept in ${dataDir}. Ctrl-C ends the demo.
 `),
 };

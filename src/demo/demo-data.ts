@@ -17,10 +17,19 @@ const DEMO_DATA = z.object({
         id: z.string(),
         rpId: z.string(),
         userHandle: z.string(),
+        userName: z.string().optional(),
         privateKey: z.string(),
       }),
     ),
   }),
+  /** SVC_METRICS_BEARER_TOKEN, unless the environment sets it. */
+  metricsToken: z.string().optional(),
+  /** The identity provider of the tour's organization, as far as it provisions people. */
+  scimToken: z.string().optional(),
+  /** The demo application, as the tour's organization registered it. */
+  application: z
+    .object({ port: z.int(), clientId: z.string(), clientSecret: z.string() })
+    .optional(),
 });
 
 /** The data that the demo stores beside its database, so that the next run continues from it. */

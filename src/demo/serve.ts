@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import {
   PINNED_ROOTS,
   trustAnchorFromPem,
@@ -19,7 +20,10 @@ import { dataDirOf, demoConfiguration, LOCAL_PROVIDER, portOf } from './configur
 import { startDemoIdentityProvider } from './identity-provider/identity-provider.js';
 import { freePort } from './loopback/loopback-server.js';
 import { readDemoData, writeDemoData, type DemoData } from './demo-data.js';
+import { READY_PEOPLE } from './people/people.js';
 import { SoftwareKey } from './software-key/software-key.js';
+import { Tour } from './tour/tour.js';
+import { TourModule } from './tour/tour.module.js';
 
 /** The running demo. */
 export interface RunningDemo {
@@ -29,6 +33,8 @@ export interface RunningDemo {
   readonly vendor: SoftwareKey;
   /** The slug of the demo's own identity provider, unless the environment names others. */
   readonly provider: string | undefined;
+  /** Prepares the tour of the pages. @returns a text that says why the tour cannot be walked, or undefined */
+  prepareTour(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
@@ -43,11 +49,13 @@ export async function serveDemo(
 ): Promise<RunningDemo> {
   const outsideRoots = readRoots(options.attestationRoot);
   const environment = readProcessEnvironment();
-  const dataDir = dataDirOf(environment);
-  let data = readDemoData(dataDir);
+  const dataDir = resolve(dataDirOf(environment));
+  const data = new StoredData(dataDir);
   const port = await freePort(portOf(environment, options.port));
-  const provider = await localProvider(data);
-  const { config, warnings } = demoConfiguration(environment, port, data.rootSecret, provider);
+  const provider = await localProvider(data.current);
+  const { rootSecret, metricsToken = systemRandom.token() } = data.current;
+  const secrets = { rootSecret, metricsToken };
+  const { config, warnings } = demoConfiguration(environment, port, secrets, provider);
   const { baseUrl } = config.http;
   const logger = createLogger(config.log, 2); // the scenario prints to standard output
   for (const warning of warnings) logger.warn({ context: 'config' }, warning);
@@ -55,23 +63,32 @@ export async function serveDemo(
   const isLocal = environment['SVC_IDPS'] === undefined;
   const redirectUri = `${baseUrl}/oauth/callback`;
   const identityProvider = isLocal
-    ? await startDemoIdentityProvider({ ...provider, redirectUri })
+    ? await startDemoIdentityProvider({ ...provider, redirectUri, people: READY_PEOPLE })
     : undefined;
-  const write = (changed: Partial<DemoData>) => {
-    data = { ...data, ...changed };
-    writeDemoData(dataDir, data);
-  };
-  const vendor = new SoftwareKey({ state: data.softwareKey });
-  const browserKey = new BrowserKey(vendor, baseUrl, (softwareKey) => write({ softwareKey }));
-  const app = await createApp(config, logger, composition(vendor, browserKey, outsideRoots));
-  write({ identityProviderPort: provider.port }); // only now the database is known to be the demo's
+  const vendor = new SoftwareKey({ state: data.current.softwareKey });
+  const key = new BrowserKey(vendor, baseUrl, (softwareKey) => data.write({ softwareKey }));
+  const slug = isLocal ? LOCAL_PROVIDER : undefined;
+  const tour = new Tour({
+    baseUrl,
+    dataDir,
+    key,
+    provider: slug,
+    metricsToken: config.metrics.bearerToken,
+    applicationPort: data.current.application?.port ?? FIRST_APPLICATION_PORT,
+    data: () => data.current,
+    write: (changed) => data.write(changed),
+  });
+  const modules = [BrowserKeyModule.forRoot(key), TourModule.forRoot(tour)];
+  const app = await createApp(config, logger, composition(vendor, outsideRoots, modules));
+  data.write({ identityProviderPort: provider.port, metricsToken }); // only now the database is known to be the demo's
   await app.listen();
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGINT')); // the terminal was closed
   return {
     baseUrl,
-    dataDir,
+    dataDir: dataDirOf(environment),
     vendor,
-    provider: isLocal ? LOCAL_PROVIDER : undefined,
+    provider: slug,
+    prepareTour: () => tour.prepare(),
     async close() {
       await app.close();
       await identityProvider?.close();
@@ -79,10 +96,31 @@ export async function serveDemo(
   };
 }
 
+/** The port of the demo application in the first run, where it is free. */
+const FIRST_APPLICATION_PORT = 3002;
+
+/** The data of the demo, written at each change. */
+class StoredData {
+  #current: DemoData;
+
+  constructor(private readonly folder: string) {
+    this.#current = readDemoData(folder);
+  }
+
+  get current(): DemoData {
+    return this.#current;
+  }
+
+  write(changed: Partial<DemoData>): void {
+    this.#current = { ...this.#current, ...changed };
+    writeDemoData(this.folder, this.#current);
+  }
+}
+
 function composition(
   vendor: SoftwareKey,
-  browserKey: BrowserKey,
   outsideRoots: readonly TrustAnchor[],
+  modules: CompositionRoot['modules'],
 ): CompositionRoot {
   return {
     composition: 'demo',
@@ -92,7 +130,7 @@ function composition(
     kmsLimits: KMS_LIMITS,
     trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
     pageScripts: ['/static/demo/software-key.js'],
-    modules: [BrowserKeyModule.forRoot(browserKey)],
+    modules,
   };
 }
 

@@ -30,8 +30,13 @@ export async function startDemo(argv: readonly string[]): Promise<void> {
     const outcomes = await runSteps(STEPS, context, (outcome) => output.step(outcome, index++));
     output.report(outcomes, context);
     succeeded = outcomes.every(({ ok }) => ok);
-    if (options.exit) await demo.close();
-    else output.serving(demo);
+    if (options.exit) {
+      await demo.close();
+      return;
+    }
+    const problem = await demo.prepareTour();
+    if (problem !== undefined) process.stderr.write(`${problem}\n`);
+    output.serving(demo);
   });
 }
 

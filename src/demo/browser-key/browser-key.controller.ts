@@ -29,6 +29,12 @@ export class BrowserKeyController {
     response.type(file.type).send(file.content);
   }
 
+  @Get('demo/software-key/accounts')
+  @Route({ tier: 'unlimited', audience: 'ui', summary: 'Lists the accounts of the software key' })
+  accounts() {
+    return { accounts: this.key.accounts };
+  }
+
   /** Creates a credential. Only pages of the service may use the key. */
   @Post('demo/software-key/create')
   @Route({ summary: 'Creates a credential with the software key' })

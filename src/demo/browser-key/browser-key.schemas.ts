@@ -11,7 +11,7 @@ const descriptors = z
 /** The part of `PublicKeyCredentialCreationOptionsJSON` that the software key reads. */
 export const CREATE_OPTIONS: z.ZodType<CreateOptions> = z.object({
   rp: z.object({ id: z.string() }),
-  user: z.object({ id: bytes }),
+  user: z.object({ id: bytes, name: z.string().max(254).optional() }),
   challenge: bytes,
   pubKeyCredParams: z.array(z.object({ type: z.literal('public-key'), alg: z.int() })),
   excludeCredentials: descriptors,
@@ -24,4 +24,5 @@ export const GET_OPTIONS: z.ZodType<GetOptions> = z.object({
   rpId: z.string(),
   allowCredentials: descriptors,
   userVerification,
+  account: bytes.optional(),
 });

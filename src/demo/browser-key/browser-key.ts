@@ -6,9 +6,13 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type {
   CreateOptions,
   GetOptions,
+  KeyAccount,
   SoftwareKey,
   SoftwareKeyState,
 } from '../software-key/software-key.js';
+
+/** The most accounts that a page offers. */
+const MOST_ACCOUNTS = 6;
 
 /**
  * The one software key that the pages of the demo share. Its state is written after every use, so that it can log in
@@ -20,6 +24,11 @@ export class BrowserKey {
     private readonly origin: string,
     private readonly keep: (state: SoftwareKeyState) => void,
   ) {}
+
+  /** The accounts to choose from where a page names none, the newest first. */
+  get accounts(): readonly KeyAccount[] {
+    return this.key.accounts.slice(0, MOST_ACCOUNTS);
+  }
 
   /** Registers a credential. @throws DomainError invalid_request where `navigator.credentials.create()` rejects */
   create(options: CreateOptions): RegistrationResponseJSON {

@@ -12,8 +12,10 @@ import {
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { MemoryStore, NoSessionStore } from './memory-store.js';
-import { messagePage, PAGE_HEADERS, signInPage } from './pages.js';
+import { messagePage, signInPage } from './pages.js';
 import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
+import { PLAIN_PAGE_HEADERS, renderPlainPage, sendPlainPage } from '../loopback/plain-page.js';
+import type { ReadyPerson } from '../people/people.js';
 
 /** The only client of the demo's identity provider, and its port. */
 export interface DemoIdentityProviderOptions {
@@ -24,6 +26,8 @@ export interface DemoIdentityProviderOptions {
   readonly redirectUri: string;
   /** Claims that replace `email_verified: true` and the name from the address. */
   readonly claims?: (email: string) => object;
+  /** The people that its page offers by buttons. */
+  readonly people?: readonly ReadyPerson[];
 }
 
 /** A running identity provider. */
@@ -44,7 +48,7 @@ export async function startDemoIdentityProvider(
   const issuer = `http://127.0.0.1:${await listenOnLoopback(server, options.port)}`;
   const users: Users = new Map();
   const provider = new Provider(issuer, await configuration(options, users));
-  serve(server, provider, { issuer, users });
+  serve(server, provider, { issuer, users, people: options.people ?? [] });
   return { issuer, close: () => stopServer(server) };
 }
 
@@ -84,8 +88,8 @@ async function configuration(
     loadExistingGrant,
     renderError: (ctx, { error }) => {
       ctx.type = 'html';
-      ctx.set(PAGE_HEADERS);
-      ctx.body = messagePage(`The request was refused: ${error}.`);
+      ctx.set(PLAIN_PAGE_HEADERS);
+      ctx.body = renderPlainPage(messagePage(`The request was refused: ${error}.`));
     },
   };
 }
@@ -148,28 +152,30 @@ function claimsOf(email: string) {
 
 const SIGN_IN = '/sign-in/';
 
-function serve(
-  server: Server,
-  provider: Provider,
-  { issuer, users }: { issuer: string; users: Users },
-): void {
+/** The facts of a running provider. */
+interface Running {
+  readonly issuer: string;
+  readonly users: Users;
+  readonly people: readonly ReadyPerson[];
+}
+
+function serve(server: Server, provider: Provider, running: Running): void {
   const protocol = provider.callback();
   server.on('request', (req, res) => {
     // The library builds its addresses from the Host header; they must be those of the issuer.
-    req.headers.host = new URL(issuer).host;
+    req.headers.host = new URL(running.issuer).host;
     const isSignIn = req.url?.startsWith(SIGN_IN) === true;
-    const response = isSignIn ? signIn(provider, users, req, res) : protocol(req, res);
-    response.catch(() => {
-      res.writeHead(400, { 'content-type': 'text/html; charset=utf-8', ...PAGE_HEADERS });
-      res.end(messagePage('This sign-in has expired. Go back and start again.'));
-    });
+    const response = isSignIn ? signIn(provider, running, req, res) : protocol(req, res);
+    response.catch(() =>
+      sendPlainPage(res, 400, messagePage('This sign-in has expired. Go back and start again.')),
+    );
   });
 }
 
 /** Completes a sign-in with the address in the request or the typed one, or asks for one. */
 async function signIn(
   provider: Provider,
-  users: Users,
+  { users, people }: Running,
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
@@ -182,14 +188,7 @@ async function signIn(
     users.set(accountId, email);
     await provider.interactionFinished(req, res, { login: { accountId } });
   } else {
-    show(res, isForm ? 400 : 200, isForm ? 'Please enter an e-mail address.' : '');
+    const problem = isForm ? 'Please enter an e-mail address.' : '';
+    sendPlainPage(res, isForm ? 400 : 200, signInPage(people, problem));
   }
-}
-
-function show(res: ServerResponse, status: number, problem: string): void {
-  res.writeHead(status, {
-    'content-type': 'text/html; charset=utf-8',
-    ...PAGE_HEADERS,
-  });
-  res.end(signInPage(problem));
 }

@@ -6,10 +6,13 @@ const CREATION = z.object({ state: z.string(), publicKey: z.custom<CreateOptions
 const REQUEST = z.object({ state: z.string(), publicKey: z.custom<GetOptions>() });
 const REDIRECT = z.object({ redirect_to: z.string() });
 
+/** A key that ceremonies use: the software key itself, or one that stores each use. */
+export type PluggedInKey = Pick<SoftwareKey, 'create' | 'get'>;
+
 /** Enrolls the key for the signed-in user, and reads the response as the given schema. */
 export async function enrollKey<Schema extends z.ZodType>(
   client: HttpClient,
-  { key, name, response }: { key: SoftwareKey; name: string; response: Schema },
+  { key, name, response }: { key: PluggedInKey; name: string; response: Schema },
 ) {
   const { state, publicKey } = await client.postFor('/enroll/webauthn/start', {}, CREATION);
   const credential = key.create(publicKey, client.baseUrl);
@@ -17,7 +20,7 @@ export async function enrollKey<Schema extends z.ZodType>(
 }
 
 /** Logs in with the key; in a session of the same user this is a new touch. */
-export async function logInWithKey(client: HttpClient, key: SoftwareKey): Promise<void> {
+export async function logInWithKey(client: HttpClient, key: PluggedInKey): Promise<void> {
   const { state, publicKey } = await client.postFor('/login/webauthn/start', {}, REQUEST);
   const credential = key.get(publicKey, client.baseUrl);
   await client.postFor('/login/webauthn/complete', { state, credential }, REDIRECT);

@@ -45,6 +45,8 @@ export interface SoftwareKeyState {
     readonly id: string;
     readonly rpId: string;
     readonly userHandle: string;
+    /** The name of the account, which a key shows where it holds several. */
+    readonly userName?: string | undefined;
     readonly privateKey: string;
   }[];
 }
@@ -55,7 +57,7 @@ export type CreateOptions = Pick<
   'challenge' | 'pubKeyCredParams' | 'excludeCredentials'
 > & {
   readonly rp: { readonly id: string };
-  readonly user: { readonly id: string };
+  readonly user: { readonly id: string; readonly name?: string | undefined };
   readonly authenticatorSelection: { readonly userVerification: UserVerification };
 };
 
@@ -63,13 +65,24 @@ export type CreateOptions = Pick<
 export type GetOptions = Pick<
   RequestOptionsJSON,
   'challenge' | 'rpId' | 'allowCredentials' | 'userVerification'
->;
+> & {
+  /** The user handle of the account that the user chose, where the options name no credential. */
+  readonly account?: string | undefined;
+};
+
+/** An account of a key, as the browser shows it where the user chooses one. */
+export interface KeyAccount {
+  /** base64url. */
+  readonly userHandle: string;
+  readonly name: string;
+}
 
 interface Credential {
   readonly id: Buffer;
   readonly rpId: string;
   /** base64url. */
   readonly userHandle: string;
+  readonly userName?: string | undefined;
   readonly privateKey: KeyObject;
 }
 
@@ -119,6 +132,14 @@ export class SoftwareKey {
     return { signCount: this.signCount, credentials };
   }
 
+  /** The accounts of its credentials, the newest first: one of each name, since an account may have been deleted and made again. */
+  get accounts(): KeyAccount[] {
+    const named = this.#credentials.toReversed().flatMap(({ userHandle, userName }) => {
+      return userName === undefined ? [] : [{ userHandle, name: userName }];
+    });
+    return [...Map.groupBy(named, ({ name }) => name).values()].flatMap(([newest]) => newest ?? []);
+  }
+
   /**
    * Creates a credential, as `navigator.credentials.create()` does in a page of `origin`.
    *
@@ -142,6 +163,7 @@ export class SoftwareKey {
       id: credential.credentialId,
       rpId: options.rp.id,
       userHandle: options.user.id,
+      userName: options.user.name,
       privateKey,
     });
     const clientData = clientDataJSON('webauthn.create', options.challenge, origin);
@@ -177,8 +199,9 @@ export class SoftwareKey {
     const isU2f = this.#format === 'fido-u2f';
     const allowed = new Set(options.allowCredentials.map(({ id }) => id));
     const credential = this.#credentials.findLast(
-      ({ id, rpId }) =>
+      ({ id, rpId, userHandle }) =>
         rpId === options.rpId &&
+        (options.account === undefined || options.account === userHandle) &&
         (allowed.size === 0 ? !isU2f : allowed.has(id.toString('base64url'))),
     );
     if (!credential) throw new Error('NotAllowedError: this key has no such credential');

@@ -7,16 +7,21 @@ import { sendJson } from '../api.js';
 const CHOICE = 'demo-software-key';
 const isOn = () => localStorage.getItem(CHOICE) !== 'off';
 
+/** The account for the next login without a session; undefined for the newest one of the key. */
+let account;
+
 const { credentials } = navigator;
 for (const ceremony of ['create', 'get']) {
   const real = credentials[ceremony].bind(credentials);
   credentials[ceremony] = (options) => (isOn() ? ask(ceremony, options.publicKey) : real(options));
 }
-showChoice();
+const aside = showChoice();
+if (isOn()) void showAccounts();
 
 /** Calls the key, and returns the part of a PublicKeyCredential that the pages use. */
 async function ask(ceremony, publicKey) {
-  const json = await sendJson('POST', `/demo/software-key/${ceremony}`, toJson(publicKey));
+  const options = { ...toJson(publicKey), ...(ceremony === 'get' && account ? { account } : {}) };
+  const json = await sendJson('POST', `/demo/software-key/${ceremony}`, options);
   return { ...json, toJSON: () => json };
 }
 
@@ -36,7 +41,7 @@ function toBase64url(bytes) {
   return base64.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-/** Shows the checkbox above the page. */
+/** Shows the checkbox above the page, and the way to the tour. */
 function showChoice() {
   const style = element('link', { rel: 'stylesheet', href: '/static/demo/software-key.css' });
   document.head.append(style);
@@ -45,8 +50,30 @@ function showChoice() {
   box.addEventListener('change', () => localStorage.setItem(CHOICE, box.checked ? 'on' : 'off'));
   const label = element('label', {}, box, ' Use the demo’s software key');
   const hint = element('span', {}, 'It answers at once. Untick it to use a real security key.');
-  const aside = element('aside', { className: 'demo-choice', ariaLabel: 'Demo' }, label, hint);
-  document.querySelector('main').before(aside);
+  const tour = element('a', { href: '/demo' }, 'Tour of the demo');
+  const made = element('aside', { className: 'demo-choice', ariaLabel: 'Demo' }, label, hint, tour);
+  document.querySelector('main').before(made);
+  return made;
+}
+
+/** Offers the accounts of the key where nobody is signed in, as a browser does for a key with several: one press logs in. */
+async function showAccounts() {
+  const login = document.querySelector('form[data-ceremony="login"]');
+  if (!login || document.documentElement.dataset.session) return;
+  const { accounts } = await sendJson('GET', '/demo/software-key/accounts');
+  const buttons = accounts.map(({ name, userHandle }) => {
+    const button = element('button', { type: 'button', className: 'button quiet' }, name);
+    button.addEventListener('click', () => {
+      account = userHandle;
+      login.requestSubmit();
+    });
+    return element('li', {}, button);
+  });
+  if (buttons.length === 0) return;
+  const label = element('p', { id: 'demo-accounts' }, 'Log in at once as:');
+  const list = element('ul', {}, ...buttons);
+  list.setAttribute('aria-labelledby', label.id);
+  aside.append(element('div', { className: 'demo-accounts' }, label, list));
 }
 
 function element(name, properties, ...children) {

@@ -6,9 +6,11 @@ import { makeTlsAuthority } from '../../support/tls-authority.js';
 const PROVIDER = { issuer: 'http://127.0.0.1:3001', clientId: 'svc-demo', clientSecret: 'secret' };
 const SECRET = 'a root secret of this run and no other';
 
+const SECRETS = { rootSecret: SECRET, metricsToken: 'a token for metrics' };
+
 /** Returns the configuration of an environment on port 3000. */
 const configure = (environment: Environment) =>
-  demoConfiguration(environment, 3000, SECRET, PROVIDER).config;
+  demoConfiguration(environment, 3000, SECRETS, PROVIDER).config;
 
 describe('the configuration of the demo', () => {
   it('starts without any variable', () => {

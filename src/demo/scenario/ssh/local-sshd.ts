@@ -1,12 +1,12 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { freePort } from '../../loopback/loopback-server.js';
+import { findOpenSsh } from '../../sshd/open-ssh.js';
+import { sshArguments } from '../../sshd/ssh-arguments.js';
+import { startSshd, type SshdProcess } from '../../sshd/sshd-process.js';
 
 const run = promisify(execFile);
 
@@ -29,15 +29,15 @@ export interface LocalSshd {
 
 /** Generates key pairs for a host and a user; returns undefined on a machine without OpenSSH. */
 export async function prepareSshd(): Promise<LocalSshd | undefined> {
-  const [sshd, ssh, keygen] = ['sshd', 'ssh', 'ssh-keygen'].map(findProgram);
-  if (sshd === undefined || ssh === undefined || keygen === undefined) return undefined;
+  const programs = findOpenSsh();
+  if ('missing' in programs) return undefined;
   const folder = await mkdtemp(join(tmpdir(), 'svc-demo-sshd-'));
   const file = (name: string) => join(folder, name);
   for (const name of ['host', 'user']) {
-    await run(keygen, ['-q', '-t', 'ed25519', '-N', '', '-f', file(name)]);
+    await run(programs.keygen, ['-q', '-t', 'ed25519', '-N', '', '-f', file(name)]);
   }
   const port = await freePort(0);
-  let child: ChildProcess | undefined;
+  let sshd: SshdProcess | undefined;
 
   return {
     publicKeyLine: (await readFile(file('user.pub'), 'utf8')).trim(),
@@ -46,76 +46,21 @@ export async function prepareSshd(): Promise<LocalSshd | undefined> {
       await writeFile(file('authorities'), `${authority}\n`);
       await writeFile(file('principals'), `${principal}\n`);
       await writeFile(file('revoked'), revoked);
-      await writeFile(file('sshd_config'), configuration(port, file));
-      if (userInfo().uid === 0) await mkdir('/run/sshd', { recursive: true }); // sshd started by root requires its chroot folder
-      child = spawn(sshd, ['-D', '-e', '-f', file('sshd_config')], {
-        stdio: ['ignore', 'ignore', 'pipe'],
-      });
-      await listening(child);
+      sshd = await startSshd(programs.sshd, { folder, port, command: 'true' });
     },
     refresh: (revoked) => writeFile(file('revoked'), revoked),
     acceptsLogin: () =>
-      run(ssh, [...clientOptions(port, file), `${userInfo().username}@127.0.0.1`, 'true']).then(
+      run(programs.ssh, [
+        ...sshArguments({ port, identity: file('user'), certificate: file('user-cert.pub') }),
+        `${userInfo().username}@127.0.0.1`,
+        'true',
+      ]).then(
         () => true,
         () => false,
       ),
     async stop() {
-      if (child?.exitCode === null && child.kill('SIGTERM')) await once(child, 'exit');
+      await sshd?.stop();
       await rm(folder, { recursive: true, force: true });
     },
   };
 }
-
-type FileIn = (name: string) => string;
-
-function configuration(port: number, file: FileIn): string {
-  return [
-    `Port ${port}`,
-    'ListenAddress 127.0.0.1',
-    `HostKey ${file('host')}`,
-    'PidFile none',
-    'UsePAM no',
-    'PasswordAuthentication no',
-    'KbdInteractiveAuthentication no',
-    'AuthorizedKeysFile none',
-    'PermitRootLogin prohibit-password',
-    'StrictModes no', // the folder lies under a world-writable one
-    `TrustedUserCAKeys ${file('authorities')}`,
-    `RevokedKeys ${file('revoked')}`,
-    `AuthorizedPrincipalsFile ${file('principals')}`,
-    '',
-  ].join('\n');
-}
-
-function clientOptions(port: number, file: FileIn): string[] {
-  const options = [
-    'IdentitiesOnly=yes',
-    'IdentityAgent=none',
-    'BatchMode=yes',
-    'StrictHostKeyChecking=no',
-    'UserKnownHostsFile=/dev/null',
-    `CertificateFile=${file('user-cert.pub')}`,
-  ];
-  const values = options.flatMap((option) => ['-o', option]);
-  return ['-F', 'none', '-p', String(port), '-i', file('user'), ...values];
-}
-
-async function listening(child: ChildProcess): Promise<void> {
-  if (!child.stderr) throw new Error('sshd was started without a log');
-  const lines: string[] = [];
-  for await (const line of createInterface(child.stderr)) {
-    lines.push(line);
-    if (line.startsWith('Server listening')) {
-      child.stderr.resume(); // discards later lines
-      return;
-    }
-  }
-  throw new Error(`sshd did not start: ${lines.join('; ')}`);
-}
-
-function findProgram(name: string): string | undefined {
-  return SYSTEM_FOLDERS.map((folder) => join(folder, name)).find((path) => existsSync(path));
-}
-
-/** The folders of system programs: sshd requires its absolute path, and only platform/config reads the environment. */
-const SYSTEM_FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/bin'];

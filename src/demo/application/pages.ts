@@ -1,0 +1,60 @@
+import { escapeHtml, type PlainPage } from '../loopback/plain-page.js';
+
+const TITLE = 'Demo application';
+
+/** The state of a user at the application. */
+export type AccessState = 'signed-out' | 'signed-in' | 'ended';
+
+const SIGN_IN =
+  '\n      <p><a class="button" href="/sign-in">Sign in with your security key</a></p>';
+
+/** Builds the page of a user who is not signed in. @param problem empty at the first try */
+export function signedOutPage(problem = ''): PlainPage {
+  return {
+    title: TITLE,
+    content: `
+      <p>It stands in for an application of your company. It has no passwords: the svc service signs you in.</p>
+      <p role="alert">${escapeHtml(problem)}</p>${SIGN_IN}`,
+  };
+}
+
+/** Builds the page of a signed-in user, with the claims of the ID token. Its script watches for the end of the access. */
+export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPage {
+  const rows = Object.entries(claims).map(
+    ([name, value]) => `
+        <dt>${escapeHtml(name)}</dt>
+        <dd><code>${escapeHtml(typeof value === 'string' ? value : JSON.stringify(value))}</code></dd>`,
+  );
+  return {
+    title: TITLE,
+    script: '/watch.js',
+    content: `
+      <p data-access="signed-in">You are signed in as <strong>${escapeHtml(nameOf(claims))}</strong>. The service has confirmed it just now.</p>
+      <h2>The claims of the ID token</h2>
+      <dl>${rows.join('')}
+      </dl>
+      <p><a class="button" href="/sign-out">Sign out of this application</a></p>`,
+  };
+}
+
+/** Builds the page of a user whose access the service has ended. */
+export function endedPage(claims: Readonly<Record<string, unknown>>): PlainPage {
+  return {
+    title: 'Access ended',
+    content: `
+      <p data-access="ended" role="alert">The service says that the access of ${escapeHtml(nameOf(claims))} has ended.</p>
+      <p>The session expired, or the person logged out or left. Nothing had to be done at this application.</p>${SIGN_IN}`,
+  };
+}
+
+function nameOf({ email, sub }: Readonly<Record<string, unknown>>): string {
+  return String(email ?? sub);
+}
+
+/** The script of {@link signedInPage}: loads the page again when the access has ended. */
+export const WATCH_SCRIPT = `
+setInterval(async () => {
+  const answer = await fetch('/state').catch(() => undefined);
+  if (answer?.ok && (await answer.json()).state !== 'signed-in') location.reload();
+}, 2000);
+`;

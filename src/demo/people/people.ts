@@ -1,0 +1,43 @@
+/** A person that the demo has ready, so that each entrance of its tour works at once. */
+export interface ReadyPerson {
+  /** The identity provider makes the name from the address: `erin.engineer@…` is Erin Engineer. */
+  readonly email: string;
+  readonly name: string;
+  /** The purpose of the person, in a few words. */
+  readonly role: string;
+  /** True if the demo enrolls a credential of its software key for the person. */
+  readonly hasKey: boolean;
+}
+
+const DOMAIN = 'acme.example';
+
+/** The ready-made people by their part in the tour. Their organization is that of their domain. */
+export const READY = {
+  engineer: {
+    email: `erin.engineer@${DOMAIN}`,
+    name: 'Erin Engineer',
+    role: 'an engineer, with a key',
+    hasKey: true,
+  },
+  admin: {
+    email: `alex.admin@${DOMAIN}`,
+    name: 'Alex Admin',
+    role: 'the admin of the organization, with a key',
+    hasKey: true,
+  },
+  leaver: {
+    email: `lee.leaver@${DOMAIN}`,
+    name: 'Lee Leaver',
+    role: 'who is about to leave, with a key',
+    hasKey: true,
+  },
+  newcomer: {
+    email: `nora.newcomer@${DOMAIN}`,
+    name: 'Nora Newcomer',
+    role: 'who has no key yet',
+    hasKey: false,
+  },
+} as const satisfies Record<string, ReadyPerson>;
+
+/** The ready-made people, in the order in which pages show them. */
+export const READY_PEOPLE: readonly ReadyPerson[] = Object.values(READY);

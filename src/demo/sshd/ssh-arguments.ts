@@ -1,0 +1,21 @@
+/** The files and the port of a login that the demo itself tries. */
+export interface SshLogin {
+  readonly port: number;
+  /** The path of a private key. */
+  readonly identity: string;
+  readonly certificate: string;
+}
+
+/** Returns the options of a login with one certificate, without the configuration and the agent of the user. */
+export function sshArguments({ port, identity, certificate }: SshLogin): string[] {
+  const options = [
+    'IdentitiesOnly=yes',
+    'IdentityAgent=none',
+    'BatchMode=yes',
+    'StrictHostKeyChecking=no',
+    'UserKnownHostsFile=/dev/null',
+    `CertificateFile="${certificate}"`,
+  ];
+  const values = options.flatMap((option) => ['-o', option]);
+  return ['-F', 'none', '-p', String(port), '-i', identity, ...values];
+}

@@ -1,0 +1,54 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** The facts of an sshd on loopback. */
+export interface SshdSettings {
+  /** The folder of its files: `host`, `authorities`, `principals`, `revoked`, `sshd_config`. */
+  readonly folder: string;
+  readonly port: number;
+  /** The command of every login, in place of a shell. */
+  readonly command: string;
+}
+
+/** Writes `sshd_config`, and returns its path. */
+export async function writeConfiguration(settings: SshdSettings): Promise<string> {
+  const path = join(settings.folder, 'sshd_config');
+  await writeFile(path, configuration(settings));
+  return path;
+}
+
+/** Replaces a file in one step: sshd reads the file again at each login. */
+export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
+  await writeFile(`${path}.new`, content);
+  await rename(`${path}.new`, path);
+}
+
+/** Returns the file of the process id, by which a later start finds an orphan. */
+export function pidFileOf(folder: string): string {
+  return join(folder, 'sshd.pid');
+}
+
+function configuration({ folder, port, command }: SshdSettings): string {
+  const file = (name: string) => `"${join(folder, name)}"`;
+  return [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${file('host')}`,
+    `PidFile "${pidFileOf(folder)}"`,
+    'UsePAM no',
+    'PasswordAuthentication no',
+    'KbdInteractiveAuthentication no',
+    'AuthorizedKeysFile none',
+    'PermitRootLogin prohibit-password',
+    'StrictModes no', // the folder may lie under a world-writable one
+    `TrustedUserCAKeys ${file('authorities')}`,
+    `RevokedKeys ${file('revoked')}`,
+    `AuthorizedPrincipalsFile ${file('principals').replaceAll('%', '%%')}`,
+    'DisableForwarding yes',
+    'PermitUserRC no',
+    'PrintMotd no',
+    'ExposeAuthInfo yes',
+    `ForceCommand ${command}`,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,80 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { createInterface } from 'node:readline';
+import { systemClock } from '#platform/clock/clock.js';
+import { pidFileOf, writeConfiguration, type SshdSettings } from './sshd-files.js';
+
+/** A running sshd. */
+export interface SshdProcess {
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs sshd until it ends or standard input ends: the pipe ends with the demo, also when it is killed. The shell is in a
+ * process group of its own, so that Ctrl-C in the terminal reaches the demo alone.
+ */
+const UNTIL_INPUT_ENDS = [
+  'exec 3<&0',
+  '"$@" 3<&- & child=$!',
+  '{ read -r _ <&3; kill "$child"; } 2>/dev/null & reader=$!',
+  'wait "$child"; kill "$reader" 2>/dev/null',
+].join('\n');
+
+/**
+ * Starts sshd, and returns when it listens.
+ *
+ * @throws Error with the log of sshd when it does not start
+ */
+export async function startSshd(program: string, settings: SshdSettings): Promise<SshdProcess> {
+  await endOrphan(settings.folder);
+  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true }); // sshd started by root requires its chroot folder
+  const config = await writeConfiguration(settings);
+  const args = ['-c', UNTIL_INPUT_ENDS, 'svc-demo-sshd', program, '-D', '-e', '-f', config];
+  const child = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'] });
+  const ended = once(child, 'close');
+  child.stdin.on('error', () => {}); // sshd has ended before
+  await listening(child);
+  return {
+    async stop() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+async function listening(child: ChildProcess): Promise<void> {
+  if (!child.stderr) throw new Error('sshd was started without a log');
+  const lines: string[] = [];
+  for await (const line of createInterface(child.stderr)) {
+    lines.push(line);
+    if (line.startsWith('Server listening')) {
+      child.stderr.resume(); // discards later lines
+      return;
+    }
+  }
+  throw new Error(`sshd did not start: ${lines.join('; ')}`);
+}
+
+/** Ends the sshd of an earlier run whose shell was killed with it. Another process that has the number now is left alone. */
+export async function endOrphan(folder: string): Promise<void> {
+  const file = pidFileOf(folder);
+  const pid = existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;
+  if (pid <= 1 || !isSshdOf(pid, folder)) return;
+  process.kill(pid, 'SIGTERM');
+  for (let tries = 0; tries < 100; tries += 1) {
+    if (!isSshdOf(pid, folder)) return;
+    await systemClock.sleep(20);
+  }
+}
+
+function isSshdOf(pid: number, folder: string): boolean {
+  const { stdout } = spawnSync('ps', ['-ww', '-o', 'args=', '-p', String(pid)], {
+    encoding: 'utf8',
+  });
+  const line = existsSync(`/proc/${pid}/cmdline`)
+    ? readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+    : (stdout ?? '');
+  return line.includes('sshd') && line.includes(folder);
+}

@@ -1,0 +1,85 @@
+// The page of the demo on which a person leaves: sends the two acts, and shows access and audit log as they change. Only the demo
+// serves this file.
+
+import { onSubmit, sendJson } from '../api.js';
+import { localTime } from '../page.js';
+
+/** Milliseconds between two looks. */
+const INTERVAL = 2000;
+
+const DONE = {
+  leave: 'The person is deleted. Watch the access end.',
+  return: 'The person is back, with a new key.',
+};
+
+const live = document.querySelector('[data-live]');
+const status = live.querySelector('[data-status]');
+const follow = live.querySelector('[data-follow]');
+const forms = [...live.querySelectorAll('form[data-act]')];
+
+for (const form of forms) {
+  onSubmit(form, {
+    status,
+    waiting: 'One moment…',
+    run: async () => {
+      const { act } = form.dataset;
+      show(await sendJson('POST', `/demo/leaver/${act}`));
+      if (act === 'leave') void untilAllEnded();
+      return DONE[act];
+    },
+    explain: () => 'It did not work. Please try again.',
+  });
+}
+setInterval(() => {
+  if (follow.checked && !document.hidden) void look();
+}, INTERVAL);
+
+/** Looks more often while the access ends, also where the visitor stopped following. */
+async function untilAllEnded() {
+  while (live.querySelector('[data-open="true"]')) {
+    await new Promise((resolve) => setTimeout(resolve, INTERVAL / 4));
+    await look();
+  }
+}
+
+async function look() {
+  const response = await fetch('/demo/live', { credentials: 'same-origin' }).catch(() => undefined);
+  if (response?.ok) show(await response.json());
+}
+
+function show({ workday, events }) {
+  for (const [kind, { isOpen, endedAfter }] of Object.entries(workday.access)) {
+    const state = live.querySelector(`[data-access="${kind}"]`);
+    state.dataset.open = String(isOpen);
+    write(
+      state,
+      isOpen ? 'Works' : `Refused${endedAfter === null ? '' : ` after ${endedAfter} s`}`,
+    );
+  }
+  for (const form of forms) form.hidden = (form.dataset.act === 'leave') !== workday.isEmployed;
+  live.querySelector('[data-events]').replaceChildren(...events.map(line));
+}
+
+function line({ type, created_at, subject_email, actor_email }) {
+  const item = document.createElement('li');
+  const time = Object.assign(document.createElement('time'), { dateTime: created_at });
+  time.textContent = localTime(created_at);
+  item.append(
+    element('code', type),
+    ' ',
+    time,
+    ' ',
+    element('span', subject_email ?? actor_email ?? ''),
+  );
+  return item;
+}
+
+function element(name, text) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  return made;
+}
+
+function write(target, text) {
+  if (target.textContent !== text) target.textContent = text;
+}

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { READY, READY_PEOPLE, type ReadyPerson } from '../people/people.js';
+import { enrollKey, logInWithKey, type PluggedInKey } from '../scenario/ceremonies.js';
+import { HttpClient, read, unexpected } from '../scenario/http-client.js';
+
+/** The part of the demo's data that the organization of the tour needs in the next run. */
+export interface OrganizationData {
+  readonly scimToken?: string | undefined;
+  readonly application?: StoredApplication | undefined;
+}
+
+/** The demo application, as it is registered. */
+export interface StoredApplication {
+  readonly port: number;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** The parts that the organization is made with. */
+export interface OrganizationParts {
+  readonly baseUrl: string;
+  /** The slug of the demo's identity provider. */
+  readonly provider: string;
+  /** The software key of the pages, which stores each use. */
+  readonly key: PluggedInKey;
+  readonly data: () => OrganizationData;
+  readonly write: (data: OrganizationData) => void;
+}
+
+const SCIM_TOKEN = z.object({ token: z.string() });
+const USERS = z.object({ Resources: z.array(z.object({ id: z.string() })).default([]) });
+const APPLICATION = z.object({ client_id: z.string(), client_secret: z.string() });
+const EVENTS = z.object({
+  events: z.array(
+    z.object({
+      id: z.string(),
+      type: z.string(),
+      created_at: z.string(),
+      actor_email: z.string().nullable(),
+      subject_email: z.string().nullable(),
+      client_name: z.string().nullable(),
+    }),
+  ),
+});
+
+/** An event of the audit log, as the tour shows it. */
+export type TourEvent = z.output<typeof EVENTS>['events'][number];
+
+/** The addresses from which the demo sends requests of its own, so that they count apart from the visitor's. */
+const ADDRESSES = { admin: '192.0.2.20', scim: '192.0.2.21' };
+const FIRST_ADDRESS = 30;
+const KEY_NAME = 'The demo’s software key';
+const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User';
+
+/** The organization of the ready-made people, prepared and read through the HTTP interface of the service. */
+export class TourOrganization {
+  readonly #admin: HttpClient;
+  readonly #provisioner: HttpClient;
+
+  constructor(private readonly parts: OrganizationParts) {
+    this.#admin = new HttpClient(parts.baseUrl, ADDRESSES.admin);
+    this.#provisioner = new HttpClient(parts.baseUrl, ADDRESSES.scim);
+  }
+
+  /** Makes what is missing: the organization by its admin, a SCIM token, the other people, and keys. */
+  async prepare(): Promise<void> {
+    await this.#logIn(this.#admin, READY.admin);
+    if (!(await this.#hasToken())) await this.#makeToken();
+    for (const person of READY_PEOPLE) {
+      if (person === READY.admin) continue;
+      await this.provision(person);
+      if (person.hasKey) await this.logIn(person);
+    }
+  }
+
+  /** Creates a person by SCIM who is not there, as the identity provider of a company does. */
+  async provision({ email, name }: ReadyPerson): Promise<void> {
+    if ((await this.#idOf(email)) !== undefined) return;
+    const [givenName, familyName] = name.split(' ');
+    const body = { schemas: [USER_SCHEMA], userName: email, name: { givenName, familyName } };
+    const created = await this.#scim('POST', '/scim/v2/Users', body);
+    if (created.status !== 201) throw unexpected(created);
+  }
+
+  /** Deletes a person by SCIM. @returns false where the person is gone already */
+  async remove({ email }: ReadyPerson): Promise<boolean> {
+    const id = await this.#idOf(email);
+    if (id === undefined) return false;
+    const deleted = await this.#scim('DELETE', `/scim/v2/Users/${id}`);
+    if (deleted.status !== 204 && deleted.status !== 404) throw unexpected(deleted);
+    return deleted.status === 204;
+  }
+
+  /** Signs a person in upstream and logs in with the key; a person without a key enrolls it first. */
+  async logIn(person: ReadyPerson): Promise<HttpClient> {
+    const address = `192.0.2.${FIRST_ADDRESS + READY_PEOPLE.indexOf(person)}`;
+    const client = new HttpClient(this.parts.baseUrl, address);
+    await this.#logIn(client, person);
+    return client;
+  }
+
+  /** Returns the newest events of the audit log. */
+  async newestEvents(limit: number): Promise<TourEvent[]> {
+    const path = `/api/v1/org/audit-events?limit=${limit}`;
+    const response = await this.#admin.get(path);
+    if (response.status !== 401) return read(response, EVENTS).events;
+    await this.#logIn(this.#admin, READY.admin); // the visitor may have ended the session
+    return read(await this.#admin.get(path), EVENTS).events;
+  }
+
+  /** Returns the application at a port; registers it in the first run, and where its address has changed. */
+  async application(port: number, redirectUri: string): Promise<StoredApplication> {
+    const stored = this.parts.data().application;
+    if (stored?.port === port) {
+      const known = await this.#admin.get(`/api/v1/applications/${stored.clientId}`);
+      if (known.status === 200) return stored;
+    }
+    const body = { name: 'The demo application', type: 'web', redirect_uris: [redirectUri] };
+    const made = await this.#admin.postFor('/api/v1/applications', body, APPLICATION);
+    const application = { port, clientId: made.client_id, clientSecret: made.client_secret };
+    this.parts.write({ application });
+    return application;
+  }
+
+  async #logIn(client: HttpClient, { email }: ReadyPerson): Promise<void> {
+    const { provider, key } = this.parts;
+    const query = new URLSearchParams({ provider, login_hint: email });
+    const page = await client.get(`/login?${query.toString()}`);
+    if (page.status !== 200) throw unexpected(page);
+    if (page.url.pathname === '/enroll') {
+      await enrollKey(client, { key, name: KEY_NAME, response: z.object({}) });
+    }
+    await logInWithKey(client, key);
+  }
+
+  async #hasToken(): Promise<boolean> {
+    if (this.parts.data().scimToken === undefined) return false;
+    return (await this.#scim('GET', '/scim/v2/Users?count=0')).status === 200;
+  }
+
+  async #makeToken(): Promise<void> {
+    const description = 'The demo’s identity provider';
+    const path = '/api/v1/org/scim-tokens';
+    const { token: scimToken } = await this.#admin.postFor(path, { description }, SCIM_TOKEN);
+    this.parts.write({ scimToken });
+  }
+
+  async #idOf(email: string): Promise<string | undefined> {
+    const query = new URLSearchParams({ filter: `userName eq "${email}"` });
+    const found = await this.#scim('GET', `/scim/v2/Users?${query.toString()}`);
+    return read(found, USERS).Resources[0]?.id;
+  }
+
+  #scim(method: string, path: string, body?: object) {
+    const token = this.parts.data().scimToken ?? '';
+    return this.#provisioner.sendWithToken(token, method, path, body);
+  }
+}

@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+/** The bundle of the command, seen from the sources and from the build alike. */
+const BUNDLE = fileURLToPath(new URL('../../../dist/svc.mjs', import.meta.url));
+
+/** The name of the demo's server in the visitor's `ssh` command. */
+const HOST = 'demo';
+
+/** The facts that the files of the visitor state. */
+export interface VisitorFacts {
+  readonly baseUrl: string;
+  readonly metricsToken: string | undefined;
+  /** The demo's sshd, where this machine has one. */
+  readonly sshd:
+    { readonly port: number; readonly user: string; readonly hostKey: string } | undefined;
+}
+
+/** The commands that the visitor pastes. */
+export interface VisitorCommands {
+  readonly logIn: string;
+  readonly status: string;
+  readonly ssh: string;
+  readonly metrics: string;
+}
+
+/**
+ * Writes the files of the visitor's commands into a folder of the demo: the `svc` command with a configuration of its own, and a
+ * configuration of `ssh`. The visitor's home folder stays as it is.
+ */
+export async function writeVisitorFiles(
+  folder: string,
+  facts: VisitorFacts,
+): Promise<VisitorCommands> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(folder, 0o700);
+  const svc = join(folder, 'svc');
+  const config = join(folder, 'ssh_config');
+  const curl = join(folder, 'metrics.curl');
+  await writeFile(svc, launcher(join(folder, 'svc-home')), { mode: 0o755 });
+  await chmod(svc, 0o755);
+  await run(svc, ['use', facts.baseUrl]);
+  await writeFile(config, sshConfiguration(folder, svc, facts), { mode: 0o600 });
+  if (facts.sshd) await writeFile(join(folder, 'known_hosts'), `${HOST} ${facts.sshd.hostKey}\n`);
+  await writeFile(curl, curlConfiguration(facts), { mode: 0o600 });
+  return {
+    logIn: `${quoted(svc)} login`,
+    status: `${quoted(svc)} status`,
+    ssh: `ssh -F ${quoted(config)} ${HOST}`,
+    metrics: `curl -K ${quoted(curl)}`,
+  };
+}
+
+function launcher(home: string): string {
+  return `#!/bin/sh
+# The svc command of the demo. Its files are beside it: your own configuration stays as it is.
+SVC_HOME=${quoted(home)} exec ${quoted(process.execPath)} ${quoted(BUNDLE)} "$@"
+`;
+}
+
+/** Returns the lines that \`svc setup ssh\` writes, and the address of the demo's sshd. */
+function sshConfiguration(folder: string, svc: string, { baseUrl, sshd }: VisitorFacts): string {
+  if (!sshd) return '';
+  const { protocol, host } = new URL(baseUrl);
+  const server = `${protocol === 'http:' ? 'http_' : ''}${host.replaceAll(':', '_')}`;
+  const file = (name: string) => `"${join(folder, name).replaceAll('%', '%%')}"`;
+  const check = `${quoted(svc)} ssh check --server ${baseUrl} ${HOST}`.replaceAll('%', '%%');
+  return `# ssh asks svc for a certificate before each login.
+Match originalhost ${HOST} exec "${check}"
+  CertificateFile ${file(`svc-home/state/${server}/ssh/certificate.pub`)}
+  IdentityFile ${file(`svc-home/state/${server}/ssh/id`)}
+Host ${HOST}
+  HostName 127.0.0.1
+  Port ${sshd.port}
+  User ${sshd.user}
+  HostKeyAlias ${HOST}
+  UserKnownHostsFile ${file('known_hosts')}
+  GlobalKnownHostsFile none
+  IdentitiesOnly yes
+  IdentityAgent none
+  PasswordAuthentication no
+  KbdInteractiveAuthentication no
+`;
+}
+
+/** The token is in a file, since the arguments of a command are visible to every user of the machine. */
+function curlConfiguration({ baseUrl, metricsToken }: VisitorFacts): string {
+  return `url = "${baseUrl}/metrics"\nheader = "authorization: Bearer ${metricsToken ?? ''}"\nsilent\nshow-error\n`;
+}
+
+/** Quotes a path for the shell where it needs quotes. */
+function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
+}
