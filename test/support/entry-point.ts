@@ -12,6 +12,7 @@ export interface Ended {
 
 /** A running process. */
 export interface EntryPoint {
+  readonly pid: number;
   readonly ended: Promise<Ended>;
   /** Resolves with the standard output once it matches; rejects when the process ends before. */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
@@ -57,6 +58,7 @@ export function start(
     }
   };
   return {
+    pid: child.pid ?? 0,
     ended,
     printed: (pattern) => until(() => pattern.exec(written.stdout)),
     answers: async (url) => {

@@ -75,7 +75,6 @@ export function renderPlainPage({ title, content, script }: PlainPage): string {
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <meta name="color-scheme" content="light dark">
-    <link rel="icon" href="data:,">
     <title>${title}</title>
     <style>${STYLE}</style>${scripts}
   </head>

@@ -106,7 +106,8 @@ function sshStep({ missingPrograms, commands }: ReadyTour): TourStep {
     title,
     text: 'ssh asks svc for a certificate; the server trusts the authority that signed it and holds no key of yours.',
     command: commands.ssh,
-    after: 'The server shows the certificate and closes: it gives no shell. Your own ~/.ssh is not touched; at work “svc setup ssh” does this once.',
+    after:
+      'The server shows the certificate and closes: it gives no shell. Your own ~/.ssh is not touched; at work “svc setup ssh” does this once.',
   };
 }
 

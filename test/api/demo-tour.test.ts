@@ -1,0 +1,270 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { entrance } from '../../src/demo/tour/entrances.js';
+import type { ReadyTour } from '../../src/demo/tour/tour.js';
+import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
+import { Client } from '../support/client.js';
+import { listeningAddresses, processesOf, startDemoProcess } from '../support/demo-process.js';
+import type { DemoProcess } from '../support/demo-process.js';
+import { accessibilityViolations, checkPage, overflowing, tabTo } from '../support/page-checks.js';
+import { requires } from '../support/programs.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+const ENTRANCES = ['engineer', 'admin', 'operator'];
+const PAGES = ['/demo', ...ENTRANCES.map((name) => `/demo/${name}`), '/demo/leaver'];
+const KINDS = ['session', 'certificate', 'application'];
+
+/** The access of the leaver, as `/demo/live` reports it. */
+interface Live {
+  readonly workday: {
+    readonly isEmployed: boolean;
+    readonly access: Record<string, { isOpen: boolean; endedAfter: number | null }>;
+  };
+  readonly events: { type: string; subject_email: string | null }[];
+}
+
+let cwd: string;
+let running: DemoProcess;
+
+/** Returns the links and the commands of the steps of an entrance. */
+async function stepsOf(name: string) {
+  const { text } = await new Client(running.baseUrl).get(`/demo/${name}`);
+  const list = text.slice(text.indexOf('<ol'), text.indexOf('</ol>'));
+  const unescape = (one = '') => one.replaceAll('&amp;', '&').replaceAll('&#39;', "'");
+  return {
+    links: [...list.matchAll(/href="([^"]*)"/g)].map(([, href]) => unescape(href)),
+    commands: [...list.matchAll(/data-command>([^<]*)</g)].map(([, command]) => unescape(command)),
+  };
+}
+
+async function live(): Promise<Live> {
+  return (await new Client(running.baseUrl).get('/demo/live')).json;
+}
+
+describe('the tour of the demo', () => {
+  beforeAll(async () => {
+    cwd = await makeTemporaryDirectory();
+    running = await startDemoProcess(cwd);
+  });
+  afterAll(async () => {
+    await running.demo.stop();
+    await removeDirectory(cwd);
+  });
+
+  it('links every step of every entrance to a page that is there', async () => {
+    for (const name of ENTRANCES) {
+      const { links } = await stepsOf(name);
+      expect(links.length, name).toBeGreaterThan(3);
+      for (const href of links) {
+        const answer = await new Client(running.baseUrl).get(href);
+        const isProtected = answer.status === 401 && href === '/metrics';
+        expect([href, isProtected || answer.status < 400]).toEqual([href, true]);
+      }
+    }
+  });
+
+  it('runs the operator’s command, which reads the metrics without a token in its arguments', async () => {
+    const { commands } = await stepsOf('operator');
+    expect(commands).toHaveLength(1);
+    const read = execFileSync('/bin/sh', ['-c', commands[0] ?? ''], { encoding: 'utf8' });
+    expect(read).toContain('http_requests_total');
+    const [, token = 'none'] =
+      /Bearer (\S+)"/.exec(readFileSync(`${running.dataDir}/tour/metrics.curl`, 'utf8')) ?? [];
+    expect(commands[0]).not.toContain(token);
+  });
+
+  it('names the programs that a machine without OpenSSH lacks, and shows no command for them', () => {
+    const commands = { logIn: 'svc login', status: '', ssh: 'ssh demo', metrics: '' };
+    const facts = { provider: 'demo', applicationUrl: 'http://127.0.0.1:1', commands };
+    const tour = { ...facts, missingPrograms: ['sshd', 'ssh'] } as unknown as ReadyTour;
+    const [, step] = entrance('engineer', tour)?.steps ?? [];
+    expect(step?.text).toContain('lacks sshd, ssh');
+    expect(step?.command).toBeUndefined();
+  });
+
+  it('listens on loopback alone, with its application, its provider and its sshd', async () => {
+    const addresses = listeningAddresses(processesOf(running.demo.pid));
+    const hosts = new Set(addresses.map((address) => address.split(':')[0]));
+    const loopback = ['0100007F', '00000000000000000000000001000000'];
+    expect(addresses.length).toBeGreaterThanOrEqual(4);
+    expect([...hosts].filter((host) => !loopback.includes(host ?? ''))).toEqual([]);
+  });
+
+  it('lets no page of another origin read its events or end the access of a person', async () => {
+    const origin = 'https://evil.example';
+    const read = await new Client(running.baseUrl).get('/demo/live', { headers: { origin } });
+    expect(read.headers.get('access-control-allow-origin')).toBeNull();
+    for (const path of ['/demo/leaver/leave', '/demo/leaver/return']) {
+      for (const from of [origin, '', 'http://127.0.0.1']) {
+        const sent = await new Client(running.baseUrl).post(path, undefined, {
+          headers: { origin: from },
+        });
+        expect(sent).toMatchObject({ status: 403, json: { code: 'invalid_origin' } });
+      }
+    }
+    expect((await live()).workday.isEmployed).toBe(true);
+  });
+
+  it('reports an access that works, from real tries at the service, sshd and application', async () => {
+    const { workday } = await live();
+    expect(Object.keys(workday.access)).toEqual(KINDS);
+    for (const kind of KINDS) expect([kind, workday.access[kind]?.isOpen]).toEqual([kind, true]);
+  });
+
+  it('answers an unknown entrance with 404, and links the first page to every entrance', async () => {
+    expect((await new Client(running.baseUrl).get('/demo/janitor')).status).toBe(404);
+    const { text } = await new Client(running.baseUrl).get('/demo');
+    for (const name of ENTRANCES) expect(text).toContain(`href="/demo/${name}"`);
+  });
+
+  requires('chromium').describe('in Chromium', () => {
+    let browser: Browser;
+    let visitor: BrowserProfile;
+    let page: Page;
+
+    beforeAll(async () => {
+      browser = await startBrowser();
+      visitor = await openProfile(browser, running.baseUrl);
+      page = visitor.page;
+    });
+    afterAll(() => browser.close());
+
+    const button = (name: string | RegExp) => page.getByRole('button', { name });
+
+    it.each(PAGES)('%s is accessible, fits every screen and stays small', async (path) => {
+      await checkPage(visitor, path);
+    });
+
+    it('logs each person with a key in by one press on the login page', async () => {
+      for (const email of ['erin.engineer', 'alex.admin', 'lee.leaver']) {
+        const profile = await openProfile(browser, running.baseUrl);
+        await profile.page.goto('/login?redirect_to=/demo');
+        await profile.page.getByRole('button', { name: `${email}@acme.example` }).click();
+        await profile.page.waitForURL('**/demo');
+        await profile.page.getByText(`${email}@acme.example`).first().waitFor();
+        expect(await profile.page.getByRole('button', { name: 'Log out' }).count()).toBe(1);
+        expect(profile.pageErrors).toEqual([]);
+        await profile.leave();
+      }
+    });
+
+    it('offers people at the provider beside the e-mail field, which still takes any address', async () => {
+      await page.goto('/login?provider=demo');
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width: 320, height: 640 });
+        expect(await accessibilityViolations(page)).toEqual([]);
+        expect(await overflowing(page)).toEqual([]);
+      }
+      await button(/^Nora Newcomer/).click();
+      await page.getByRole('heading', { name: 'Enroll your security key' }).waitFor();
+      await page.goto('/login?provider=demo');
+      await page.getByLabel('E-mail').fill('new@elsewhere.example');
+      await button('Sign in').click();
+      await page.getByText('new@elsewhere.example').first().waitFor();
+    });
+
+    it('walks the engineer through an application that shows the claims', async () => {
+      const profile = await openProfile(browser, running.baseUrl);
+      await profile.page.goto('/demo/engineer');
+      await profile.page.getByRole('link', { name: 'Continue as Erin Engineer' }).click();
+      await profile.page.getByRole('button', { name: 'Use your security key' }).click();
+      await profile.page.waitForURL('**/account');
+      await profile.page.goto('/demo/engineer');
+      await profile.page.getByRole('link', { name: 'Open the demo application' }).click();
+      await profile.page.getByRole('link', { name: 'Sign in with your security key' }).click();
+      await profile.page.getByText('You are signed in as erin.engineer@acme.example').waitFor();
+      expect(await profile.page.locator('dl').textContent()).toContain('hardware_verified');
+      expect(await accessibilityViolations(profile.page)).toEqual([]);
+      await profile.page.setViewportSize({ width: 320, height: 640 });
+      expect(await overflowing(profile.page)).toEqual([]);
+      expect(profile.pageErrors).toEqual([]);
+      await profile.leave();
+    });
+
+    it('walks the admin to the members, as an admin', async () => {
+      const profile = await openProfile(browser, running.baseUrl);
+      await profile.page.goto('/demo/admin');
+      await profile.page.getByRole('link', { name: 'Continue as Alex Admin' }).click();
+      await profile.page.getByRole('button', { name: 'Use your security key' }).click();
+      await profile.page.waitForURL('**/admin');
+      await profile.page.goto('/demo/admin');
+      await profile.page.getByRole('link', { name: 'Members' }).click();
+      await profile.page.getByText('lee.leaver@acme.example').first().waitFor();
+      expect(profile.pageErrors).toEqual([]);
+      await profile.leave();
+    });
+
+    it('walks the operator to the health of the service', async () => {
+      await page.goto('/demo/operator');
+      await page.getByRole('link', { name: 'Readiness' }).click();
+      expect(await page.textContent('body')).toContain('"status":"ok"');
+    });
+
+    it('shows a leaver’s session, certificate and application end within seconds, and the audit event', async () => {
+      const profile = await openProfile(browser, running.baseUrl);
+      const leaver = profile.page;
+      await leaver.goto('/login?redirect_to=/demo');
+      await leaver.getByRole('button', { name: 'lee.leaver@acme.example' }).click();
+      await leaver.waitForURL('**/demo');
+      await leaver.goto((await live()).events.length > 0 ? await applicationUrl() : '');
+      await leaver.getByRole('link', { name: 'Sign in with your security key' }).click();
+      await leaver.getByText('You are signed in as lee.leaver@acme.example').waitFor();
+
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.goto('/demo/leaver');
+      await page.locator('form[data-act="leave"] button:enabled').waitFor();
+      await tabTo(page, 'form[data-act="leave"] button');
+      await page.keyboard.press('Enter');
+      for (const kind of KINDS) {
+        await page.locator(`[data-access="${kind}"][data-open="false"]`).waitFor();
+      }
+      await page.locator('[data-events] code', { hasText: 'scim_operation' }).first().waitFor();
+      const { workday } = await live();
+      for (const kind of KINDS) {
+        expect([kind, workday.access[kind]?.endedAfter ?? 99]).toEqual([kind, expect.any(Number)]);
+        expect(workday.access[kind]?.endedAfter ?? 99, kind).toBeLessThan(15);
+      }
+      await leaver.getByRole('heading', { name: 'Access ended' }).waitFor(); // by itself
+      await leaver.goto('/account');
+      expect(new URL(leaver.url()).pathname).toBe('/login');
+      expect(visitor.pageErrors).toEqual([]);
+      await profile.leave();
+    });
+
+    it('brings the leaver back, for the next visitor', async () => {
+      await page.goto('/demo/leaver');
+      await page.locator('form[data-act="return"] button:enabled').waitFor();
+      await tabTo(page, 'form[data-act="return"] button');
+      await page.keyboard.press('Enter');
+      for (const kind of KINDS) {
+        await page.locator(`[data-access="${kind}"][data-open="true"]`).waitFor();
+      }
+      expect(visitor.pageErrors).toEqual([]);
+    });
+
+    it('shows its pages without JavaScript, with the buttons off', async () => {
+      const context = await browser.newContext({
+        baseURL: running.baseUrl,
+        javaScriptEnabled: false,
+      });
+      const plain = await context.newPage();
+      for (const path of PAGES) {
+        await plain.goto(path);
+        expect(await plain.locator('main h1').count(), path).toBe(1);
+      }
+      expect(await plain.getByText('The buttons need JavaScript.').count()).toBe(1);
+      expect(await plain.locator('form[data-act] button:enabled').count()).toBe(0);
+      expect(await plain.locator('[data-access][data-open="true"]').count()).toBe(KINDS.length);
+      await context.close();
+    });
+  });
+
+  /** Returns the address of the demo application, which the engineer's tour links. */
+  async function applicationUrl(): Promise<string> {
+    const { links } = await stepsOf('engineer');
+    return links.find((href) => href.startsWith('http://127.0.0.1')) ?? '';
+  }
+});

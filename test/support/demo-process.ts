@@ -1,0 +1,66 @@
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { start, type EntryPoint } from './entry-point.js';
+import { freePort } from './free-port.js';
+
+/** A running demo with its tour. */
+export interface DemoProcess {
+  readonly demo: EntryPoint;
+  readonly baseUrl: string;
+  readonly dataDir: string;
+}
+
+/** The address that the demo prints for a visitor's browser. */
+export const TOUR_ADDRESS = /^ +(http:\/\/localhost:\d+)\/demo$/m;
+
+/** Starts the demo of the build in a directory, and waits until its tour is prepared. */
+export async function startDemoProcess(cwd: string): Promise<DemoProcess> {
+  const demo = start('demo/main.js', ['--port', String(await freePort())], { cwd });
+  const [, baseUrl = ''] = await demo.printed(TOUR_ADDRESS);
+  return { demo, baseUrl, dataDir: join(cwd, 'data-demo') };
+}
+
+/** Returns a process and every process that it started, and those started in turn. Linux only. */
+export function processesOf(pid: number): number[] {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync('/proc').filter((one) => /^\d+$/.test(one))) {
+    try {
+      const status = readFileSync(`/proc/${name}/stat`, 'utf8');
+      parents.set(Number(name), Number(status.slice(status.lastIndexOf(')') + 4).split(' ')[0]));
+    } catch {
+      // It has ended.
+    }
+  }
+  const found = [pid];
+  for (const one of found) {
+    for (const [child, parent] of parents) if (parent === one) found.push(child);
+  }
+  return found;
+}
+
+/** Returns the local addresses of TCP sockets on which processes listen, as the kernel writes them: `0100007F:0BB8`. */
+export function listeningAddresses(pids: readonly number[]): string[] {
+  const inodes = new Set(pids.flatMap(socketsOf));
+  const lines = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) =>
+    existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').slice(1) : [],
+  );
+  return lines
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , , state, , , , , , inode]) => state === '0A' && inodes.has(inode ?? ''))
+    .map(([, local = '']) => local);
+}
+
+function socketsOf(pid: number): string[] {
+  const folder = `/proc/${pid}/fd`;
+  try {
+    return readdirSync(folder).flatMap((fd) => {
+      try {
+        return /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${fd}`))?.[1] ?? [];
+      } catch {
+        return []; // closed meanwhile
+      }
+    });
+  } catch {
+    return []; // ended meanwhile
+  }
+}
