@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Client } from '../support/client.js';
+import { processesOf, startDemoProcess, type DemoProcess } from '../support/demo-process.js';
+import { start } from '../support/entry-point.js';
+import { freePort } from '../support/free-port.js';
+import { requires } from '../support/programs.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+/** True while a process runs, and is not a zombie that its parent has not collected yet. */
+function isRunning(pid: number): boolean {
+  try {
+    const status = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return status.slice(status.lastIndexOf(')') + 2, status.lastIndexOf(')') + 3) !== 'Z';
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the process id of the sshd of a demo. */
+function sshdOf({ dataDir }: DemoProcess): number {
+  return Number(readFileSync(join(dataDir, 'sshd/sshd.pid'), 'utf8'));
+}
+
+async function applicationOf({ baseUrl }: DemoProcess): Promise<string> {
+  const { text } = await new Client(baseUrl).get('/demo/engineer');
+  return /href="(http:\/\/127\.0\.0\.1:\d+)"/.exec(text)?.[1] ?? '';
+}
+
+const answers = (url: string) =>
+  fetch(url).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+
+requires('sshd', 'ssh', 'ssh-keygen').describe('two demos on one machine', () => {
+  const folders: string[] = [];
+  let first: DemoProcess;
+  let second: DemoProcess;
+
+  beforeAll(async () => {
+    for (let count = 0; count < 2; count += 1) folders.push(await makeTemporaryDirectory());
+    [first, second] = await Promise.all([
+      startDemoProcess(folders[0] ?? ''),
+      startDemoProcess(folders[1] ?? ''),
+    ]);
+  });
+  afterAll(async () => {
+    await Promise.all([first.demo.stop(), second.demo.stop()]);
+    for (const folder of folders) await removeDirectory(folder);
+  });
+
+  it('have an application and an sshd each', async () => {
+    expect(await applicationOf(first)).not.toBe(await applicationOf(second));
+    expect(sshdOf(first)).not.toBe(sshdOf(second));
+    for (const one of [first, second]) {
+      const { json } = await new Client(one.baseUrl).get('/demo/live');
+      expect(json.workday.access).toMatchObject({
+        session: { isOpen: true },
+        certificate: { isOpen: true },
+        application: { isOpen: true },
+      });
+    }
+  });
+
+  it('SIGTERM ends everything that one of them started, and nothing of the other', async () => {
+    const [sshd, application] = [sshdOf(first), await applicationOf(first)];
+    const started = processesOf(first.demo.pid);
+    expect(started).toContain(sshd);
+    expect(await first.demo.stop()).toMatchObject({ status: 0, stderr: '' });
+    await expect.poll(() => started.filter(isRunning)).toEqual([]);
+    expect(await answers(application)).toBe(false);
+    expect(isRunning(sshdOf(second))).toBe(true);
+    expect(await answers(await applicationOf(second))).toBe(true);
+  });
+
+  it('kill -9 ends the sshd of the demo, too', async () => {
+    const sshd = sshdOf(second);
+    process.kill(second.demo.pid, 'SIGKILL');
+    await expect.poll(() => isRunning(sshd)).toBe(false);
+  });
+
+  it('the next start ends an sshd whose watcher was killed with the demo, and prepares the same people', async () => {
+    const again = await startDemoProcess(folders[1] ?? '');
+    const orphan = sshdOf(again);
+    for (const pid of processesOf(again.demo.pid).toReversed()) {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      if (command.includes('svc-demo-sshd') || pid === again.demo.pid) process.kill(pid, 'SIGKILL');
+    }
+    await again.demo.ended;
+    expect(isRunning(orphan)).toBe(true);
+    second = await startDemoProcess(folders[1] ?? '');
+    expect(isRunning(orphan)).toBe(false);
+    expect(sshdOf(second)).not.toBe(orphan);
+    const { text } = await new Client(second.baseUrl).get('/demo/engineer');
+    expect(text).toContain('data-command');
+  });
+});
+
+describe('the demo for programs', () => {
+  let cwd: string;
+
+  beforeAll(async () => {
+    cwd = await makeTemporaryDirectory();
+  });
+  afterAll(() => removeDirectory(cwd));
+
+  it('prints one document and nothing else with --json, also while it serves the tour', async () => {
+    const port = await freePort();
+    const demo = start('demo/main.js', ['--json', '--port', String(port)], { cwd });
+    try {
+      await demo.printed(/^\}$/m);
+      const tour = new Client(`http://localhost:${port}`);
+      await expect
+        .poll(async () => (await tour.get('/demo/engineer')).text)
+        .toContain('data-command');
+    } finally {
+      const { stdout, stderr, status } = await demo.stop();
+      expect(JSON.parse(stdout)).toMatchObject({ ok: true });
+      expect([stderr, status]).toEqual(['', 0]);
+    }
+  });
+});
