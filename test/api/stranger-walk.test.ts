@@ -121,6 +121,7 @@ requires('chromium', 'sshd', 'ssh', 'ssh-keygen').describe('a stranger with the 
 
     count(`press: ${told.entrance}`);
     await page.getByRole('link', { name: told.entrance, exact: true }).click();
+    await page.getByRole('heading', { name: told.entrance, level: 1 }).waitFor();
     const [logIn, logInAtServer] = await page.locator('ol > li').all();
     const command = (await logIn?.locator('[data-command]').textContent()) ?? '';
     const choice = /choose “(.+)”/.exec((await logIn?.textContent()) ?? '')?.[1] ?? '';
