@@ -15,7 +15,7 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const ENTRANCES = ['engineer', 'admin', 'operator'];
 const PAGES = ['/demo', ...ENTRANCES.map((name) => `/demo/${name}`), '/demo/leaver'];
 /** Pages of the console that other parts of 0.9.0 build. */
-const IN_THE_MAKING = ['/account/credentials', '/admin/scim-tokens', '/admin/audit', '/docs/api'];
+const IN_THE_MAKING = ['/account/credentials', '/docs/api'];
 const KINDS = ['session', 'certificate', 'application'];
 
 /** The access of the leaver, as `/demo/live` reports it. */
