@@ -8,7 +8,7 @@ import {
   RelyingParty,
   type PendingSignIn,
   type RegisteredClient,
-  type SignedIn,
+  type ApplicationUser,
 } from './relying-party.js';
 
 /** The most browsers whose sign-ins the application keeps; the oldest is forgotten. */
@@ -17,7 +17,7 @@ const MOST_BROWSERS = 100;
 /** The sign-in of one browser. */
 interface BrowserState {
   pending?: PendingSignIn;
-  user?: SignedIn | undefined;
+  user?: ApplicationUser | undefined;
 }
 
 /** A request with its address and the state of its browser. */

@@ -16,7 +16,7 @@ export interface PendingSignIn {
 }
 
 /** A user who signed in to the application. */
-export interface SignedIn {
+export interface ApplicationUser {
   readonly accessToken: string;
   /** The claims of the verified ID token. */
   readonly claims: Readonly<Record<string, unknown>>;
@@ -65,7 +65,7 @@ export class RelyingParty {
   }
 
   /** Exchanges the code of an answer, and verifies the ID token. @throws Error for an answer that is not valid */
-  async complete(answer: URL, pending: PendingSignIn): Promise<SignedIn> {
+  async complete(answer: URL, pending: PendingSignIn): Promise<ApplicationUser> {
     const tokens = await client.authorizationCodeGrant(this.configuration, answer, {
       pkceCodeVerifier: pending.codeVerifier,
       expectedState: pending.state,
@@ -76,7 +76,7 @@ export class RelyingParty {
   }
 
   /** Asks the service whether an access token is still active (RFC 7662). */
-  async isActive({ accessToken }: SignedIn): Promise<boolean> {
+  async isActive({ accessToken }: ApplicationUser): Promise<boolean> {
     const { active } = await client.tokenIntrospection(this.configuration, accessToken);
     return active;
   }
