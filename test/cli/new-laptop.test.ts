@@ -1,81 +1,18 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { openProfile, startBrowser } from '../support/browser.js';
+import { Laptop } from '../support/laptop.js';
 import { findNode, NODE_VERSIONS } from '../support/node-versions.js';
-import { findProgram, requires } from '../support/programs.js';
+import { requires } from '../support/programs.js';
 import { startSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
-import { runProgram, type CommandEnd } from '../support/svc-command.js';
-import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+import { runProgram } from '../support/svc-command.js';
+import { removeDirectory } from '../support/temporary-directory.js';
 
 const PRINCIPAL = 'ada@acme.example';
-/** The programs of the laptop beside Node and ssh: curl, and what a POSIX system has. */
-const TOOLS = 'curl sh env cat chmod cut id mkdir mv rm sha256sum ssh-keygen uname'.split(' ');
-
-/** A command that the user typed, with its time in seconds. */
-interface TypedCommand {
-  readonly line: string;
-  readonly seconds: number;
-}
-
-/** An account on a new machine: an empty home folder, and a PATH with one Node and the tools of the system. */
-class Laptop {
-  readonly typed: TypedCommand[] = [];
-
-  private constructor(readonly home: string) {}
-
-  static async create(node: string, sshPort: number): Promise<Laptop> {
-    const laptop = new Laptop(await makeTemporaryDirectory());
-    const bin = join(laptop.home, 'system');
-    mkdirSync(bin);
-    symlinkSync(node, join(bin, 'node'));
-    for (const tool of TOOLS) symlinkSync(findProgram(tool) ?? tool, join(bin, tool));
-    const script = (name: string, line: string) => {
-      writeFileSync(join(bin, name), `#!/bin/sh\n${line}\n`);
-      chmodSync(join(bin, name), 0o755);
-    };
-    // OpenSSH takes the home folder from the password database, and its port is one of the test.
-    const settings = `-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile="$HOME/.ssh/known_hosts"`;
-    const ssh = findProgram('ssh');
-    script('ssh', `exec ${ssh} -F "$HOME/.ssh/config" ${settings} -p ${sshPort} "$@"`);
-    script('xdg-open', 'printf %s "$1" >"$HOME/opened"; mv "$HOME/opened" "$HOME/address"');
-    return laptop;
-  }
-
-  /** Types a command into a shell. */
-  async type(line: string, meanwhile = async () => {}): Promise<CommandEnd> {
-    const { HOME, PATH } = { HOME: this.home, PATH: `${this.home}/.local/bin:${this.home}/system` };
-    const start = performance.now();
-    const running = runProgram('/bin/sh', ['-c', line], { env: { HOME, PATH, TERM: 'xterm' } });
-    const [end] = await Promise.all([running, meanwhile()]);
-    this.typed.push({ line, seconds: (performance.now() - start) / 1000 });
-    return end;
-  }
-
-  /** Waits for the address that `svc login` opens in the browser. */
-  async openedAddress(): Promise<string> {
-    const file = join(this.home, 'address');
-    await vi.waitUntil(() => existsSync(file), { timeout: 30_000 });
-    return readFileSync(file, 'utf8');
-  }
-
-  /** States the number of commands and the seconds. */
-  report(): string {
-    const total = this.typed.reduce((sum, { seconds }) => sum + seconds, 0);
-    const lines = this.typed.map(({ line, seconds }) => `  ${seconds.toFixed(1)} s  $ ${line}`);
-    return [`${this.typed.length} commands, ${total.toFixed(1)} seconds:`, ...lines].join('\n');
-  }
-}
 
 for (const major of NODE_VERSIONS) {
   const needs = ['chromium', 'curl', `node@${major}`, ...SSHD_PROGRAMS];

@@ -1,15 +1,24 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
 } from '../../src/demo/identity-provider/identity-provider.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { createTestDatabase } from '../support/database.js';
 import { Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
+import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
+import { idOf, orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
 import { TEST_CLIENT } from '../support/provider-environment.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+const ALICE = 'alice@runbooks.example';
+const BOB = 'bob@runbooks.example';
 
 requires('curl').describe('the runbook of an identity provider that is away', () => {
   let idp: DemoIdentityProvider;
@@ -88,5 +97,97 @@ requires('curl').describe('the runbook of a mass lock-out', () => {
     expect(issuer).toBe(`"issuer":"${app.baseUrl}"`);
     const seconds = Math.abs(Date.parse(theirs.slice('date:'.length)) - Date.parse(ours)) / 1000;
     expect(seconds).toBeLessThan(30);
+  });
+});
+
+requires('curl', 'psql', ...HOST_PROGRAMS).describe('the runbook of a leaked CA', () => {
+  it('the next key signs alone, and a server trusts it alone', async () => {
+    await using parts = new AsyncDisposableStack();
+    const folder = await makeTemporaryDirectory();
+    parts.defer(() => removeDirectory(folder));
+    const database = await createTestDatabase();
+    parts.defer(() => database.drop());
+    const port = await freePort();
+    const baseUrl = `http://localhost:${port}`;
+    const environment = {
+      SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key'),
+      SVC_BASE_URL: baseUrl,
+      SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
+    };
+    const places = { '/var/lib/svc': folder };
+    let app = await startTestApp({ database, environment });
+    parts.defer(() => app.close());
+    const restart = async () => {
+      await app.close();
+      app = await startTestApp({ database, environment });
+    };
+    const atServer = { 'https://login.example.com': baseUrl };
+    const published = async () => {
+      const block = guideBlock('runbooks/ca-leak.md', 'two-keys', atServer);
+      return [...(await runToSuccess(block)).matchAll(/SHA256:\S+/g)].map(([key]) => key);
+    };
+    const host = new JoiningHost(await freePort());
+    parts.defer(() => removeDirectory(host.folder));
+    const ours = `sh -s -- ${host.paths.join(' ')} --no-reload --schedule systemd`;
+    const trusted = async () => {
+      const block = guideBlock('runbooks/ca-leak.md', 'trusted', { '/etc/ssh': host.etc });
+      return [...(await runToSuccess(block)).matchAll(/SHA256:\S+/g)].map(([key]) => key);
+    };
+    const [leaked = ''] = await published();
+    await runToSuccess(
+      `curl -fsS ${baseUrl}/install-host.sh | ${ours} --account root --principal ${ALICE}`,
+    );
+    expect(await trusted()).toEqual([leaked]);
+
+    await runToSuccess(guideBlock('runbooks/ca-leak.md', 'next-key', places));
+    await restart();
+    const [first, next = ''] = await published();
+    expect(first).toBe(leaked);
+    expect(next).not.toBe(leaked);
+
+    await runToSuccess(guideBlock('runbooks/ca-leak.md', 'swap', places));
+    await restart();
+    expect(await published()).toEqual([next]);
+    const block = guideBlock('runbooks/ca-leak.md', 'host', {
+      ...atServer,
+      'sh -s --': ours,
+      'alice@example.com': ALICE,
+    });
+    await runToSuccess(block, { env: { FINGERPRINT: next } });
+    expect(await trusted()).toEqual([next]);
+    expect(readFileSync(join(host.etc, 'svc/principals/root'), 'utf8')).toContain(ALICE);
+
+    const alice = new Client(baseUrl);
+    await alice.signIn(ALICE);
+    await alice.enroll(app.newKey());
+    const { json } = await alice.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    const serials = await runToSuccess(guideBlock('runbooks/ca-leak.md', 'serials'), {
+      env: { SVC_DATABASE_URL: database.url },
+    });
+    expect(serials).toContain(json.serial);
+  });
+});
+
+requires('curl', ...HOST_PROGRAMS).describe('the runbook of a stolen laptop', () => {
+  it('a server learns of a revocation at once by its refresh', async () => {
+    await using parts = new AsyncDisposableStack();
+    const app = await startTestApp();
+    parts.defer(() => app.close());
+    const host = new JoiningHost(await freePort());
+    parts.defer(() => removeDirectory(host.folder));
+    const script = (await app.client().get('/install-host.sh')).text;
+    expect(await host.run(script, host.joining)).toMatchObject({ status: 0 });
+    const { client: admin } = await app.enrolled(ALICE);
+    const { client: bob } = await app.enrolled(BOB);
+    const { json } = await bob.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    const refresh = guideBlock('runbooks/stolen-laptop.md', 'refresh', {
+      'https://login.example.com': app.baseUrl,
+      '/usr/local/sbin': host.sbin,
+      '/etc/ssh': host.etc,
+    });
+    expect(await runToSuccess(refresh)).not.toContain(json.serial);
+    const path = `/members/${await idOf(app, BOB)}/deactivate`;
+    expect((await orgApi(admin, 'POST', path)).status).toBe(200);
+    expect(await runToSuccess(refresh)).toContain(json.serial);
   });
 });
