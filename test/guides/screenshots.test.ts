@@ -1,4 +1,4 @@
-import { globSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -8,6 +8,7 @@ import { newAddress, type Client } from '../support/client.js';
 import { GUIDES } from '../support/guide.js';
 import { idOf, orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
+import { smallPng } from '../support/small-png.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -33,6 +34,7 @@ describe('the images of the guides', () => {
         ([, image = '']) => image,
       ),
     );
+    // Without the folder, `SVC_SCREENSHOTS=1 npx vitest run test/guides/screenshots.test.ts` makes it.
     expect([...new Set(shown)].toSorted()).toEqual(
       SHOTS.map((name) => `screenshots/${name}.png`).toSorted(),
     );
@@ -74,7 +76,7 @@ requires('chromium').describe('taking the images of the guides', () => {
   async function shoot(name: (typeof SHOTS)[number]): Promise<void> {
     await page.waitForLoadState('networkidle');
     const path = join(folder, `${name}.png`);
-    await page.screenshot({ path, animations: 'disabled', caret: 'hide' });
+    writeFileSync(path, smallPng(await page.screenshot({ animations: 'disabled', caret: 'hide' })));
     expect(statSync(path).size, basename(path)).toBeLessThan(LARGEST);
   }
 
