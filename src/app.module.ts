@@ -28,6 +28,7 @@ import { TelemetryModule } from '#platform/telemetry/telemetry.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AdminPagesModule } from './features/pages/admin-pages.module.js';
 import { SettingsPagesModule } from './features/pages/settings-pages.module.js';
+import { AccountApiModule } from './features/account/account-api.module.js';
 import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
@@ -104,6 +105,7 @@ export class AppModule {
         HttpModule,
         AdminPagesModule,
         SettingsPagesModule,
+        AccountApiModule,
         AuditLogModule,
         CleanUpModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),

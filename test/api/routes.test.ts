@@ -48,7 +48,14 @@ DELETE /v1/keys/:id                               general        none   256 api 
 POST   /v1/keys/register/start                    authentication json   32  api        problem    verified    svc:credentials touch:60
 POST   /v1/keys/register/complete                 authentication json   32  api        problem    verified    svc:credentials touch:60
 GET    /v1/sessions                               general        none   256 api        problem    verified    svc:credentials
+POST   /v1/sessions/end-others                    general        json   256 api        problem    verified    svc:credentials
 DELETE /v1/sessions/:id                           general        none   256 api        problem    verified    svc:credentials
+GET    /v1/account/credentials                    general        none   256 api        problem    verified    svc:credentials
+POST   /v1/account/certificates/:serial/revoke    general        json   256 api        problem    verified    svc:credentials
+GET    /v1/account/applications                   general        none   256 api        problem    verified    svc:credentials
+DELETE /v1/account/applications/:client_id        general        none   256 api        problem    verified    svc:credentials
+GET    /v1/account/activity                       general        none   256 api        problem    verified    svc:credentials
+GET    /v1/account/export                         general        none   256 api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh                        issuance       json   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh/challenge              issuance       json   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/aws/token                  issuance       json   8   api        problem    verified    svc:credentials

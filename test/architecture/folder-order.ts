@@ -77,6 +77,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'enrollment',
     'key-authentication',
     'member-records',
+    'account/applications',
+    'account',
     'upstream-login',
     'clean-up',
   ],

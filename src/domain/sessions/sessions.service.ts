@@ -10,7 +10,13 @@ import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 import { assertTouchedWithin } from './recent-touch.js';
-import type { LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
+import type {
+  LiveSession,
+  OwnSession,
+  SessionOrigin,
+  SessionUser,
+  VerifiedSession,
+} from './session.js';
 import { SessionsRepository, type NewSession } from './sessions.repository.js';
 
 /** A session that was just opened. Only this process and the holder know the token. */
@@ -134,6 +140,26 @@ export class Sessions implements OnModuleInit {
           opened_from: { ip: ended.ip, user_agent: ended.userAgent },
         },
       });
+    });
+  }
+
+  /**
+   * Ends every other session of the user of a session, in one transaction. Of two sessions that end each other at once, one stays.
+   *
+   * @returns what ended
+   * @throws DomainError unauthenticated when the session had ended
+   */
+  async endOthers(
+    session: VerifiedSession,
+    origin: AuditOrigin,
+  ): Promise<{ sessions: number; grants: number; tokens: number }> {
+    return this.dataSource.transaction(async (tx) => {
+      await this.repository.lockUser(tx, session.user.id);
+      await this.assertHeld(tx, session.id);
+      const { user, id } = session;
+      const { sessions, grants, tokens } = await this.repository.deleteOthers(tx, user.id, id);
+      await this.repository.recordEnds(tx, user, sessions, origin);
+      return { sessions: sessions.length, grants, tokens };
     });
   }
 

@@ -1,4 +1,4 @@
-import { Controller, Delete, Get, HttpCode, Param, Res } from '@nestjs/common';
+import { Controller, Delete, Get, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
@@ -13,6 +13,11 @@ import { sessionJson, type SessionJson } from './session-json.js';
 
 /** An id that is not a UUID matches no session: 404, not 400. */
 const SESSION_ID = z.object({ id: z.string() });
+
+const count = z.int().min(0);
+const ENDED_OTHERS = z.object({
+  ended: z.object({ sessions: count, grants: count, tokens: count }),
+});
 
 /** Serves `/v1/sessions`: the sessions of the current user. A session of another user is 404. */
 @Controller('v1/sessions')
@@ -33,6 +38,17 @@ export class SessionsController {
   async list(@Caller() session: VerifiedSession): Promise<{ sessions: SessionJson[] }> {
     const sessions = await this.sessions.list(session.user.id);
     return { sessions: sessions.map((own) => sessionJson(own, session.id)) };
+  }
+
+  /** Ends every session of the user but that of the request. A request without another session ends nothing. */
+  @Post('end-others')
+  @HttpCode(200)
+  @Route({ summary: 'Ends every other session of the user', answers: { 200: ENDED_OTHERS } })
+  async endOthers(
+    @Caller() session: VerifiedSession,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<z.output<typeof ENDED_OTHERS>> {
+    return { ended: await this.sessions.endOthers(session, origin) };
   }
 
   /** Ends a session. A browser that ends its own loses the cookie too. */

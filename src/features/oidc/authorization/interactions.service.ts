@@ -19,7 +19,7 @@ import { removeAccount } from '../engine/library-patches.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { loginOf } from '../engine/session-sync.js';
 import { epochSeconds } from '../protocol/claims.js';
-import { displayHost, displayName } from '../protocol/display-name.js';
+import { displayHost, displayName } from '#domain/grants/clients/display-name.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { consentPage, type ConsentPage } from './consent-page.js';
 import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js';

@@ -1,5 +1,5 @@
 import type { OwnMetadata } from '../protocol/client-metadata.js';
-import { displayHost, displayName } from '../protocol/display-name.js';
+import { displayHost, displayName } from '#domain/grants/clients/display-name.js';
 import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
 
 /** The data of the page that asks whether to log out (RP-Initiated Logout §2). */

@@ -1,0 +1,90 @@
+import type { AuditPlace } from '#domain/audit/audit-events.repository.js';
+import { activityText } from './activity-text.js';
+import { listHeldCertificates, type HeldRecords } from './held-records.repository.js';
+import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The rows that one statement of an export reads. */
+const BATCH = 500;
+
+/** Reads a part of an export in the share of the user, after a check that the session still lives. */
+export type ReadPart = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Found>;
+
+/** The parts of an export that are read before its first byte is sent. */
+export interface ExportHead {
+  readonly exportedAt: Date;
+  readonly records: HeldRecords;
+  readonly applications: readonly unknown[];
+}
+
+/**
+ * Writes an export as one JSON document. Lists that may be long are read in batches, each after the client has taken the batch
+ * before, so that one batch at most is in memory.
+ */
+export async function* exportedJson(
+  userId: string,
+  { exportedAt, records, applications }: ExportHead,
+  read: ReadPart,
+): AsyncGenerator<string> {
+  const head = { exported_at: exportedAt, ...records, applications };
+  yield JSON.stringify(head, undefined, 1).replace(/\n\}$/, '');
+  yield* list('ssh_certificates', certificates(userId, read));
+  yield* list('activity', activity(userId, read));
+  yield '\n}\n';
+}
+
+async function* list(name: string, batches: AsyncIterable<readonly unknown[]>) {
+  yield `,\n ${JSON.stringify(name)}: [`;
+  let separator = '\n  ';
+  for await (const batch of batches) {
+    yield separator + batch.map((item) => JSON.stringify(item)).join(',\n  ');
+    separator = ',\n  ';
+  }
+  yield '\n ]';
+}
+
+async function* certificates(userId: string, read: ReadPart) {
+  let below: string | undefined;
+  for (;;) {
+    const range = { below, limit: BATCH };
+    const batch = await read((tx) => listHeldCertificates(tx, userId, range));
+    if (batch.length > 0) yield batch;
+    if (batch.length < BATCH) return;
+    below = batch.at(-1)?.serial;
+  }
+}
+
+async function* activity(userId: string, read: ReadPart) {
+  let after: AuditPlace | undefined;
+  for (;;) {
+    const range: EventRange = { after, limit: BATCH };
+    const batch = await read((tx) => listOwnEvents(tx, userId, range));
+    if (batch.length > 0) yield batch.map((event) => exportedEvent(event, userId));
+    if (batch.length < BATCH) return;
+    after = batch.at(-1)?.place;
+  }
+}
+
+function exportedEvent(event: OwnEvent, userId: string) {
+  const { id, type, createdAt, details, requestId } = event;
+  const { ip, userAgent } = originFor(event, userId);
+  return {
+    id,
+    type,
+    text: activityText(event, userId),
+    created_at: createdAt,
+    address: ip,
+    device: userAgent,
+    request_id: requestId,
+    details,
+  };
+}
+
+/** Returns the address and device of an event: those of another person are not shown to the user. */
+export function originFor(
+  { actorId, ip, userAgent }: OwnEvent,
+  userId: string,
+): Pick<OwnEvent, 'ip' | 'userAgent'> {
+  const isShown = actorId === null || actorId === userId;
+  return isShown ? { ip, userAgent } : { ip: null, userAgent: null };
+}

@@ -1,0 +1,16 @@
+import { Module } from '@nestjs/common';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { OwnApplications } from './applications/own-applications.service.js';
+import { OwnAccount } from './own-account.service.js';
+import { OwnCredentials } from './own-credentials.service.js';
+
+/** The account of a user as the user sees it: credentials, applications, activity, and an export. */
+@Module({
+  imports: [AuditModule, DirectoryModule, KeyAuthenticationModule, SessionsModule],
+  providers: [OwnAccount, OwnApplications, OwnCredentials],
+  exports: [OwnAccount, OwnApplications, OwnCredentials],
+})
+export class AccountModule {}

@@ -1,0 +1,92 @@
+import type { AuditType } from '#domain/audit/audit-event.js';
+import type { OwnEvent } from './own-events.repository.js';
+
+/** The facts of an event from which its text is made. */
+type Facts = Pick<
+  OwnEvent,
+  'type' | 'actorId' | 'subjectId' | 'actorEmail' | 'subjectEmail' | 'clientName' | 'details'
+>;
+
+/** Reads a fact of the details as text, with a word for an event that has none. */
+type Read = (name: string, otherwise?: string) => string;
+
+/** The texts of what a user did or had done on the own account. */
+const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>> = {
+  login_success: () => 'You logged in with a security key',
+  login_failed: (of) =>
+    `A login with a security key failed: ${of('reason', 'no reason on record')}`,
+  enrollment: () => 'You enrolled your first security key',
+  enrollment_refused: (of) => `A security key was refused: ${of('reason', 'no reason on record')}`,
+  logout: () => 'You logged out',
+  session_ended: () => 'You ended a session',
+  key_registered: (of) => `You added the key “${of('name', 'Security key')}”`,
+  key_removed: (of) => `You removed the key “${of('name', 'Security key')}”`,
+  key_renamed: (of) =>
+    `You renamed the key “${of('earlier_name', 'Security key')}” to “${of('name')}”`,
+  email_changed: () => 'Your e-mail address changed',
+  identity_bound: (of) => `Your account at ${of('provider', 'an identity provider')} was bound`,
+  identity_bind_refused: () => 'A sign-in at a further identity provider was refused',
+  identity_unbound: () => 'Your account at an identity provider was unbound',
+  upstream_login: (of) => `You signed in at ${of('provider', 'your identity provider')}`,
+  upstream_login_refused: (of) => `A sign-in was refused: ${of('reason', 'no reason on record')}`,
+  device_approved: (_, application) => `You approved a device for ${application}`,
+  admin_access_refused: (of) => `An act of an admin was refused: ${of('method')} ${of('path')}`,
+  ssh_credential: (of) => `An SSH certificate was issued, serial ${of('serial')}`,
+  ssh_credential_withheld: (of) => `An SSH certificate was not signed, serial ${of('serial')}`,
+  ssh_certificate_revoked: (of) => `You revoked the SSH certificate with serial ${of('serial')}`,
+  aws_credential: (of) => `An AWS token was issued${forRole(of('role_arn'))}`,
+  github_credential: (of) => `A GitHub token was issued for ${of('owner', 'an installation')}`,
+  github_token_revoked: () => 'A GitHub token was revoked',
+  github_revocation_failed: () => 'A GitHub token could not be revoked at GitHub',
+  token_exchange: (_, application) => `${application} exchanged a token`,
+  oauth_token_issued: (_, application) => `You signed in to ${application}`,
+  oauth_token_revoked: (_, application) => `A token of ${application} was revoked`,
+  oauth_access_ended: (_, application) => `You ended the access of ${application}`,
+  oauth_client_registered: (_, application) => `You registered ${application}`,
+  oauth_client_updated: (_, application) => `You changed ${application}`,
+  oauth_client_deleted: (_, application) => `You removed ${application}`,
+  oauth_secret_added: (_, application) => `You added a secret to ${application}`,
+  oauth_secret_revoked: (_, application) => `You ended a secret of ${application}`,
+  scim_operation: () => 'Your organization’s identity provider changed your account',
+};
+
+/** The verbs of the acts of an admin on a member. */
+const ACTS: Partial<Record<AuditType, string>> = {
+  admin_promote: 'made … an admin',
+  admin_demote: 'took the rights of an admin from …',
+  admin_deactivate: 'deactivated …',
+  admin_activate: 'activated …',
+  admin_revoke_credentials: 'revoked all credentials of …',
+  admin_remove_user: 'removed …',
+};
+
+/**
+ * Says in words what an event was, to one of its users. Names come from users and applications: a page shows them as text.
+ *
+ * @param userId the user to whom it is said
+ */
+export function activityText(event: Facts, userId: string): string {
+  const { type, actorId, actorEmail, subjectEmail, clientName, details } = event;
+  const of: Read = (name, otherwise = '') => {
+    const value = details[name];
+    return typeof value === 'string' && value !== '' ? value : otherwise;
+  };
+  const act = ACTS[type];
+  if (act !== undefined) {
+    const actor = actorId === userId ? 'You' : (actorEmail ?? 'An admin');
+    const member = subjectEmail ?? of('email', 'a member');
+    return `${actor} ${act.replace('…', event.subjectId === userId ? 'you' : member)}`;
+  }
+  const application = clientName ?? of('client_id', of('name', 'an application'));
+  return OWN[type]?.(of, application) ?? generalText(type);
+}
+
+function forRole(role: string): string {
+  return role === '' ? '' : ` for ${role}`;
+}
+
+/** Says the name of a type in words: `org_domain_added` becomes `Org domain added`. */
+function generalText(type: string): string {
+  const words = type.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,93 @@
+import type { ClientKind } from '#domain/grants/clients/clients.repository.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The most applications of a user that a list shows. */
+const MOST_SHOWN = 500;
+
+/** A row of {@link listOwnApplications}. */
+export interface OwnApplicationRow {
+  readonly id: string;
+  readonly kind: ClientKind;
+  readonly name: string | null;
+  readonly redirectUris: unknown;
+  /** The payloads of the live grants, as the OAuth library writes them. */
+  readonly grants: readonly Readonly<Record<string, unknown>>[] | null;
+  readonly consentedAt: Date | null;
+  readonly since: Date;
+  readonly lastUsedAt: Date | null;
+}
+
+/** The number of items that the end of an access ended. */
+export interface EndedAccess {
+  readonly sessions: number;
+  readonly grants: number;
+  readonly tokens: number;
+}
+
+/** Lists the clients with a live grant or a consent of a user, by name. */
+export function listOwnApplications(
+  tx: EntityManager,
+  userId: string,
+): Promise<OwnApplicationRow[]> {
+  return sql<OwnApplicationRow>(tx)`
+    WITH granted AS (
+      SELECT client_id, jsonb_agg(payload) AS payloads, min(created_at) AS first_at, max(created_at) AS last_at
+      FROM oauth_grants WHERE user_id = ${userId} AND expires_at > now() GROUP BY client_id
+    ), known AS (
+      SELECT coalesce(g.client_id, o.client_id) AS client_id, g.payloads, g.first_at, g.last_at, o.consented_at
+      FROM granted g
+      FULL JOIN (SELECT client_id, consented_at FROM oauth_consents WHERE user_id = ${userId}) o ON o.client_id = g.client_id
+    )
+    SELECT c.id, c.kind, c.metadata ->> 'client_name' AS name, c.metadata -> 'redirect_uris' AS "redirectUris",
+           k.payloads AS grants, k.consented_at AS "consentedAt", least(k.first_at, k.consented_at) AS since,
+           greatest(k.last_at, (SELECT max(a.created_at) FROM oauth_artifacts a
+                                WHERE a.user_id = ${userId} AND a.client_id = c.id)) AS "lastUsedAt"
+    FROM known k JOIN oauth_clients c ON c.id = k.client_id
+    ORDER BY c.metadata ->> 'client_name', c.id LIMIT ${MOST_SHOWN}`;
+}
+
+/** Counts the clients with a live grant or a consent of a user. */
+export async function countOwnApplications(tx: EntityManager, userId: string): Promise<number> {
+  const [row] = await sql<{ n: number }>(tx)`
+    SELECT count(*)::int AS n FROM (
+      SELECT client_id FROM oauth_grants WHERE user_id = ${userId} AND expires_at > now()
+      UNION SELECT client_id FROM oauth_consents WHERE user_id = ${userId} LIMIT ${MOST_SHOWN}
+    ) known`;
+  return row?.n ?? 0;
+}
+
+/**
+ * Ends the access of a client to a user: sessions that the client has for itself, its grants with all that hangs on them, and the
+ * consent. The caller holds the row of the user, so that nothing is issued meanwhile. The sessions of the user are locked before the
+ * grants, as the end of a session does.
+ *
+ * @returns undefined where the client has no access
+ */
+export async function endOwnAccess(
+  tx: EntityManager,
+  userId: string,
+  clientId: string,
+): Promise<EndedAccess | undefined> {
+  await sql(tx)`
+    SELECT id FROM sessions WHERE user_id = ${userId} ORDER BY id FOR NO KEY UPDATE`;
+  const [live] = await sql<{ grants: number; tokens: number }>(tx)`
+    SELECT (SELECT count(*)::int FROM oauth_grants
+            WHERE user_id = ${userId} AND client_id = ${clientId} AND expires_at > now()) AS grants,
+           (SELECT count(*)::int FROM oauth_artifacts
+            WHERE user_id = ${userId} AND client_id = ${clientId} AND model = 'AccessToken' AND expires_at > now()) AS tokens`;
+  const sessions = await sql<{ isLive: boolean }>(tx)`
+    DELETE FROM sessions WHERE user_id = ${userId} AND client_id = ${clientId}
+    RETURNING expires_at > now() AS "isLive"`;
+  await sql(tx)`DELETE FROM oauth_grants WHERE user_id = ${userId} AND client_id = ${clientId}`;
+  await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ${userId} AND client_id = ${clientId}`;
+  const consents = await sql<{ client_id: string }>(tx)`
+    DELETE FROM oauth_consents WHERE user_id = ${userId} AND client_id = ${clientId} RETURNING client_id`;
+  const ended = {
+    sessions: sessions.filter(({ isLive }) => isLive).length,
+    grants: live?.grants ?? 0,
+    tokens: live?.tokens ?? 0,
+  };
+  const had = ended.sessions + ended.grants + ended.tokens + consents.length;
+  return had === 0 ? undefined : ended;
+}

@@ -1,0 +1,82 @@
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The records of a user that are few: the profile, and what hangs on it. No member holds a secret. */
+export interface HeldRecords {
+  readonly profile: Readonly<Record<string, unknown>>;
+  readonly keys: readonly unknown[];
+  readonly sessions: readonly unknown[];
+  readonly registered_applications: readonly unknown[];
+  readonly attested_ssh_keys: readonly unknown[];
+  readonly github_tokens: readonly unknown[];
+}
+
+/** The most rows of each list: more than a user can have, or the newest. */
+const MOST = 1000;
+
+/** Reads the records of a user for an export. Undefined after the removal of the user. */
+export async function readHeldRecords(
+  tx: EntityManager,
+  userId: string,
+): Promise<HeldRecords | undefined> {
+  const [profile] = await sql<{ profile: Readonly<Record<string, unknown>> }>(tx)`
+    SELECT jsonb_build_object(
+      'id', u.id, 'email', u.email, 'name', u.name, 'given_name', u.given_name, 'family_name', u.family_name,
+      'user_name', u.user_name, 'external_id', u.external_id, 'attributes', u.attributes,
+      'is_org_admin', u.is_org_admin, 'active', u.active, 'scim_managed', u.scim_managed,
+      'created_at', u.created_at, 'updated_at', u.updated_at,
+      'organization', CASE WHEN o.id IS NULL THEN NULL ELSE jsonb_build_object('id', o.id, 'name', o.name) END,
+      'identities', (SELECT coalesce(jsonb_agg(jsonb_build_object('issuer', i.issuer, 'tenant', i.tenant,
+          'subject', i.subject, 'created_at', i.created_at) ORDER BY i.created_at), '[]')
+        FROM identities i WHERE i.user_id = u.id),
+      'groups', (SELECT coalesce(jsonb_agg(jsonb_build_object('id', g.id, 'name', g.display_name) ORDER BY g.id), '[]')
+        FROM (SELECT group_id FROM group_members WHERE user_id = u.id LIMIT ${MOST}) m JOIN groups g ON g.id = m.group_id)
+    ) AS profile
+    FROM users u LEFT JOIN organizations o ON o.id = u.org_id WHERE u.id = ${userId}`;
+  if (!profile) return undefined;
+  return {
+    profile: profile.profile,
+    keys: await sql(tx)`
+      SELECT id, name, aaguid, attestation, user_verification, transports, encode(credential_id, 'hex') AS credential_id,
+             sign_count::text, created_at, last_used_at
+      FROM authenticators WHERE user_id = ${userId} ORDER BY created_at, id LIMIT ${MOST}`,
+    sessions: await sql(tx)`
+      SELECT id, level, client_id, authenticator_id, amr, acr, auth_time, host(ip) AS address, user_agent AS device,
+             created_at, expires_at
+      FROM sessions WHERE user_id = ${userId} AND expires_at > now() ORDER BY created_at DESC, id LIMIT ${MOST}`,
+    registered_applications: await sql(tx)`
+      SELECT id, metadata ->> 'client_name' AS name, created_at, updated_at
+      FROM oauth_clients WHERE owner_id = ${userId} ORDER BY created_at, id LIMIT ${MOST}`,
+    attested_ssh_keys: await sql(tx)`
+      SELECT public_key AS fingerprint, aaguid, model, verify_required, attested_at
+      FROM ssh_attested_keys WHERE user_id = ${userId} ORDER BY attested_at, public_key LIMIT ${MOST}`,
+    github_tokens: await sql(tx)`
+      SELECT id, owner, repositories, permissions, issued_at, expires_at
+      FROM github_tokens WHERE user_id = ${userId} ORDER BY issued_at DESC, id LIMIT ${MOST}`,
+  };
+}
+
+/** A certificate of a user, for an export. */
+export interface HeldCertificate {
+  readonly serial: string;
+}
+
+/**
+ * Lists the SSH certificates of a user below a serial, the newest first. They outlive the log of their issuance. Revoked and other
+ * certificates each have an index.
+ */
+export function listHeldCertificates(
+  tx: EntityManager,
+  userId: string,
+  { below, limit }: { readonly below: string | undefined; readonly limit: number },
+): Promise<HeldCertificate[]> {
+  const last = below ?? '9223372036854775807';
+  const range = fragment`AND serial < ${last}::bigint ORDER BY serial DESC LIMIT ${limit}`;
+  return sql<HeldCertificate>(tx)`
+    SELECT c.serial::text, key_id, principals, public_key, ca_fingerprint, session_id, authenticator_id, attested, aaguid,
+           issued_at, valid_after, valid_before, revoked_at, revoke_reason
+    FROM ((SELECT * FROM ssh_certificates WHERE user_id = ${userId} AND revoked_at IS NULL ${range})
+          UNION ALL
+          (SELECT * FROM ssh_certificates WHERE user_id = ${userId} AND revoked_at IS NOT NULL ${range})) c
+    ORDER BY c.serial DESC LIMIT ${limit}`;
+}

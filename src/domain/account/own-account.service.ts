@@ -1,0 +1,76 @@
+import { Injectable } from '@nestjs/common';
+import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
+import { Clock } from '#platform/clock/clock.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { exportedJson } from './account-export.js';
+import { countOwnApplications } from './applications/own-applications.repository.js';
+import { OwnApplications } from './applications/own-applications.service.js';
+import { readHeldRecords } from './held-records.repository.js';
+import { countOwnCertificates } from './own-certificates.repository.js';
+import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
+import { pageOf, type OwnPage } from './own-page.js';
+
+/** The number of things that are open for a user. */
+export interface OpenCounts {
+  readonly keys: number;
+  readonly sessions: number;
+  readonly certificates: number;
+  readonly applications: number;
+}
+
+/** The account of a user as the user sees it: what is open, what happened, and an export of all of it. */
+@Injectable()
+export class OwnAccount {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly work: TenantWork,
+    private readonly keys: SecurityKeys,
+    private readonly sessions: Sessions,
+    private readonly applications: OwnApplications,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Counts what is open for a user. */
+  async countOpen(userId: string): Promise<OpenCounts> {
+    const { manager } = this.dataSource;
+    const [keys, sessions, certificates, applications] = await Promise.all([
+      this.keys.list(userId),
+      this.sessions.list(userId),
+      countOwnCertificates(manager, userId),
+      countOwnApplications(manager, userId),
+    ]);
+    return { keys: keys.length, sessions: sessions.length, certificates, applications };
+  }
+
+  /** Lists the events of which a user is the actor or the subject, the newest first. */
+  async activity(userId: string, { after, limit }: EventRange): Promise<OwnPage<OwnEvent>> {
+    const range = { after, limit: limit + 1 };
+    return pageOf(await listOwnEvents(this.dataSource.manager, userId, range), limit);
+  }
+
+  /**
+   * Exports everything that the service holds about a user, as parts of one JSON document. Each part is read after a check that the
+   * session still lives, in the share of the user, so that no export takes the connections of other users.
+   *
+   * @throws DomainError unauthenticated, also from a later part
+   */
+  async export(session: VerifiedSession): Promise<AsyncGenerator<string>> {
+    const { id } = session.user;
+    const read = <Found>(part: (tx: EntityManager) => Promise<Found>, patience?: number) => {
+      const checked = async (tx: EntityManager) => {
+        await this.sessions.assertHeld(tx, session.id);
+        return part(tx);
+      };
+      return this.work.costly(id, checked, patience);
+    };
+    const records = await read((tx) => readHeldRecords(tx, id));
+    if (!records) throw new DomainError('unauthenticated', 'This account was removed.');
+    const applications = await this.applications.list(id);
+    const head = { exportedAt: this.clock.now(), records, applications };
+    return exportedJson(id, head, (part) => read(part, PATIENCE_DURING_RESPONSE));
+  }
+}

@@ -1,0 +1,96 @@
+import type { AuditPlace } from '#domain/audit/audit-events.repository.js';
+import type { AuditType } from '#domain/audit/audit-event.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** An audit event of which a user is the actor or the subject. */
+export interface OwnEvent {
+  readonly id: string;
+  readonly type: AuditType;
+  readonly actorId: string | null;
+  readonly subjectId: string | null;
+  /** The addresses of both users and the name of the client, at the time of the event. */
+  readonly actorEmail: string | null;
+  readonly subjectEmail: string | null;
+  readonly clientName: string | null;
+  readonly requestId: string | null;
+  readonly ip: string | null;
+  readonly userAgent: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly createdAt: Date;
+  readonly place: AuditPlace;
+}
+
+/** The event in which a credential was issued; for an SSH certificate with the time of its revocation. */
+export interface IssuanceEvent extends OwnEvent {
+  readonly revokedAt: Date | null;
+}
+
+/** The part of the events that a statement reads, the newest first. */
+export interface EventRange {
+  readonly after: AuditPlace | undefined;
+  readonly limit: number;
+}
+
+type Row = Omit<OwnEvent, 'place'> & { readonly at: string };
+
+const COLUMNS = fragment`e.id, e.type, e.actor_id AS "actorId", e.subject_id AS "subjectId", e.actor_email AS "actorEmail",
+  e.subject_email AS "subjectEmail", e.client_name AS "clientName", e.request_id AS "requestId", host(e.ip) AS ip,
+  e.user_agent AS "userAgent", e.details, e.created_at AS "createdAt", e.created_at AS placed, e.id AS place_id,
+  to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
+
+/** The condition of the events after a place in the order of time. */
+function afterPlace(after: AuditPlace | undefined): SqlFragment {
+  if (!after) return fragment`TRUE`;
+  return fragment`(e.created_at, e.id) < (${after.at}::timestamptz, ${after.id}::uuid)`;
+}
+
+/**
+ * Lists the events of which a user is the subject or the actor, the newest first. Each of the two searches has an index with the
+ * order, and reads at most one page.
+ */
+export async function listOwnEvents(
+  tx: EntityManager,
+  userId: string,
+  { after, limit }: EventRange,
+): Promise<OwnEvent[]> {
+  const range = fragment`${afterPlace(after)} ORDER BY e.created_at DESC, e.id DESC LIMIT ${limit}`;
+  const rows = await sql<Row>(tx)`
+    SELECT * FROM (
+      (SELECT ${COLUMNS} FROM audit_events e WHERE e.subject_id = ${userId} AND ${range})
+      UNION ALL
+      (SELECT ${COLUMNS} FROM audit_events e
+       WHERE e.actor_id = ${userId} AND e.actor_id IS DISTINCT FROM e.subject_id AND ${range})
+    ) found
+    ORDER BY placed DESC, place_id DESC LIMIT ${limit}`;
+  return rows.map(ownEvent);
+}
+
+/**
+ * Lists the events in which credentials were issued in the name of a user, the newest first. A token exchange has two events, of
+ * which the one about the exchange is listed.
+ */
+export async function listOwnIssuances(
+  tx: EntityManager,
+  userId: string,
+  { after, limit }: EventRange,
+): Promise<IssuanceEvent[]> {
+  const rows = await sql<Row & { readonly revokedAt: Date | null }>(tx)`
+    SELECT ${COLUMNS}, c.revoked_at AS "revokedAt"
+    FROM audit_events e
+    LEFT JOIN ssh_certificates c
+      ON e.type = 'ssh_credential' AND c.serial = (e.details ->> 'serial')::bigint AND c.user_id = e.subject_id
+    WHERE e.subject_id = ${userId} AND ${afterPlace(after)}
+      AND (e.type IN ('ssh_credential', 'aws_credential', 'github_credential', 'token_exchange')
+        OR (e.type = 'oauth_token_issued' AND e.details ->> 'grant_type' IS DISTINCT FROM 'token_exchange'))
+    ORDER BY e.created_at DESC, e.id DESC LIMIT ${limit}`;
+  return rows.map((row) => ({ ...ownEvent(row), revokedAt: row.revokedAt }));
+}
+
+function ownEvent(row: Row): OwnEvent {
+  const { id, type, actorId, subjectId, actorEmail, subjectEmail, clientName } = row;
+  const { requestId, ip, userAgent, details, createdAt, at } = row;
+  const users = { actorId, subjectId, actorEmail, subjectEmail, clientName };
+  const origin = { requestId, ip, userAgent };
+  return { id, type, ...users, ...origin, details, createdAt, place: { at, id } };
+}

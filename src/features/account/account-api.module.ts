@@ -1,0 +1,13 @@
+import { Module } from '@nestjs/common';
+import { AccountModule } from '#domain/account/account.module.js';
+import { UnmatchedPaths } from '#platform/http/routing/route.js';
+import { AccountAccessController } from './account-access.controller.js';
+import { AccountRecordsController } from './account-records.controller.js';
+
+/** Serves `/v1/account`. */
+@UnmatchedPaths({ '/v1/account/*': { tier: 'general' } })
+@Module({
+  imports: [AccountModule],
+  controllers: [AccountAccessController, AccountRecordsController],
+})
+export class AccountApiModule {}

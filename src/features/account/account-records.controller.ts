@@ -1,0 +1,51 @@
+import { Readable } from 'node:stream';
+import { Controller, Get, Query, StreamableFile } from '@nestjs/common';
+import type { z } from 'zod';
+import { OwnAccount } from '#domain/account/own-account.service.js';
+import type { EventRange } from '#domain/account/own-events.repository.js';
+import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
+import { logError } from '#platform/http/errors/error-log.js';
+import { Route } from '#platform/http/routing/route.js';
+import { ACTIVITIES_JSON, PAGE_QUERY, activityJson, nextJson } from './account.schemas.js';
+
+/** Serves the activity of a user, and an export of everything that the service holds about the user. */
+@Controller('v1/account')
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: USER_ACCESS })
+export class AccountRecordsController {
+  constructor(private readonly account: OwnAccount) {}
+
+  @Get('activity')
+  @Route({
+    summary: 'Lists the audit events of the user',
+    answers: { 200: ACTIVITIES_JSON },
+  })
+  async activity(
+    @Caller() { user }: VerifiedSession,
+    @Query({ schema: PAGE_QUERY }) range: EventRange,
+  ): Promise<z.output<typeof ACTIVITIES_JSON>> {
+    const { items, next } = await this.account.activity(user.id, range);
+    return { events: items.map((event) => activityJson(event, user.id)), next: nextJson(next) };
+  }
+
+  @Get('export')
+  @Route({
+    summary: 'Exports everything that is held about the user, as a file',
+    answers: { 200: { 'application/json': 'text' } },
+  })
+  async export(@Caller() session: VerifiedSession): Promise<StreamableFile> {
+    const parts = await this.account.export(session);
+    return new StreamableFile(Readable.from(parts), {
+      type: 'application/json',
+      disposition: 'attachment; filename="account.json"',
+    }).setErrorHandler(cutOff);
+  }
+}
+
+/** Closes the connection when a part fails, so that a client does not take a part for the whole export. */
+function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
+  logError(asDomainError(error));
+  response.destroy?.();
+}
