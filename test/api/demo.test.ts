@@ -473,7 +473,7 @@ requires('chromium').describe('the demo in Chromium', () => {
     await page.getByLabel('E-mail').fill('grace.hopper@example.com');
     await button('Sign in').click();
     await button('Enroll this key').click();
-    await heading('Hello, Grace Hopper').waitFor();
+    await heading('Your key is enrolled').waitFor();
     await button('Log out').click();
     await page.getByRole('link', { name: 'Sign in' }).click();
     await button('Use your security key').click();

@@ -34,7 +34,7 @@ requires('chromium').describe('the session cookies in Chromium, over https', () 
     await visitor.plugIn(secure.app.newKey());
     await page.goto('/login?provider=demo&login_hint=grace%40host.example');
     await page.getByRole('button', { name: 'Enroll this key' }).click();
-    await heading(/^Hello, /).waitFor();
+    await heading(/^Your key is enrolled/).waitFor();
     const [first, second] = await sessionCookies();
     expect([first?.name, second?.name]).toEqual(['__Host-svc_session', 'svc_session']);
     expect(second?.value).toBe(first?.value);

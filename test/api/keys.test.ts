@@ -108,7 +108,7 @@ describe('POST /v1/keys/register', () => {
           current: false,
           user_verification: true,
         },
-        redirect_to: `${app.baseUrl}/keys`,
+        redirect_to: `${app.baseUrl}/account/keys`,
       },
     ]);
     expect(answer.headers.get('set-cookie')).toBeNull();

@@ -22,6 +22,10 @@ GET    /sessions                                  general        none   256 ui  
 GET    /account                                   general        none   256 ui         html       optional
 GET    /account/keys                              general        none   256 ui         html       optional
 GET    /account/sessions                          general        none   256 ui         html       optional
+GET    /account/credentials                       general        none   256 ui         html       optional
+GET    /account/applications                      general        none   256 ui         html       optional
+GET    /account/activity                          general        none   256 ui         html       optional
+GET    /enroll/done                               general        none   256 ui         html       optional
 GET    /admin                                     general        none   256 ui         html       optional
 GET    /admin/members                             general        none   256 ui         html       optional
 GET    /admin/members/:id                         general        none   256 ui         html       optional

@@ -13,7 +13,7 @@ describe('sessions', () => {
     const page = await client.signIn('ada@acme.example', '/account/keys');
     expect(page.status).toBe(200);
     expect(page.url.href).toBe(
-      `${app.baseUrl}/enroll?redirect_to=${encodeURIComponent(`${app.baseUrl}/keys`)}`,
+      `${app.baseUrl}/enroll?redirect_to=${encodeURIComponent(`${app.baseUrl}/account/keys`)}`,
     );
     const denied = await client.get('/v1/keys');
     expect([denied.status, denied.json.code]).toEqual([403, 'hardware_required']);
@@ -27,7 +27,7 @@ describe('sessions', () => {
     expect(answer.status).toBe(200);
     expect(answer.json).toEqual({
       key: expect.objectContaining({ name: 'blue key', current: true, user_verification: true }),
-      redirect_to: `${app.baseUrl}/`,
+      redirect_to: `${app.baseUrl}/enroll/done`,
     });
     expect(client.cookie('svc_session')).not.toBe(bootstrap);
     expect((await client.get('/v1/keys')).status).toBe(200);

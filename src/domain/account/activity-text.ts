@@ -1,5 +1,9 @@
 import type { AuditType } from '#domain/audit/audit-event.js';
+import { toSingleLine } from '#platform/text/single-line.js';
 import type { OwnEvent } from './own-events.repository.js';
+
+/** The most characters of a name in a text: names come from users, applications and providers. */
+const LONGEST = 128;
 
 /** The facts of an event from which its text is made. */
 type Facts = Pick<
@@ -61,7 +65,7 @@ const ACTS: Partial<Record<AuditType, string>> = {
 };
 
 /**
- * Says in words what an event was, to one of its users. Names come from users and applications: a page shows them as text.
+ * Says in words what an event was, to one of its users.
  *
  * @param userId the user to whom it is said
  */
@@ -69,7 +73,7 @@ export function activityText(event: Facts, userId: string): string {
   const { type, actorId, actorEmail, subjectEmail, clientName, details } = event;
   const of: Read = (name, otherwise = '') => {
     const value = details[name];
-    return typeof value === 'string' && value !== '' ? value : otherwise;
+    return (typeof value === 'string' ? toSingleLine(value, LONGEST) : null) ?? otherwise;
   };
   const act = ACTS[type];
   if (act !== undefined) {
@@ -77,7 +81,8 @@ export function activityText(event: Facts, userId: string): string {
     const member = subjectEmail ?? of('email', 'a member');
     return `${actor} ${act.replace('…', event.subjectId === userId ? 'you' : member)}`;
   }
-  const application = clientName ?? of('client_id', of('name', 'an application'));
+  const application =
+    toSingleLine(clientName ?? '', LONGEST) ?? of('client_id', of('name', 'an application'));
   return OWN[type]?.(of, application) ?? generalText(type);
 }
 

@@ -10,7 +10,7 @@ import { exportedJson } from './account-export.js';
 import { countOwnApplications } from './applications/own-applications.repository.js';
 import { OwnApplications } from './applications/own-applications.service.js';
 import { readHeldRecords } from './held-records.repository.js';
-import { countOwnCertificates } from './own-certificates.repository.js';
+import { countOwnCertificates } from '#domain/ssh-certificates/own-certificates.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';
 

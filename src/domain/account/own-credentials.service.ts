@@ -5,7 +5,10 @@ import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import type { SessionUser } from '#domain/sessions/session.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { revokeOwnCertificate, type RevokedOwnCertificate } from './own-certificates.repository.js';
+import {
+  revokeOwnCertificate,
+  type RevokedOwnCertificate,
+} from '#domain/ssh-certificates/own-certificates.repository.js';
 import { ownCredential, type OwnCredential } from './own-credential.js';
 import { listOwnIssuances, type EventRange } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';

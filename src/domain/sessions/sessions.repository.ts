@@ -9,10 +9,7 @@ import {
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { recordAudit } from '#domain/audit/audit.repository.js';
-import { newUuid } from '#platform/clock/random.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { sql } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
 import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 
@@ -65,18 +62,6 @@ interface OwnRow {
   user_agent: string | null;
   created_at: Date;
   expires_at: Date;
-}
-
-/** The sessions of a user that ended together, and the live grants and tokens on them. */
-export interface EndedSessions {
-  readonly sessions: readonly {
-    readonly id: string;
-    readonly client_id: string | null;
-    readonly ip: string | null;
-    readonly user_agent: string | null;
-  }[];
-  readonly grants: number;
-  readonly tokens: number;
 }
 
 /** The rows of sessions. A session exists as long as its row. */
@@ -227,61 +212,6 @@ export class SessionsRepository implements Revocable {
       RETURNING id, level <> 'bootstrap' AS verified, client_id, NULL AS client_name, host(ip) AS ip, user_agent,
                 created_at, expires_at`;
     return row && ownSession(row);
-  }
-
-  /**
-   * Ends the live sessions of a user but one, with every grant, code and token on them. The caller locks the row of the user first:
-   * several sessions end in any order.
-   *
-   * @returns the sessions that ended, and the live grants and tokens on them
-   */
-  async deleteOthers(tx: EntityManager, userId: string, keptId: string): Promise<EndedSessions> {
-    const [ended] = await sql<EndedSessions>(tx)`
-      WITH ended AS (
-        DELETE FROM sessions WHERE user_id = ${userId} AND id <> ${keptId} AND expires_at > now()
-        RETURNING id, client_id, host(ip) AS ip, user_agent
-      ), granted AS (
-        SELECT id FROM oauth_grants WHERE session_id IN (SELECT id FROM ended) AND expires_at > now()
-      )
-      SELECT (SELECT coalesce(jsonb_agg(e), '[]') FROM ended e) AS sessions,
-             (SELECT count(*)::int FROM granted) AS grants,
-             (SELECT count(*)::int FROM oauth_artifacts
-              WHERE grant_id IN (SELECT id FROM granted) AND model = 'AccessToken' AND expires_at > now()) AS tokens`;
-    return ended ?? { sessions: [], grants: 0, tokens: 0 };
-  }
-
-  /** Records the end of several sessions of a user, by the user: one event for each, in one statement. */
-  async recordEnds(
-    tx: EntityManager,
-    user: Pick<SessionUser, 'id' | 'orgId'>,
-    sessions: EndedSessions['sessions'],
-    origin: AuditOrigin,
-  ): Promise<void> {
-    const rows = sessions.map(({ id, client_id, ip, user_agent }) => ({
-      id: newUuid(),
-      details: {
-        session_id: id,
-        ...(client_id !== null && { client_id }),
-        opened_from: { ip, user_agent },
-      },
-    }));
-    await sql(tx)`${recordAudit(
-      {
-        id: fragment`e.id`,
-        type: 'session_ended',
-        actorId: user.id,
-        subjectId: user.id,
-        orgId: user.orgId,
-        origin,
-        details: fragment`e.details`,
-      },
-      fragment`FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, details jsonb)`,
-    )}`;
-  }
-
-  /** Locks the row of a user against every issuance and other end, until the transaction ends. */
-  async lockUser(tx: EntityManager, userId: string): Promise<void> {
-    await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR UPDATE`;
   }
 }
 

@@ -9,6 +9,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
+import { deleteOtherSessions, lockUser, recordEnds } from './ended-sessions.repository.js';
 import { assertTouchedWithin } from './recent-touch.js';
 import type {
   LiveSession,
@@ -154,11 +155,11 @@ export class Sessions implements OnModuleInit {
     origin: AuditOrigin,
   ): Promise<{ sessions: number; grants: number; tokens: number }> {
     return this.dataSource.transaction(async (tx) => {
-      await this.repository.lockUser(tx, session.user.id);
+      await lockUser(tx, session.user.id);
       await this.assertHeld(tx, session.id);
       const { user, id } = session;
-      const { sessions, grants, tokens } = await this.repository.deleteOthers(tx, user.id, id);
-      await this.repository.recordEnds(tx, user, sessions, origin);
+      const { sessions, grants, tokens } = await deleteOtherSessions(tx, user.id, id);
+      await recordEnds(tx, user, sessions, origin);
       return { sessions: sessions.length, grants, tokens };
     });
   }

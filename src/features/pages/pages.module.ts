@@ -1,4 +1,5 @@
 import { Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
+import { AccountModule } from '#domain/account/account.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
 import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
@@ -8,6 +9,9 @@ import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AccountPagesController } from './account-pages.controller.js';
+import { ActivityPageController } from './account/activity-page.controller.js';
+import { OwnApplicationsPageController } from './account/applications-page.controller.js';
+import { CredentialsPageController } from './account/credentials-page.controller.js';
 import { KeysPageController } from './account/keys-page.controller.js';
 import { MovedPagesController } from './account/moved-pages.controller.js';
 import { OverviewPageController } from './account/overview-page.controller.js';
@@ -33,6 +37,7 @@ export class PagesModule implements OnModuleInit {
       module: PagesModule,
       imports: [
         HttpModule,
+        AccountModule,
         AuditModule,
         EnrollmentPassesModule,
         IdentityProvidersModule,
@@ -42,10 +47,13 @@ export class PagesModule implements OnModuleInit {
       ],
       controllers: [
         AccountPagesController,
+        ActivityPageController,
+        CredentialsPageController,
         KeysPageController,
         LoginPageController,
         MovedPagesController,
         OverviewPageController,
+        OwnApplicationsPageController,
         SessionsPageController,
         StaticController,
       ],

@@ -158,9 +158,14 @@ export class EnrollmentCeremony {
     return { ...enrolled, redirectTo: this.#whereNext(enrolled.level, state.redirectTo) };
   }
 
-  /** Returns the address after enrollment: the target with user verification, else the log-in page. */
+  /**
+   * Returns the address after enrollment: the target with user verification, else the log-in page. A user whom no page or application
+   * sent goes on to the page about a second key.
+   */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {
-    if (level === 'verified') return redirectTo;
-    return `${this.config.http.baseUrl}/login?redirect_to=${encodeURIComponent(redirectTo)}`;
+    const { baseUrl } = this.config.http;
+    const target = redirectTo === `${baseUrl}/` ? `${baseUrl}/enroll/done` : redirectTo;
+    if (level === 'verified') return target;
+    return `${baseUrl}/login?redirect_to=${encodeURIComponent(target)}`;
   }
 }

@@ -23,14 +23,14 @@ export async function expectBrowserJourney(
   await atProvider(page);
   await page.waitForURL(`${app.baseUrl}/enroll**`);
   await page.getByRole('button', { name: 'Enroll this key' }).click();
-  await page.waitForURL(`${app.baseUrl}/keys`);
+  await page.waitForURL(`${app.baseUrl}/account/keys`);
   await page.goto('/');
   await page.getByRole('button', { name: 'Log out' }).click();
   await page.waitForURL(`${app.baseUrl}/`);
   await page.goto(`/login?provider=${slug}&redirect_to=%2Faccount%2Fkeys`);
   await page.waitForURL(`${app.baseUrl}/login**`);
   await page.getByRole('button', { name: 'Use your security key' }).click();
-  await page.waitForURL(`${app.baseUrl}/keys`);
+  await page.waitForURL(`${app.baseUrl}/account/keys`);
   expect(await page.locator('[data-key]').count()).toBe(1);
   await visitor.leave();
   return visitor.pageErrors;

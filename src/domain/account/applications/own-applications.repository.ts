@@ -57,37 +57,34 @@ export async function countOwnApplications(tx: EntityManager, userId: string): P
   return row?.n ?? 0;
 }
 
-/**
- * Ends the access of a client to a user: sessions that the client has for itself, its grants with all that hangs on them, and the
- * consent. The caller holds the row of the user, so that nothing is issued meanwhile. The sessions of the user are locked before the
- * grants, as the end of a session does.
- *
- * @returns undefined where the client has no access
- */
-export async function endOwnAccess(
+/** Counts the live grants and access tokens of a client that a user signed in to. */
+export async function countOwnAccess(
   tx: EntityManager,
   userId: string,
   clientId: string,
-): Promise<EndedAccess | undefined> {
-  await sql(tx)`
-    SELECT id FROM sessions WHERE user_id = ${userId} ORDER BY id FOR NO KEY UPDATE`;
-  const [live] = await sql<{ grants: number; tokens: number }>(tx)`
+): Promise<Omit<EndedAccess, 'sessions'>> {
+  const [live] = await sql<Omit<EndedAccess, 'sessions'>>(tx)`
     SELECT (SELECT count(*)::int FROM oauth_grants
             WHERE user_id = ${userId} AND client_id = ${clientId} AND expires_at > now()) AS grants,
            (SELECT count(*)::int FROM oauth_artifacts
             WHERE user_id = ${userId} AND client_id = ${clientId} AND model = 'AccessToken' AND expires_at > now()) AS tokens`;
-  const sessions = await sql<{ isLive: boolean }>(tx)`
-    DELETE FROM sessions WHERE user_id = ${userId} AND client_id = ${clientId}
-    RETURNING expires_at > now() AS "isLive"`;
+  return live ?? { grants: 0, tokens: 0 };
+}
+
+/**
+ * Ends the grants of a user to a client with all that hangs on them, and the consent. The caller holds the row of the user, so that
+ * nothing is issued meanwhile, and the sessions of the user, which the end of a session locks before the grants.
+ *
+ * @returns false where there was no consent
+ */
+export async function endOwnGrants(
+  tx: EntityManager,
+  userId: string,
+  clientId: string,
+): Promise<boolean> {
   await sql(tx)`DELETE FROM oauth_grants WHERE user_id = ${userId} AND client_id = ${clientId}`;
   await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ${userId} AND client_id = ${clientId}`;
   const consents = await sql<{ client_id: string }>(tx)`
     DELETE FROM oauth_consents WHERE user_id = ${userId} AND client_id = ${clientId} RETURNING client_id`;
-  const ended = {
-    sessions: sessions.filter(({ isLive }) => isLive).length,
-    grants: live?.grants ?? 0,
-    tokens: live?.tokens ?? 0,
-  };
-  const had = ended.sessions + ended.grants + ended.tokens + consents.length;
-  return had === 0 ? undefined : ended;
+  return consents.length > 0;
 }

@@ -5,11 +5,13 @@ import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import type { ClientKind } from '#domain/grants/clients/clients.repository.js';
 import { displayHost, displayName } from '#domain/grants/clients/display-name.js';
 import type { SessionUser } from '#domain/sessions/session.js';
+import { deleteSessionsOfClient } from '#domain/sessions/ended-sessions.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
-  endOwnAccess,
+  countOwnAccess,
+  endOwnGrants,
   listOwnApplications,
   type EndedAccess,
   type OwnApplicationRow,
@@ -53,8 +55,13 @@ export class OwnApplications {
   async end(user: SessionUser, clientId: string, origin: AuditOrigin): Promise<EndedAccess> {
     return withTransactionRetry(this.dataSource, async (tx) => {
       await this.directory.lockActive(tx, user.id);
-      const ended = await endOwnAccess(tx, user.id, clientId);
-      if (!ended) throw new DomainError('not_found', 'You have not signed in to this application.');
+      const live = await countOwnAccess(tx, user.id, clientId);
+      const sessions = await deleteSessionsOfClient(tx, user.id, clientId);
+      const hadConsent = await endOwnGrants(tx, user.id, clientId);
+      const ended = { sessions, ...live };
+      const hadAccess = hadConsent || sessions + live.grants + live.tokens > 0;
+      if (!hadAccess)
+        throw new DomainError('not_found', 'You have not signed in to this application.');
       await this.audit.record(tx, {
         type: 'oauth_access_ended',
         actorId: user.id,

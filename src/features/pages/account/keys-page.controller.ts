@@ -13,6 +13,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
 import { moment } from '../shell/moment.js';
 import { person } from '../shell/person.js';
+import { keyDrawing } from './key-drawing.js';
 
 /** The most events of keys that a user sees. */
 const EVENTS_SHOWN = 20;
@@ -59,6 +60,7 @@ export class KeysPageController {
       keys: keys.map((key) => ({
         ...key,
         model: modelOf(key.aaguid),
+        drawing: { ...keyDrawing(modelName(key.aaguid)), id: key.id },
         created: moment(key.createdAt),
         lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
         current: key.id === session.authenticatorId,

@@ -1,5 +1,6 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { displayName } from '#domain/grants/clients/display-name.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Views } from '#platform/http/views/views.service.js';
@@ -32,7 +33,7 @@ export class SessionsPageController {
       person: person(session),
       sessions: sessions.map((own) => ({
         ...own,
-        title: own.client ? (own.client.name ?? own.client.id) : 'A browser',
+        title: own.client ? titleOf(own.client) : 'A browser',
         opened: moment(own.createdAt),
         expires: moment(own.expiresAt),
         current: own.id === session.id,
@@ -40,4 +41,9 @@ export class SessionsPageController {
     };
     response.type('html').send(this.views.render('sessions', page));
   }
+}
+
+/** Names the client that has a session for itself, on one line. */
+function titleOf({ id, name }: { readonly id: string; readonly name: string | null }): string {
+  return displayName({ clientId: id, clientName: name ?? undefined });
 }

@@ -21,7 +21,7 @@ const ENDED = {
   sessions: ['session', 'sessions'],
   certificates: ['SSH certificate', 'SSH certificates'],
   keys: ['security key', 'security keys'],
-  grants: ['application', 'applications'],
+  grants: ['sign-in of an application', 'sign-ins of applications'],
   tokens: ['token', 'tokens'],
   github_tokens: ['GitHub token', 'GitHub tokens'],
   secrets: ['secret', 'secrets'],

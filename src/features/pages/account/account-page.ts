@@ -1,0 +1,36 @@
+import { z } from 'zod';
+import { activityText } from '#domain/account/activity-text.js';
+import { originFor } from '#domain/account/account-export.js';
+import { readEventCursor, writeEventCursor } from '#domain/account/event-cursor.js';
+import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
+import { moment } from '../shell/moment.js';
+
+/** The query of a page with a list: the cursor of the page before. */
+export const PAGE_QUERY = z.object({ after: z.string().max(128).optional() });
+
+/** The most items of a list on one page. */
+const PAGE_SIZE = 50;
+
+/** Returns the part of a list that a page shows: an unreadable cursor shows the newest items. */
+export function rangeOf({ after }: z.output<typeof PAGE_QUERY>): EventRange {
+  return { after: after === undefined ? undefined : readEventCursor(after), limit: PAGE_SIZE };
+}
+
+/** Returns the links of a list to its newest and to its older items. */
+export function pagingOf(path: string, range: EventRange, next: EventRange['after'] | null) {
+  return {
+    newest: range.after ? path : undefined,
+    older: next ? `${path}?after=${writeEventCursor(next)}` : undefined,
+  };
+}
+
+/** Returns an event for a template. */
+export function eventOf(event: OwnEvent, userId: string) {
+  return {
+    ...originFor(event, userId),
+    type: event.type,
+    text: activityText(event, userId),
+    at: moment(event.createdAt),
+    requestId: event.requestId,
+  };
+}

@@ -1,0 +1,80 @@
+import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import type { z } from 'zod';
+import {
+  isRevocable,
+  type CredentialKind,
+  type OwnCredential,
+} from '#domain/account/own-credential.js';
+import { OwnCredentials } from '#domain/account/own-credentials.service.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { Clock } from '#platform/clock/clock.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
+import { moment } from '../shell/moment.js';
+import { person } from '../shell/person.js';
+import { PAGE_QUERY, pagingOf, rangeOf } from './account-page.js';
+
+const KINDS: Readonly<Record<CredentialKind, string>> = {
+  ssh: 'SSH certificate',
+  aws: 'AWS token',
+  github: 'GitHub token',
+  kubernetes: 'Kubernetes token',
+  oidc: 'Token of an application',
+};
+
+/** Serves `/account/credentials`: the credentials that were issued in the name of the user. */
+@Controller('account/credentials')
+@Route(PAGE_ROUTE)
+export class CredentialsPageController {
+  constructor(
+    private readonly credentials: OwnCredentials,
+    private readonly clock: Clock,
+    private readonly views: Views,
+  ) {}
+
+  @Get()
+  @Route({ summary: 'Shows the credentials that were issued in the name of the user' })
+  async show(
+    @Caller() caller: LiveSession | undefined,
+    @Query({ schema: PAGE_QUERY }) query: z.output<typeof PAGE_QUERY>,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const session = admitUser(caller, request, response);
+    if (!session) return;
+    const range = rangeOf(query);
+    const { items, next } = await this.credentials.page(session.user.id, range);
+    const now = this.clock.now();
+    const page = {
+      person: person(session),
+      credentials: items.map((credential) => shown(credential, now)),
+      paging: pagingOf('/account/credentials', range, next),
+    };
+    response.type('html').send(this.views.render('own-credentials', page));
+  }
+}
+
+/** Returns a credential for the template. */
+function shown(credential: OwnCredential, now: Date) {
+  const { kind, validUntil, revokedAt, serial, principals, target, clientName } = credential;
+  const facts = kind === 'oidc' ? [clientName ?? credential.clientId, target] : [target];
+  const about = kind === 'ssh' ? [`Serial ${serial}`, `for ${principals.join(', ')}`] : facts;
+  return {
+    ...credential,
+    title: KINDS[kind],
+    about: about.filter((fact) => fact !== null).join(', '),
+    issued: moment(credential.issuedAt),
+    until: validUntil && moment(validUntil),
+    state: stateOf(revokedAt, validUntil, now),
+    mayRevoke: isRevocable(credential, now),
+  };
+}
+
+function stateOf(revokedAt: Date | null, validUntil: Date | null, now: Date): string | undefined {
+  if (revokedAt) return 'Revoked';
+  if (!validUntil) return undefined;
+  return validUntil > now ? 'Valid' : 'Expired';
+}
