@@ -1,4 +1,4 @@
-import type { AuditPlace } from '#domain/audit/audit-events.repository.js';
+import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import { activityText } from './activity-text.js';
 import { listHeldCertificates, type HeldRecords } from './held-records.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';

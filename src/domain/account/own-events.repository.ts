@@ -1,4 +1,4 @@
-import type { AuditPlace } from '#domain/audit/audit-events.repository.js';
+import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';

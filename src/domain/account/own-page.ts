@@ -1,4 +1,4 @@
-import type { AuditPlace } from '#domain/audit/audit-events.repository.js';
+import type { AuditPlace } from '#domain/audit/audit-filter.js';
 
 /** A part of a list, the newest first, with the place after which the next part begins. */
 export interface OwnPage<Item> {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { OwnApplication } from '#domain/account/applications/own-applications.service.js';
 import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
-import { readEventCursor, writeEventCursor } from '#domain/account/event-cursor.js';
+import { readCursor, writeCursor } from '#domain/audit-search/audit-cursor.js';
 import { CREDENTIAL_KINDS, type OwnCredential } from '#domain/account/own-credential.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
 
@@ -16,7 +16,7 @@ export const PAGE_QUERY = z
       .string()
       .max(128)
       .transform((text, context) => {
-        const place = readEventCursor(text);
+        const place = readCursor(text);
         if (place) return place;
         context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
         return z.NEVER;
@@ -144,5 +144,5 @@ export function activityJson(event: OwnEvent, userId: string): z.output<typeof A
 
 /** Renders the place after which the next page begins. */
 export function nextJson(place: EventRange['after'] | null): string | null {
-  return place ? writeEventCursor(place) : null;
+  return place ? writeCursor(place) : null;
 }

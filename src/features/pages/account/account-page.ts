@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
-import { readEventCursor, writeEventCursor } from '#domain/account/event-cursor.js';
+import { readCursor, writeCursor } from '#domain/audit-search/audit-cursor.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
 import { moment } from '../shell/moment.js';
 
@@ -13,14 +13,14 @@ const PAGE_SIZE = 50;
 
 /** Returns the part of a list that a page shows: an unreadable cursor shows the newest items. */
 export function rangeOf({ after }: z.output<typeof PAGE_QUERY>): EventRange {
-  return { after: after === undefined ? undefined : readEventCursor(after), limit: PAGE_SIZE };
+  return { after: after === undefined ? undefined : readCursor(after), limit: PAGE_SIZE };
 }
 
 /** Returns the links of a list to its newest and to its older items. */
 export function pagingOf(path: string, range: EventRange, next: EventRange['after'] | null) {
   return {
     newest: range.after ? path : undefined,
-    older: next ? `${path}?after=${writeEventCursor(next)}` : undefined,
+    older: next ? `${path}?after=${writeCursor(next)}` : undefined,
   };
 }
 
