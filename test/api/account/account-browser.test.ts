@@ -91,6 +91,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     for (const path of [...PAGES.map((end) => `/account${end}`), '/enroll/done']) {
       await checkPage(visitor, path);
     }
+    expect(visitor.pageErrors).toEqual([]);
   });
 
   it('is accessible for a person without an organization and with nothing but one key', async () => {
