@@ -29,7 +29,7 @@ import { timelineOf, type Timeline } from './timeline.js';
 const BATCH = 500;
 
 /** The sections of a timeline, and the most events that it counts. */
-const TIMELINE = { sections: 24, most: 10_000 } as const;
+const TIMELINE = { sections: 24, most: 5_000 } as const;
 
 /** A search in the audit log, from a place and of a size. */
 export interface AuditQuery {

@@ -127,7 +127,7 @@ describe('the page of the audit log', () => {
     expect(events.some((event) => event.includes('logged in with the key “ Ring ”'))).toBe(true);
     expect(events.join()).not.toContain('Desk');
     expect(eventsOf(await open(`/admin/audit?type=login_success&key=${keys[0].id}`))).toHaveLength(
-      1,
+      2,
     );
   });
 
@@ -168,7 +168,7 @@ describe('the page of the audit log', () => {
     );
     const first = await open('/admin/audit?type=logins&client=often', user);
     expect(eventsOf(first)).toEqual([]);
-    expect(textOf(first.text)).toContain('The log was searched back to 2026-01-01T00:33:21.000Z.');
+    expect(textOf(first.text)).toContain('The log was searched back to 2026-01-01T00:33:21.000Z');
     const second = await open(linkOf(first, 'Search further') ?? '', user);
     expect(eventsOf(second)).toHaveLength(1);
     expect(linkOf(second, 'Search further')).toBeUndefined();

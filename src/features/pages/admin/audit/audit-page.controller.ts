@@ -45,7 +45,7 @@ type PageQuery = z.output<typeof QUERY>;
 const EVENT = z.object({ id: z.string().max(64) });
 
 /** The number of events on a page. */
-const PAGE_SIZE = 50;
+const PAGE_SIZE = 30;
 
 /** Serves `/admin/audit`, where admins search the audit log of their organization, and the page of each event. */
 @Controller('admin/audit')

@@ -1,0 +1,100 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+
+export const MEMBERS = 100_000;
+export const EVENTS = 1_000_000;
+export const DOMAIN = 'pages.bench.example';
+
+const ORG = '01900000-0000-7000-a000-000000000000';
+const ADMIN = '01900000-0000-7000-a001-000000000000';
+/** A model that is certified by FIPS 140, and one that is not. */
+const AAGUID = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
+
+const idOf = (kind, n) => `('01900000-0000-7000-${kind}-' || lpad(to_hex(${n}), 12, '0'))::uuid`;
+const member = (n) => idOf('a002', n);
+
+/** The id of a member, and that of an event. */
+export const memberId = (n) => `01900000-0000-7000-a002-${n.toString(16).padStart(12, '0')}`;
+export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart(12, '0')}`;
+
+/** Tables that become large: their indexes are made after the rows. */
+const LARGE = ['users', 'authenticators', 'audit_events'];
+
+/** The types of events, in a cycle of 20: 1 in 1,000 is the act of an admin. */
+const TYPE = `CASE WHEN n % 1000 = 0 THEN 'admin_promote' WHEN n % 20 < 8 THEN 'oauth_token_issued' WHEN n % 20 < 13 THEN 'login_success'
+  WHEN n % 20 < 16 THEN 'ssh_credential' WHEN n % 20 < 18 THEN 'upstream_login' WHEN n % 20 < 19 THEN 'login_failed' ELSE 'logout' END`;
+
+function fill(adminHash) {
+  return [
+    `INSERT INTO organizations (id, name, provisioned) VALUES ('${ORG}', '${DOMAIN}', true)`,
+    `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORG}', '${DOMAIN}', true, now())`,
+    `INSERT INTO users (id, org_id, email, name, is_org_admin) VALUES ('${ADMIN}', '${ORG}', 'admin@${DOMAIN}', 'Admin', true)`,
+    `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name, last_used_at)
+       VALUES ('${ADMIN}', '${ADMIN}', sha256('admin'), 'none', 0, 'packed', true, 'admin', now())`,
+    `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
+       VALUES ('${ADMIN}', '\\x${adminHash}', 'verified', '${ADMIN}', '${ADMIN}', now(), now() + interval '1 day')`,
+    `INSERT INTO users (id, org_id, email, name, is_org_admin, active)
+       SELECT ${member('n')}, '${ORG}', 'user-' || n || '@${DOMAIN}', 'Given' || n || ' Family' || n % 5000, n % 10000 = 1, n % 500 <> 3
+       FROM generate_series(0, ${MEMBERS - 1}) n`,
+    // Of ten members one has no key and one has two.
+    `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, aaguid, user_verification, name, last_used_at)
+       SELECT ${idOf('a003', 'n * 2 + k')}, ${member('n')}, sha256((n || '-' || k)::bytea), 'none', 0, 'packed',
+              CASE n % 3 WHEN 0 THEN '${AAGUID}'::uuid ELSE 'ee882879-721c-4913-9775-3dfcce97072a' END, true, 'Key ' || k,
+              now() - make_interval(days => n % 400)
+       FROM generate_series(0, ${MEMBERS - 1}) n, generate_series(0, 1) k WHERE n % 10 <> 0 AND (k = 0 OR n % 10 = 1)`,
+    `INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, actor_email, subject_email, request_id, ip, user_agent,
+                               client_name, details, created_at)
+       SELECT ${idOf('a004', 'n')}, t, CASE WHEN t LIKE 'admin%' THEN 'admin' WHEN t LIKE 'log%' OR t LIKE 'up%' THEN 'auth' ELSE 'oauth' END,
+              CASE WHEN t = 'admin_promote' THEN '${ADMIN}'::uuid ELSE u END, u, '${ORG}',
+              CASE WHEN t = 'admin_promote' THEN 'admin@${DOMAIN}' ELSE a END, a, 'request-' || n / 2,
+              ('10.' || m % 200 || '.' || m / 200 % 250 || '.' || n % 250)::inet,
+              'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/148.0.0.0 Safari/537.36',
+              CASE WHEN t = 'oauth_token_issued' THEN 'Application ' || n % 40 END,
+              CASE t WHEN 'oauth_token_issued' THEN jsonb_build_object('client_id', 'client-' || n % 40, 'scope', 'openid email')
+                     WHEN 'login_success' THEN jsonb_build_object('key_id', ${idOf('a003', 'm * 2')}, 'key_name', 'Key 0', 'aaguid', '${AAGUID}')
+                     WHEN 'login_failed' THEN jsonb_build_object('reason', 'This security key is not registered here.')
+                     WHEN 'ssh_credential' THEN jsonb_build_object('serial', n::text, 'key_id', a, 'principals', jsonb_build_array(a))
+                     WHEN 'upstream_login' THEN jsonb_build_object('provider', 'demo', 'email', a)
+                     ELSE '{}' END,
+              now() - make_interval(secs => (${EVENTS} - n) * 7.7)
+       FROM (SELECT n, ${TYPE} AS t, m, ${member('m')} AS u, 'user-' || m || '@${DOMAIN}' AS a
+             FROM (SELECT n, (n::bigint * 7919 % ${MEMBERS})::int AS m FROM generate_series(0, ${EVENTS - 1}) n) s) e`,
+    `INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
+       SELECT 1000000 + n, ${member('n')}, '${ORG}', '${ADMIN}', 'bench', '{bench}', 'SHA256:bench',
+              (SELECT fingerprint FROM ssh_authorities LIMIT 1), now(), now() + interval '1 day'
+       FROM generate_series(0, 19999) n`,
+  ];
+}
+
+/**
+ * Fills the database of a running server with an organization of 100,000 members and 1,000,000 audit events.
+ *
+ * @returns the token of the session of its admin
+ */
+export async function fillPages(database) {
+  const token = randomBytes(32).toString('base64url');
+  const client = new Client(database);
+  await client.connect();
+  try {
+    await client.query(
+      "SET maintenance_work_mem = '512MB'; SET synchronous_commit = off; SET statement_timeout = 0",
+    );
+    const { rows } = await client.query(
+      `SELECT indexrelid::regclass AS name, pg_get_indexdef(indexrelid) AS text FROM pg_index i
+       WHERE indrelid = ANY ($1::regclass[]) AND NOT indisunique
+         AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)`,
+      [LARGE],
+    );
+    for (const { name } of rows) await client.query(`DROP INDEX ${name}`);
+    const hash = createHash('sha256').update(token).digest('hex');
+    for (const statement of fill(hash)) await client.query(statement);
+    for (const { text } of rows) await client.query(text);
+    for (const table of [...LARGE, 'ssh_certificates', 'sessions']) {
+      await client.query(`VACUUM ANALYZE ${table}`);
+    }
+    await client.query('CHECKPOINT');
+  } finally {
+    await client.end();
+  }
+  return token;
+}
