@@ -13,7 +13,7 @@ import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const COMMITTED = join(GUIDES, 'screenshots');
-/** `SVC_SCREENSHOTS=1` takes the images of the guides anew; otherwise they go to a temporary folder. */
+/** `SVC_SCREENSHOTS=1` replaces the images of the guides; otherwise they go to a temporary folder. */
 const isForGuides = (process.env['SVC_SCREENSHOTS'] ?? '') !== '';
 /** The most bytes of an image. */
 const LARGEST = 80 * 1024;
