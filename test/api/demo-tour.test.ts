@@ -253,6 +253,18 @@ describe('the tour of the demo', () => {
       expect(visitor.pageErrors).toEqual([]);
     });
 
+    it('lets a leaver come back once when ten presses arrive together', async () => {
+      const press = (act: string) =>
+        new Client(running.baseUrl).post(`/demo/leaver/${act}`, undefined);
+      expect((await press('leave')).json.workday.isEmployed).toBe(false);
+      const answers = await Promise.all(Array.from({ length: 10 }, () => press('return')));
+      expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+      expect((await live()).workday).toMatchObject({
+        isEmployed: true,
+        access: { session: { isOpen: true }, certificate: { isOpen: true } },
+      });
+    });
+
     it('shows its pages without JavaScript, with the buttons off', async () => {
       const context = await browser.newContext({
         baseURL: running.baseUrl,

@@ -71,7 +71,7 @@ export class TourController {
   @HttpCode(200)
   async comeBack(): Promise<LiveReport> {
     const ready = this.#ready();
-    await ready.workday.begin();
+    await ready.workday.comeBack();
     return this.tour.live(ready);
   }
 

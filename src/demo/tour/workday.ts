@@ -45,6 +45,7 @@ export class Workday {
   #deletedAt: number | undefined;
   #open = new Set<AccessKind>();
   readonly #endedAfter = new Map<AccessKind, number>();
+  #returning: Promise<void> | undefined;
   #look: { readonly at: number; readonly done: Promise<void> } | undefined;
 
   constructor(
@@ -78,6 +79,13 @@ export class Workday {
     this.#open = new Set(ACCESS_KINDS);
     await this.#lookAtAll();
     if (this.#open.size < ACCESS_KINDS.length) throw new Error('the leaver has no full access');
+  }
+
+  /** Begins a new day of a leaver who left. Presses at the same time begin one. */
+  async comeBack(): Promise<void> {
+    if (this.#deletedAt === undefined) return;
+    this.#returning ??= this.begin().finally(() => (this.#returning = undefined));
+    await this.#returning;
   }
 
   /** Deletes the leaver by SCIM, as the identity provider of a company does, and watches the access end. */
