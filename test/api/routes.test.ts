@@ -29,6 +29,15 @@ GET    /enroll/done                               general        none   256 ui  
 GET    /admin                                     general        none   256 ui         html       optional
 GET    /admin/members                             general        none   256 ui         html       optional
 GET    /admin/members/:id                         general        none   256 ui         html       optional
+GET    /admin/applications                        general        none   256 ui         html       optional
+GET    /admin/applications/new                    general        none   256 ui         html       optional
+GET    /admin/applications/:id                    general        none   256 ui         html       optional
+GET    /admin/domains                             general        none   256 ui         html       optional
+GET    /admin/domains/:domain                     general        none   256 ui         html       optional
+GET    /admin/github                              general        none   256 ui         html       optional
+GET    /admin/providers                           general        none   256 ui         html       optional
+GET    /admin/providers/:id                       general        none   256 ui         html       optional
+GET    /admin/settings                            general        none   256 ui         html       optional
 GET    /admin/scim-tokens                         general        none   256 ui         html       optional
 GET    /admin/scim-tokens/:id/rotate              general        none   256 ui         html       optional
 POST   /logout                                    general        json   256 ui         html       optional

@@ -6,8 +6,14 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import {
   ApplicationsRepository,
   type ClientApplication,
+  type ApplicationFacts,
   type ApplicationManager,
 } from '#domain/grants/clients/applications.repository.js';
+import {
+  ClientsRepository,
+  type ClientAccess,
+  type ClientSecret,
+} from '#domain/grants/clients/clients.repository.js';
 import { Members } from '#domain/directory/members.service.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
@@ -15,6 +21,17 @@ import { DomainError } from '#platform/errors/domain-error.js';
 
 /** The number of applications on a page. */
 const PAGE_SIZE = 100;
+
+/** An application in a list, with facts about it. */
+export interface ListedApplication extends ApplicationFacts {
+  readonly application: ClientApplication;
+}
+
+/** An application with its secrets, and what its deletion ends. */
+export interface ApplicationDetails extends ListedApplication {
+  readonly secrets: readonly ClientSecret[];
+  readonly access: ClientAccess;
+}
 
 /** A change of an application, for the audit log. */
 export interface ApplicationChange {
@@ -33,6 +50,7 @@ export class ManagedApplications {
     private readonly tenantWork: TenantWork,
     private readonly members: Members,
     private readonly applicationsRepository: ApplicationsRepository,
+    private readonly clientsRepository: ClientsRepository,
     private readonly auditLog: AuditLog,
   ) {}
 
@@ -50,6 +68,32 @@ export class ManagedApplications {
     const applications = found.slice(0, PAGE_SIZE);
     const hasMore = found.length > PAGE_SIZE;
     return { applications, next: hasMore ? (applications.at(-1)?.id ?? null) : null };
+  }
+
+  /** Lists a page of applications with facts about them. */
+  async listWithFacts(
+    manager: ApplicationManager,
+    after: string,
+  ): Promise<{
+    readonly applications: readonly ListedApplication[];
+    readonly next: string | null;
+  }> {
+    const { applications, next } = await this.list(manager, after);
+    const ids = applications.map(({ id }) => id);
+    const facts = await this.read((tx) => this.applicationsRepository.listFacts(tx, ids));
+    return { applications: applications.map((one) => withFacts(one, facts)), next };
+  }
+
+  /** Returns an application with its secrets and what its deletion ends. @throws DomainError not_found */
+  async details(manager: ApplicationManager, id: string): Promise<ApplicationDetails> {
+    const application = await this.find(manager, id);
+    const { manager: tx } = this.dataSource;
+    const [facts, secrets, access] = await Promise.all([
+      this.applicationsRepository.listFacts(tx, [id]),
+      this.clientsRepository.listSecrets(tx, id),
+      this.clientsRepository.countAccess(tx, id),
+    ]);
+    return { ...withFacts(application, facts), secrets, access };
   }
 
   /** Finds an application. @throws DomainError not_found for one that the user does not manage */
@@ -121,6 +165,13 @@ export class ManagedApplications {
     const { isAdmin, orgId, userId: id, sessionId } = manager;
     return isAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });
   }
+}
+
+function withFacts(
+  application: ClientApplication,
+  facts: ReadonlyMap<string, ApplicationFacts>,
+): ListedApplication {
+  return { application, ...(facts.get(application.id) ?? { ownerEmail: null, secretsEnd: null }) };
 }
 
 function isClientId(id: string): boolean {

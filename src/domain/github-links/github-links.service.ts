@@ -114,16 +114,23 @@ export class GitHubLinks {
     return chosen;
   }
 
-  /** Removes a link. The tokens of the installation are revoked at GitHub. @throws DomainError not_found, admin_required */
-  async unlink(admin: Admin, id: number, origin: AuditOrigin): Promise<void> {
-    await withTransactionRetry(this.dataSource, async (tx) => {
+  /**
+   * Removes a link. The tokens of the installation are revoked at GitHub.
+   *
+   * @returns the number of these tokens
+   * @throws DomainError not_found, admin_required
+   */
+  async unlink(admin: Admin, id: number, origin: AuditOrigin): Promise<number> {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       const removed = await removeInstallation(tx, id, admin.orgId);
       if (!removed) {
         throw new DomainError('not_found', 'Your organization has linked no such installation.');
       }
-      if ((await queueInstallation(tx, id, admin.id)) > 0) this.revoker.wakeAfter(tx);
+      const ending = await queueInstallation(tx, id, admin.id);
+      if (ending > 0) this.revoker.wakeAfter(tx);
       await this.#recordAct(tx, 'github_installation_unlinked', admin, origin, removed);
+      return ending;
     });
   }
 

@@ -45,3 +45,16 @@ export function queueInstallation(
 export async function forgetInstallation(tx: EntityManager, installationId: number): Promise<void> {
   await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;
 }
+
+/** Counts the tokens that {@link queueInstallation} would queue now, for each installation of an organization. */
+export async function countLiveTokens(
+  tx: EntityManager,
+  orgId: string,
+): Promise<ReadonlyMap<number, number>> {
+  const rows = await sql<{ id: string; tokens: number }>(tx)`
+    SELECT n.id, count(*)::int AS tokens
+    FROM github_installations n JOIN github_tokens t ON t.installation_id = n.id
+    WHERE n.org_id = ${orgId} AND t.expires_at > now()
+    GROUP BY n.id`;
+  return new Map(rows.map(({ id, tokens }) => [Number(id), tokens]));
+}

@@ -1,3 +1,4 @@
+import { countLiveTokens } from './ending-tokens.repository.js';
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { GitHubPermissions } from '#domain/github-app/answers.js';
@@ -70,6 +71,11 @@ export class GitHubTokens {
   /** Lists the installations of an organization. */
   list(orgId: string): Promise<LinkedInstallation[]> {
     return listInstallations(this.dataSource.manager, orgId);
+  }
+
+  /** Counts the valid tokens of each installation of an organization, by its id. */
+  countLive(orgId: string): Promise<ReadonlyMap<number, number>> {
+    return countLiveTokens(this.dataSource.manager, orgId);
   }
 
   /**

@@ -33,6 +33,17 @@ export class IssuerAdmin {
     private readonly audit: AuditLog,
   ) {}
 
+  /** True where the operator has configured the key under which the keys of issuers are sealed. */
+  get isConfigured(): boolean {
+    try {
+      this.issuerKeys.assertConfigured();
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'issuers_not_configured') return false;
+      throw error;
+    }
+  }
+
   /** Returns the issuer of the organization. */
   show({ orgId }: Admin): Promise<OrganizationIssuer | undefined> {
     return this.issuers.find(this.dataSource.manager, orgId);

@@ -67,17 +67,20 @@ export class OrganizationAdmin {
   /**
    * Changes settings. The audit event has the old and the new value of each; without a change there is no event.
    *
+   * @param check refuses the settings as they are under the lock by an error
    * @throws DomainError admin_required
    */
   async change(
     admin: Admin,
     change: Partial<OrganizationSettings>,
     origin: AuditOrigin,
+    check?: (current: OrganizationSettings) => void,
   ): Promise<OrganizationSettings> {
     const { orgId } = admin;
     return this.dataSource.transaction(async (tx) => {
       await this.members.holdAdmin(tx, admin);
       const before = await this.organizations.lockSettings(tx, orgId);
+      check?.(before);
       const after = { ...before, ...change };
       const details = differences(before, after);
       if (Object.keys(details).length === 0) return before;

@@ -122,7 +122,7 @@ export class DomainOwnership {
    *
    * @throws DomainError primary_domain, own_account, not_found
    */
-  async remove(tx: EntityManager, act: DomainAct): Promise<void> {
+  async remove(tx: EntityManager, act: DomainAct): Promise<RevokedCounts> {
     const { admin, domain } = act;
     const before = await findDomain(tx, admin.orgId, domain);
     if (!before) throw noDomain();
@@ -131,12 +131,13 @@ export class DomainOwnership {
       throw new DomainError('primary_domain', detail);
     }
     const cause = { reason: 'domain removed', revokedBy: admin.id };
-    const ended =
+    const ended: RevokedCounts =
       before.verifiedAt === null
         ? {}
         : await this.#endAccess(tx, admin.orgId, domain, cause, admin);
     await deleteDomain(tx, admin.orgId, domain);
     await this.#record(tx, 'org_domain_removed', act, { from: stateOf(before), ...ended });
+    return ended;
   }
 
   /**

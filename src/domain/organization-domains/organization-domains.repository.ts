@@ -210,6 +210,17 @@ export async function lockUsersOfDomain(
     ORDER BY id FOR UPDATE`;
 }
 
+/** Lists the users of an organization whose e-mail is in a domain. */
+export async function listUsersOfDomain(
+  tx: EntityManager,
+  orgId: string,
+  domain: string,
+): Promise<string[]> {
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT id FROM users WHERE org_id = ${orgId} AND split_part(email, '@', -1) = ${domain}`;
+  return rows.map(({ id }) => id);
+}
+
 /**
  * Takes the lock of the daily checks, unless another process holds it. The lock belongs to the connection.
  *

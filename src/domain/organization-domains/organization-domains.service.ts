@@ -1,4 +1,6 @@
 import { Injectable } from '@nestjs/common';
+import { previewEnd, type EndPreview } from '#domain/access-revocation/end-preview.repository.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
@@ -12,11 +14,20 @@ import { describeMismatch, isProof, proofRecord } from './domain-record.js';
 import {
   findDomain,
   listDomains,
+  listUsersOfDomain,
   type OrganizationDomain,
 } from './organization-domains.repository.js';
 
 /** The seconds after which a client may try again when the DNS did not respond. */
 const RETRY_AFTER = 30;
+
+/** A domain, and what its removal would end. */
+export interface DomainPreview {
+  readonly domain: OrganizationDomain;
+  /** True for the domain of the admin's own address, which the admin cannot remove. */
+  readonly isOwn: boolean;
+  readonly ends: EndPreview;
+}
 
 /**
  * The acts of admins on the domains of their organization. A change locks the domain first, then the users with the admin among them: an
@@ -35,6 +46,17 @@ export class OrganizationDomains {
   /** Lists the domains: the primary one first, then by age. */
   list({ orgId }: Admin): Promise<OrganizationDomain[]> {
     return this.work.bounded(orgId, (tx) => listDomains(tx, orgId));
+  }
+
+  /** Returns a domain with what its removal would end now. @throws DomainError not_found */
+  preview({ id, orgId }: Admin, name: string): Promise<DomainPreview> {
+    return this.work.costly(orgId, async (tx) => {
+      const domain = await findDomain(tx, orgId, asciiDomain(name) ?? '');
+      if (!domain) throw noDomain();
+      const isHeld = domain.verifiedAt !== null && !domain.isPrimary;
+      const users = isHeld ? await listUsersOfDomain(tx, orgId, domain.domain) : [];
+      return { domain, isOwn: users.includes(id), ends: await previewEnd(tx, users) };
+    });
   }
 
   /**
@@ -74,9 +96,10 @@ export class OrganizationDomains {
   /**
    * Removes a domain and ends what its users hold.
    *
+   * @returns the counts of what ended
    * @throws DomainError not_found, primary_domain, own_account, admin_required
    */
-  remove(act: DomainAct): Promise<void> {
+  remove(act: DomainAct): Promise<RevokedCounts> {
     const domain = asciiDomain(act.domain) ?? '';
     return this.#change(act, domain, (tx) => this.ownership.remove(tx, { ...act, domain }));
   }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { validate as isUuid } from 'uuid';
+import { previewEnd, type EndPreview } from '#domain/access-revocation/end-preview.repository.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
@@ -53,6 +54,14 @@ export interface Withdrawal {
   readonly counts: RevokedCounts;
 }
 
+/** A provider, and what its withdrawal would end. */
+export interface ProviderPreview {
+  readonly provider: Omit<OrganizationProvider, 'users'>;
+  /** The reason for which the admin cannot withdraw it. */
+  readonly obstacle: string | null;
+  readonly ends: EndPreview;
+}
+
 /** The identity providers that organizations accept, as their admins allow and withdraw them. */
 @Injectable()
 export class OrganizationProviders {
@@ -80,6 +89,26 @@ export class OrganizationProviders {
           )?.users ?? 0,
       }));
       return { providers, available: this.identityProviders.list() };
+    });
+  }
+
+  /** Returns a provider with what its withdrawal would end now. @throws DomainError not_found */
+  preview(admin: Admin, id: string): Promise<ProviderPreview> {
+    const { orgId } = admin;
+    return this.work.costly(orgId, async (tx) => {
+      const found = await listProviders(tx, orgId);
+      const provider = found.find((one) => one.id === id.toLowerCase());
+      if (!provider) throw noProvider();
+      const bound = await listBoundUsers(tx, orgId, provider);
+      const alone = await withoutOtherProvider(tx, orgId, provider, bound);
+      return {
+        provider: this.#withConfigured(provider),
+        obstacle: await this.#obstacle(tx, admin, provider, alone),
+        ends: await previewEnd(
+          tx,
+          alone.map((user) => user.id),
+        ),
+      };
     });
   }
 
@@ -146,6 +175,21 @@ export class OrganizationProviders {
       await this.#record(tx, 'org_provider_withdrawn', act, provider, details);
       return { users: ended.length, counts };
     });
+  }
+
+  async #obstacle(
+    tx: EntityManager,
+    admin: Admin,
+    provider: AcceptedProvider,
+    alone: readonly { readonly id: string }[],
+  ): Promise<string | null> {
+    try {
+      await this.#assertMayWithdraw(tx, admin, provider, alone);
+      return null;
+    } catch (error) {
+      if (error instanceof DomainError) return error.detail;
+      throw error;
+    }
   }
 
   async #assertMayWithdraw(

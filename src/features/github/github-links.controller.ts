@@ -3,14 +3,16 @@ import {
   Controller,
   Delete,
   Get,
+  Headers,
   HttpCode,
   Inject,
   Param,
   Post,
   Query,
   Req,
+  Res,
 } from '@nestjs/common';
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { GitHubLinks } from '#domain/github-links/github-links.service.js';
@@ -20,6 +22,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { sendDeleted } from '#platform/http/request/preference.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import {
@@ -90,12 +93,14 @@ export class GitHubLinksController {
 
   @Delete('installations/:id')
   @Route({ summary: 'Removes the link of a GitHub installation' })
-  @HttpCode(204)
-  unlink(
+  async unlink(
     @Caller() session: VerifiedSession,
     @Param({ schema: INSTALLATION_ID }) { id }: { readonly id: number },
     @ClientOrigin() origin: AuditOrigin,
+    @Headers('prefer') prefer: string | undefined,
+    @Res() response: Response,
   ): Promise<void> {
-    return this.links.unlink(adminOf(session), id, origin);
+    const tokens = await this.links.unlink(adminOf(session), id, origin);
+    sendDeleted(response, prefer, { ended: { github_tokens: tokens } });
   }
 }

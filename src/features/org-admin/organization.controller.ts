@@ -1,9 +1,11 @@
-import { Body, Controller, Get, Patch } from '@nestjs/common';
+import { Body, Controller, Get, Headers, Patch, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { OrganizationSettings } from '#domain/organizations/organizations.repository.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
+import { assertMatches, jsonTag } from '#platform/http/request/entity-tag.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -18,17 +20,31 @@ export class OrganizationController {
 
   @Get()
   @Route({ auth: ADMIN_READS, summary: 'Shows the settings of the organization' })
-  show(@Caller() session: VerifiedSession): Promise<OrganizationSettings> {
-    return this.organizationAdmin.show(adminOf(session));
+  async show(
+    @Caller() session: VerifiedSession,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<OrganizationSettings> {
+    const settings = await this.organizationAdmin.show(adminOf(session));
+    response.setHeader('ETag', jsonTag(settings));
+    return settings;
   }
 
   @Patch()
   @Route({ summary: 'Changes the settings of the organization' })
-  change(
+  async change(
     @Caller() session: VerifiedSession,
     @Body({ schema: CHANGE_ORGANIZATION }) change: OrganizationChange,
     @ClientOrigin() origin: AuditOrigin,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Res({ passthrough: true }) response: Response,
   ): Promise<OrganizationSettings> {
-    return this.organizationAdmin.change(adminOf(session), change, origin);
+    const settings = await this.organizationAdmin.change(
+      adminOf(session),
+      change,
+      origin,
+      (current) => assertMatches(ifMatch, jsonTag(current)),
+    );
+    response.setHeader('ETag', jsonTag(settings));
+    return settings;
   }
 }

@@ -60,7 +60,13 @@ describe('the withdrawal of an identity provider', () => {
 
     expect([answer.status, answer.json]).toEqual([
       200,
-      { users: 1, sessions_revoked: 1, certificates_revoked: 1, github_tokens_revoked: 0 },
+      {
+        users: 1,
+        sessions_revoked: 1,
+        certificates_revoked: 1,
+        github_tokens_revoked: 0,
+        ended: { users: 1, sessions: 1, certificates: 1 },
+      },
     ]);
     expect(await isLoggedIn(bob.client)).toBe(false);
     for (const client of [ada, carol.client, dave.client, neighbour.bob.client]) {

@@ -18,6 +18,19 @@ export interface ClientApplication {
   readonly lastUsedAt: Date;
 }
 
+/** Facts about an application that a list shows beside it. */
+export interface ApplicationFacts {
+  /** The address of the owner; null for a cluster, and for an owner without one. */
+  readonly ownerEmail: string | null;
+  /** The end of the last valid secret; null where one has no end, or there is none. */
+  readonly secretsEnd: Date | null;
+}
+
+/** Returns a text that changes with every change of an application. */
+export function applicationVersion({ id, updatedAt }: ClientApplication): string {
+  return `${id} ${updatedAt.toISOString()}`;
+}
+
 /** The user who manages applications: the owner of an application, or an admin of its organization. */
 export interface ApplicationManager {
   readonly userId: string;
@@ -73,6 +86,23 @@ export class ApplicationsRepository {
       SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
       FROM own WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
     return rows.map(application);
+  }
+
+  /** Reads the facts about some applications, by their ids. */
+  async listFacts(
+    tx: EntityManager,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, ApplicationFacts>> {
+    const rows = await sql<ApplicationFacts & { id: string }>(tx)`
+      SELECT c.id, u.email AS "ownerEmail", s.ends AS "secretsEnd"
+      FROM oauth_clients c
+      LEFT JOIN users u ON u.id = c.owner_id
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN bool_and(expires_at IS NOT NULL) THEN max(expires_at) END AS ends
+        FROM oauth_client_secrets
+        WHERE client_id = c.id AND (expires_at IS NULL OR expires_at > now())) s
+      WHERE c.id = ANY (${ids}::text[])`;
+    return new Map(rows.map(({ id, ...facts }) => [id, facts]));
   }
 
   /** Finds an application that a user manages. */

@@ -37,6 +37,12 @@ export interface ClientSecret {
   readonly expiresAt: Date | null;
 }
 
+/** The number of valid tokens of a client, and of users who signed in to it. */
+export interface ClientAccess {
+  readonly tokens: number;
+  readonly users: number;
+}
+
 /** The days without use after which a client that registered itself expires. */
 export const DYNAMIC_CLIENT_DAYS = 30;
 
@@ -102,11 +108,21 @@ export class ClientsRepository implements Revocable {
     return removed.length === 1;
   }
 
-  /** Adds a secret by its hash, and returns the id of the secret. */
-  async addSecret(tx: EntityManager, clientId: string, hash: Buffer): Promise<string> {
+  /**
+   * Adds a secret by its hash, and returns the id of the secret.
+   *
+   * @param days the days until it ends; without a number it has no end
+   */
+  async addSecret(
+    tx: EntityManager,
+    clientId: string,
+    hash: Buffer,
+    days: number | null = null,
+  ): Promise<string> {
     const id = newUuid();
     await sql(tx)`
-      INSERT INTO oauth_client_secrets (id, client_id, hash) VALUES (${id}, ${clientId}, ${hash})`;
+      INSERT INTO oauth_client_secrets (id, client_id, hash, expires_at)
+      VALUES (${id}, ${clientId}, ${hash}, now() + make_interval(hours => 24 * ${days}::int))`;
     return id;
   }
 
@@ -179,6 +195,17 @@ export class ClientsRepository implements Revocable {
     await sql(tx)`
       DELETE FROM oauth_artifacts WHERE client_id = ${clientId} OR application_id = ${clientId}`;
     return good?.n ?? 0;
+  }
+
+  /** Counts what ends with a client: the valid tokens, and the users who signed in to it. */
+  async countAccess(tx: EntityManager, clientId: string): Promise<ClientAccess> {
+    const [row] = await sql<ClientAccess>(tx)`
+      SELECT (SELECT count(*)::int FROM oauth_artifacts
+              WHERE (client_id = ${clientId} OR application_id = ${clientId})
+                AND model IN ('AccessToken', 'ClientCredentials') AND expires_at > now()) AS tokens,
+             (SELECT count(DISTINCT user_id)::int FROM oauth_grants
+              WHERE client_id = ${clientId} AND expires_at > now()) AS users`;
+    return row ?? { tokens: 0, users: 0 };
   }
 
   /** Ends the tokens that the applications of users without access hold for themselves. */

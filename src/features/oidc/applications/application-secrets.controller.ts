@@ -31,7 +31,7 @@ export class ApplicationSecretsController {
   async rotate(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
-    @Body({ schema: ROTATE }) { expires_previous_in_seconds: overlap }: SecretRotation,
+    @Body({ schema: ROTATE }) rotation: SecretRotation,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<{
     readonly id: string;
@@ -41,7 +41,10 @@ export class ApplicationSecretsController {
     const { added, live } = await this.applications.rotateSecret(
       managerOf(session),
       id,
-      overlap,
+      {
+        overlap: rotation.expires_previous_in_seconds,
+        expiresInDays: rotation.expires_in_days ?? null,
+      },
       origin,
     );
     return { id: added.id, client_secret: added.secret, secrets: live.map(secretJson) };

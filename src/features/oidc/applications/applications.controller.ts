@@ -1,8 +1,27 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Patch, Post, Query } from '@nestjs/common';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  Headers,
+  HttpCode,
+  Param,
+  Patch,
+  Post,
+  Query,
+  Res,
+} from '@nestjs/common';
+import type { Response } from 'express';
 import type { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import {
+  applicationVersion,
+  type ClientApplication,
+} from '#domain/grants/clients/applications.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { assertMatches, entityTag } from '#platform/http/request/entity-tag.js';
+import { sendDeleted } from '#platform/http/request/preference.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { applicationJson, type ApplicationJson } from './application-json.js';
@@ -63,8 +82,11 @@ export class ApplicationsController {
   async find(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @Res({ passthrough: true }) response: Response,
   ): Promise<ApplicationJson> {
-    return applicationJson(await this.managedApplications.find(managerOf(session), id));
+    const application = await this.managedApplications.find(managerOf(session), id);
+    response.setHeader('ETag', entityTag(applicationVersion(application)));
+    return applicationJson(application);
   }
 
   @Patch(':id')
@@ -74,19 +96,28 @@ export class ApplicationsController {
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
     @Body({ schema: UPDATE }) body: ApplicationUpdate,
     @ClientOrigin() origin: AuditOrigin,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Res({ passthrough: true }) response: Response,
   ): Promise<ApplicationJson> {
-    return applicationJson(await this.applications.update(managerOf(session), id, body, origin));
+    const check = (current: ClientApplication) =>
+      assertMatches(ifMatch, entityTag(applicationVersion(current)));
+    const manager = managerOf(session);
+    const application = await this.applications.update(manager, id, body, origin, check);
+    response.setHeader('ETag', entityTag(applicationVersion(application)));
+    return applicationJson(application);
   }
 
   @Delete(':id')
   @Route({ summary: 'Removes an application' })
-  @HttpCode(204)
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
+    @Headers('prefer') prefer: string | undefined,
+    @Res() response: Response,
   ): Promise<void> {
-    await this.applications.remove(managerOf(session), id, origin);
+    const ended = await this.applications.remove(managerOf(session), id, origin);
+    sendDeleted(response, prefer, { ended });
   }
 
   @Post(':id/revoke-tokens')

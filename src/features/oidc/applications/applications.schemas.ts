@@ -12,6 +12,9 @@ import { AUTH_METHODS } from '#domain/applications/registration.js';
 /** Seconds for which a secret stays valid beside its successor: a day by default, 30 days at most. */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
 
+/** The most days until a new secret ends. */
+const MOST_SECRET_DAYS = 730;
+
 /** The limits of an ID token's lifetime in seconds: an offline verifier accepts a token until it expires. */
 const ID_TOKEN_SECONDS = { shortest: 60, longest: 3600 } as const;
 
@@ -108,6 +111,8 @@ export type ApplicationsPage = z.output<typeof PAGE>;
 export const ROTATE = z
   .strictObject({
     expires_previous_in_seconds: z.int().min(0).max(OVERLAP.longest).default(OVERLAP.usual),
+    /** The days until the new secret ends; without it there is no end. */
+    expires_in_days: z.int().min(1).max(MOST_SECRET_DAYS).exactOptional(),
   })
   .prefault({});
 /** A parsed {@link ROTATE}. */

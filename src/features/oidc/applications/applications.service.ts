@@ -6,7 +6,11 @@ import type {
   ClientApplication,
   ApplicationManager,
 } from '#domain/grants/clients/applications.repository.js';
-import { ClientsRepository, type ClientSecret } from '#domain/grants/clients/clients.repository.js';
+import {
+  ClientsRepository,
+  type ClientAccess,
+  type ClientSecret,
+} from '#domain/grants/clients/clients.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -88,9 +92,11 @@ export class Applications {
     id: string,
     update: ApplicationUpdate,
     origin: AuditOrigin,
+    check?: (current: ClientApplication) => void,
   ): Promise<ClientApplication> {
     await checkKeysAddress(update.jwks_uri, this.outboundHttp);
     return this.managedApplications.change(manager, id, async (tx, application) => {
+      check?.(application);
       const metadata = await this.#changed(application, update);
       await this.clientsRepository.update(tx, id, metadata);
       if (!usesSecret(registrationOf(metadata).auth_method)) {
@@ -103,13 +109,25 @@ export class Applications {
     });
   }
 
-  /** Removes an application with all its grants and tokens. @throws DomainError not_found */
-  async remove(manager: ApplicationManager, id: string, origin: AuditOrigin): Promise<void> {
-    await this.managedApplications.change(manager, id, async (tx, application) => {
+  /**
+   * Removes an application with all its grants and tokens.
+   *
+   * @returns the counts of what ended
+   * @throws DomainError not_found
+   */
+  async remove(
+    manager: ApplicationManager,
+    id: string,
+    origin: AuditOrigin,
+  ): Promise<ClientAccess & { readonly secrets: number }> {
+    return this.managedApplications.change(manager, id, async (tx, application) => {
+      const access = await this.clientsRepository.countAccess(tx, id);
+      const { length: secrets } = await this.clientsRepository.listSecrets(tx, id);
       await this.clientsRepository.remove(tx, id);
       const details = nameAndTypeOf(application);
       const act = { type: 'oauth_client_deleted', manager, application, origin, details } as const;
       await this.managedApplications.record(tx, act);
+      return { ...access, secrets };
     });
   }
 
@@ -144,14 +162,14 @@ export class Applications {
   /**
    * Adds a secret to an application. The earlier secrets stay valid for the overlap, so that the application is never without one.
    *
-   * @param overlap seconds
+   * @param rotation the overlap in seconds, and the days until the new secret ends
    * @returns the valid secrets, the new one first
    * @throws DomainError not_found, limit_reached, and invalid_request where the application uses no secret
    */
   async rotateSecret(
     manager: ApplicationManager,
     id: string,
-    overlap: number,
+    { overlap, expiresInDays }: { readonly overlap: number; readonly expiresInDays: number | null },
     origin: AuditOrigin,
   ): Promise<{ readonly added: NewSecret; readonly live: readonly ClientSecret[] }> {
     return this.managedApplications.change(manager, id, async (tx, application) => {
@@ -163,8 +181,12 @@ export class Applications {
           `An application can have ${MOST_SECRETS} secrets at a time. Delete one that is not needed first.`,
         );
       }
-      const added = await this.#addSecret(tx, id);
-      const details = { secret_id: added.id, expires_previous_in_seconds: overlap };
+      const added = await this.#addSecret(tx, id, expiresInDays);
+      const details = {
+        secret_id: added.id,
+        expires_previous_in_seconds: overlap,
+        ...(expiresInDays === null ? {} : { expires_in_days: expiresInDays }),
+      };
       const act = { type: 'oauth_secret_added', manager, application, origin, details } as const;
       await this.managedApplications.record(tx, act);
       return { added, live: await this.clientsRepository.listSecrets(tx, id) };
@@ -200,9 +222,13 @@ export class Applications {
     return checkedMetadata(registration, application, this.oidcProvider);
   }
 
-  async #addSecret(tx: EntityManager, clientId: string): Promise<NewSecret> {
+  async #addSecret(
+    tx: EntityManager,
+    clientId: string,
+    days: number | null = null,
+  ): Promise<NewSecret> {
     const { token, hash } = mintOpaqueToken();
-    return { id: await this.clientsRepository.addSecret(tx, clientId, hash), secret: token };
+    return { id: await this.clientsRepository.addSecret(tx, clientId, hash, days), secret: token };
   }
 
   /** Locks the user who registers an application. @returns the user's organization */

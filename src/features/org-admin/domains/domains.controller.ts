@@ -1,4 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { OrganizationDomains } from '#domain/organization-domains/organization-domains.service.js';
@@ -54,12 +55,12 @@ export class DomainsController {
 
   @Delete(':domain')
   @Route({ summary: 'Removes a domain, and ends what its users hold' })
-  @HttpCode(204)
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: DOMAIN_NAME }) { domain }: { domain: string },
     @ClientOrigin() origin: AuditOrigin,
-  ): Promise<void> {
-    await this.organizationDomains.remove({ admin: adminOf(session), domain, origin });
+  ): Promise<{ readonly ended: RevokedCounts }> {
+    const act = { admin: adminOf(session), domain, origin };
+    return { ended: await this.organizationDomains.remove(act) };
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { ListedProvider } from '#domain/identity-providers/identity-providers.service.js';
 import type {
   OrganizationProvider,
@@ -49,6 +50,8 @@ export interface WithdrawalJson {
   readonly sessions_revoked: number;
   readonly certificates_revoked: number;
   readonly github_tokens_revoked: number;
+  /** The same under the names of every act. */
+  readonly ended: RevokedCounts;
 }
 
 /** Renders a provider of the organization as JSON. */
@@ -84,5 +87,6 @@ export function withdrawalJson({ users, counts }: Withdrawal): WithdrawalJson {
     sessions_revoked: counts['sessions'] ?? 0,
     certificates_revoked: counts['certificates'] ?? 0,
     github_tokens_revoked: counts['github_tokens'] ?? 0,
+    ended: { users, ...counts },
   };
 }

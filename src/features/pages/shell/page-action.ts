@@ -4,6 +4,7 @@ import type { PageAction, PageActionRule } from '#platform/http/errors/error-ren
 const SIGN_IN: PageAction = { href: '/login', text: 'Sign in' };
 const USE_KEY: PageAction = { href: '/login', text: 'Use your security key' };
 const START: PageAction = { href: '/', text: 'Go to the start page' };
+const GITHUB: PageAction = { href: '/admin/github', text: 'Back to GitHub' };
 const KEYS: PageAction = { href: '/account/keys', text: 'See your keys' };
 /** An empty reference is the address of the page itself (RFC 3986 §4.4). */
 const AGAIN: PageAction = { href: '', text: 'Try again' };
@@ -33,6 +34,7 @@ export const pageActionOf: PageActionRule = (error, request) => {
     return { href: `${request.baseUrl}/`, text: `Go to ${new URL(request.baseUrl).host}` };
   }
   if (error.code === 'already_enrolled') return request.isVerified ? KEYS : USE_KEY;
+  if (request.isVerified && request.path === '/v1/credentials/github/callback') return GITHUB;
   if (PASSING.has(error.code)) return request.method === 'GET' ? AGAIN : START;
   return ACTIONS[error.code] ?? START;
 };

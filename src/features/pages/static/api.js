@@ -20,7 +20,11 @@ export class Refusal extends Error {
 export async function sendJson(method, path, body, { ifMatch } = {}) {
   let response;
   try {
-    const headers = { 'content-type': 'application/json', accept: 'application/json' };
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      prefer: 'return=representation', // a deletion then says what ended (RFC 7240)
+    };
     const { session } = document.documentElement.dataset;
     if (session) headers['svc-session'] = session;
     if (ifMatch) headers['if-match'] = ifMatch;

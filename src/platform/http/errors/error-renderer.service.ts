@@ -5,6 +5,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import type { DomainError } from '#platform/errors/domain-error.js';
 import type { Visitor } from '#platform/http/access/access-policy.js';
+import { requestPath } from '#platform/http/contract/request-path.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { ErrorFormat } from '#platform/http/routing/route-policy.js';
@@ -29,6 +30,7 @@ export interface PageAction {
 /** The facts of a failed request that decide which step its error page offers. */
 export interface FailedRequest {
   readonly method: string | undefined;
+  readonly path: string;
   readonly baseUrl: string;
   /** True if the request came from a session that a security key verified. */
   readonly isVerified: boolean;
@@ -105,6 +107,7 @@ export class ErrorRenderer {
       detail: error.detail,
       action: this.pageActionOf(error, {
         method,
+        path: requestPath(request),
         baseUrl: this.#baseUrl,
         isVerified: visitor?.verified === true,
       }),

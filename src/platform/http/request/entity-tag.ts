@@ -1,8 +1,25 @@
 import { hash } from 'node:crypto';
+import { DomainError } from '#platform/errors/domain-error.js';
 
 /** Makes a strong entity tag: the SHA-256 of the body in hexadecimal, which a client can compute from the body as well. */
 export function entityTag(body: Buffer | string): string {
   return `"${hash('sha256', body)}"`;
+}
+
+/** Makes the entity tag of a value that is rendered as JSON. */
+export function jsonTag(value: unknown): string {
+  return entityTag(JSON.stringify(value));
+}
+
+/**
+ * Refuses a write to something that changed since the client read it. A request without `If-Match` passes (RFC 9110 §13.1.1).
+ *
+ * @throws DomainError precondition_failed
+ */
+export function assertMatches(ifMatch: string | undefined, tag: string): void {
+  if (ifMatch === undefined || namesTag(ifMatch, tag)) return;
+  const detail = 'This was changed since you opened it. Reload the page and look at it again.';
+  throw new DomainError('precondition_failed', detail);
 }
 
 /**

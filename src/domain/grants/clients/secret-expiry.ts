@@ -1,0 +1,16 @@
+import type { ClientSecret } from './clients.repository.js';
+
+/** The milliseconds before its end from which a page names a secret. */
+const NOTICE = 30 * 86_400_000;
+
+/** Returns true for an end within 30 days. */
+export function endsSoon(end: Date | null, now: Date): boolean {
+  return end !== null && end.getTime() - now.getTime() <= NOTICE;
+}
+
+/** Returns the end of the last of some secrets; null where one has no end, or there is none. */
+export function lastSecretEnd(secrets: readonly ClientSecret[]): Date | null {
+  const ends = secrets.flatMap(({ expiresAt }) => expiresAt ?? []);
+  if (ends.length < secrets.length || ends.length === 0) return null;
+  return new Date(Math.max(...ends.map((end) => end.getTime())));
+}

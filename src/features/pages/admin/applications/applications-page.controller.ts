@@ -1,0 +1,173 @@
+import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
+import { registrationOf } from '#domain/applications/registration-metadata.js';
+import { TYPES, usesSecret, type ApplicationType } from '#domain/applications/registration.js';
+import {
+  applicationVersion,
+  type ApplicationManager,
+  type ClientApplication,
+} from '#domain/grants/clients/applications.repository.js';
+import type { ClientSecret } from '#domain/grants/clients/clients.repository.js';
+import { endsSoon, lastSecretEnd } from '#domain/grants/clients/secret-expiry.js';
+import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
+import { Clock } from '#platform/clock/clock.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { entityTag } from '#platform/http/request/entity-tag.js';
+import { Route } from '#platform/http/routing/route.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { moment } from '../../shell/moment.js';
+import { person } from '../../shell/person.js';
+import { clusterFields, fieldsOf, KINDS } from './form-fields.js';
+
+const LIST = z.object({
+  after: z
+    .string()
+    .max(64)
+    .regex(/^[\w-]*$/)
+    .default(''),
+});
+const NEW = z.object({ type: z.string().max(32).default('') });
+
+/** Serves `/admin/applications`: the applications of an organization, their settings and secrets. */
+@Controller('admin/applications')
+@Route(PAGE_ROUTE)
+export class ApplicationsPageController {
+  constructor(
+    private readonly applications: ManagedApplications,
+    private readonly clock: Clock,
+    private readonly views: Views,
+  ) {}
+
+  /** @throws DomainError admin_required */
+  @Get()
+  @Route({ summary: 'Shows the applications of the organization' })
+  async list(
+    @Caller() caller: LiveSession | undefined,
+    @Query({ schema: LIST }) { after }: z.output<typeof LIST>,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const admitted = admitAdmin(caller, request, response);
+    if (!admitted) return;
+    const { applications, next } = await this.applications.listWithFacts(
+      managerOf(admitted.session),
+      after,
+    );
+    const now = this.clock.now();
+    const page = {
+      person: person(admitted.session),
+      after,
+      next,
+      applications: applications.map(({ application, ownerEmail, secretsEnd }) => ({
+        ...shown(application),
+        owner: ownerEmail,
+        secretsEnd: secretsEnd && moment(secretsEnd),
+        endsSoon: endsSoon(secretsEnd, now),
+      })),
+    };
+    response.type('html').send(this.views.render('org-applications', page));
+  }
+
+  /** @throws DomainError admin_required */
+  @Get('new')
+  @Route({ summary: 'Shows the form that registers an application' })
+  register(
+    @Caller() caller: LiveSession | undefined,
+    @Query({ schema: NEW }) { type }: z.output<typeof NEW>,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): void {
+    const admitted = admitAdmin(caller, request, response);
+    if (!admitted) return;
+    const kind = Object.keys(KINDS).find((name) => name === type);
+    const page = {
+      person: person(admitted.session),
+      kinds: Object.entries(KINDS).map(([name, [title, text]]) => ({ name, title, text })),
+      kind,
+      title: kind === undefined ? '' : KINDS[kind as ApplicationType | 'kubernetes'][0],
+      fields:
+        kind === 'kubernetes'
+          ? clusterFields('', true)
+          : isType(kind)
+            ? fieldsOf(kind, undefined)
+            : [],
+    };
+    response.type('html').send(this.views.render('org-application-new', page));
+  }
+
+  /** @throws DomainError admin_required, not_found */
+  @Get(':id')
+  @Route({ summary: 'Shows an application of the organization, and what its deletion ends' })
+  async show(
+    @Caller() caller: LiveSession | undefined,
+    @Param('id') id: string,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const admitted = admitAdmin(caller, request, response);
+    if (!admitted) return;
+    const manager = managerOf(admitted.session);
+    const { application, ownerEmail, secrets, access } = await this.applications.details(
+      manager,
+      id,
+    );
+    const now = this.clock.now();
+    const isCluster = application.resource !== null;
+    const registration = registrationOf(application.metadata);
+    const end = lastSecretEnd(secrets);
+    const page = {
+      person: person(admitted.session),
+      application: shown(application),
+      tag: entityTag(applicationVersion(application)),
+      owner: ownerEmail,
+      access,
+      usesSecret: !isCluster && usesSecret(registration.auth_method),
+      secrets: secrets.map((secret) => shownSecret(secret, now)),
+      secretsEnd: end && moment(end),
+      endsSoon: endsSoon(end, now),
+      fields: isCluster
+        ? clusterFields(registration.name, false)
+        : fieldsOf(registration.type, registration),
+    };
+    response.type('html').send(this.views.render('org-application', page));
+  }
+}
+
+/** An admin with a cookie session manages every application of the organization. */
+function managerOf({ id: sessionId, user }: VerifiedSession): ApplicationManager {
+  if (!user.isOrgAdmin || user.orgId === null) {
+    throw new DomainError('admin_required', 'This is for the admins of an organization.');
+  }
+  return { userId: user.id, orgId: user.orgId, isAdmin: true, sessionId };
+}
+
+function isType(kind: string | undefined): kind is ApplicationType {
+  return kind !== undefined && Object.hasOwn(TYPES, kind);
+}
+
+/** An application for a template. */
+function shown(application: ClientApplication) {
+  const { name, type } = registrationOf(application.metadata);
+  const kind = application.resource === null ? type : 'kubernetes';
+  return {
+    id: application.id,
+    name,
+    kind: KINDS[kind][0],
+    resource: application.resource,
+    created: moment(application.createdAt),
+    lastUsed: moment(application.lastUsedAt),
+  };
+}
+
+function shownSecret({ id, createdAt, expiresAt }: ClientSecret, now: Date) {
+  return {
+    id,
+    created: moment(createdAt),
+    expires: expiresAt && moment(expiresAt),
+    endsSoon: endsSoon(expiresAt, now),
+  };
+}

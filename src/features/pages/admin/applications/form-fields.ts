@@ -1,0 +1,245 @@
+import {
+  DEVICE_GRANT,
+  FIDO2_GRANT,
+  TOKEN_EXCHANGE_GRANT,
+} from '#domain/applications/grant-types.js';
+import {
+  AUTH_METHODS,
+  TYPES,
+  type ApplicationType,
+  type Registration,
+} from '#domain/applications/registration.js';
+
+/** A choice of a field: its value and its words. */
+interface Choice {
+  readonly value: string;
+  readonly text: string;
+  readonly chosen: boolean;
+}
+
+/** A field of the form of an application. */
+export interface FormField {
+  readonly name: string;
+  readonly label: string;
+  readonly hint?: string;
+  readonly control: 'text' | 'lines' | 'json' | 'number' | 'select' | 'choices' | 'boolean';
+  readonly value: string;
+  readonly choices?: readonly Choice[];
+  readonly required?: boolean;
+  /** True for a field that most applications leave alone. */
+  readonly isFurther?: boolean;
+}
+
+/** The words for each kind of application. */
+export const KINDS: Readonly<Record<ApplicationType | 'kubernetes', readonly [string, string]>> = {
+  web: [
+    'Web application',
+    'It has a server that keeps a secret or a key: Grafana, GitLab, your own site.',
+  ],
+  spa: ['Single-page application', 'It runs in the browser alone and keeps no secret.'],
+  native: ['Native application', 'A program on a computer or a telephone, or a command-line tool.'],
+  service: ['Service', 'A program that acts for itself, without a person (client credentials).'],
+  kubernetes: ['Kubernetes cluster', 'Members get tokens for its API server with the svc command.'],
+};
+
+const GRANT_WORDS: Readonly<Record<string, string>> = {
+  authorization_code: 'A person signs in with the browser',
+  client_credentials: 'The program acts for itself',
+  [DEVICE_GRANT]: 'A person approves a code on another device',
+  [FIDO2_GRANT]: 'A person touches the key in the program',
+  [TOKEN_EXCHANGE_GRANT]: 'It exchanges a token for one of another service',
+};
+
+const METHOD_WORDS: Readonly<Record<(typeof AUTH_METHODS)[number], string>> = {
+  client_secret_basic: 'A secret in the Authorization header',
+  client_secret_post: 'A secret in the body',
+  private_key_jwt: 'A signed assertion of its own key',
+  tls_client_auth: 'A certificate of a configured authority',
+  self_signed_tls_client_auth: 'A certificate of its own',
+};
+
+/** Returns the fields of a cluster. Its resource is fixed once it is registered. */
+export function clusterFields(name: string, isNew: boolean): FormField[] {
+  const fields: FormField[] = [nameField(name)];
+  if (!isNew) return fields;
+  const hint =
+    'The audience of the tokens, for example https://prod.k8s.example. It cannot change later.';
+  return [
+    ...fields,
+    { name: 'resource', label: 'Resource', hint, control: 'text', value: '', required: true },
+  ];
+}
+
+/** Returns the fields of a kind of application, with the values of a registration, or with defaults. */
+export function fieldsOf(type: ApplicationType, current: Registration | undefined): FormField[] {
+  const { isPublic, grantTypes } = TYPES[type];
+  return [
+    nameField(current?.name ?? ''),
+    ...(type === 'service' ? [] : addressFields(current)),
+    ...(isPublic ? [] : [methodField(current)]),
+    ...(grantTypes.length > 1 ? [grantsField(type, current)] : []),
+    lines(
+      'scopes',
+      'Scopes of your own services',
+      current?.scopes,
+      'One for each line, beside those of OpenID Connect.',
+      true,
+    ),
+    bindingField(current),
+    ...(isPublic ? [] : keyFields(current)),
+    ...(type === 'service' ? [] : signInFields(type, current)),
+  ];
+}
+
+function nameField(value: string): FormField {
+  const hint = 'Members see it when they sign in to the application.';
+  return { name: 'name', label: 'Name', hint, control: 'text', value, required: true };
+}
+
+function addressFields(current: Registration | undefined): FormField[] {
+  return [
+    {
+      ...lines(
+        'redirect_uris',
+        'Redirect URIs',
+        current?.redirect_uris,
+        'One for each line, exactly as the application sends it.',
+      ),
+      required: true,
+    },
+    lines(
+      'post_logout_redirect_uris',
+      'Redirect URIs after logout',
+      current?.post_logout_redirect_uris,
+      'One for each line.',
+      true,
+    ),
+  ];
+}
+
+function methodField(current: Registration | undefined): FormField {
+  const chosen = current?.auth_method ?? '';
+  const choices = AUTH_METHODS.map((value) => ({
+    value,
+    text: METHOD_WORDS[value],
+    chosen: value === chosen,
+  }));
+  const usual = { value: '', text: 'The default of the profile', chosen: chosen === '' };
+  return {
+    name: 'auth_method',
+    label: 'The application proves itself by',
+    hint: current
+      ? 'Its secrets end if it changes from a secret to a key or a certificate.'
+      : 'A secret is shown once, after this form.',
+    control: 'select',
+    value: chosen,
+    choices: current ? choices : [usual, ...choices],
+  };
+}
+
+function grantsField(type: ApplicationType, current: Registration | undefined): FormField {
+  const grants: readonly string[] = TYPES[type].grantTypes;
+  const chosen = current?.grant_types ?? grants.slice(0, 1);
+  return {
+    name: 'grant_types',
+    label: 'Ways to get a token',
+    control: 'choices',
+    value: '',
+    choices: grants.map((value) => ({
+      value,
+      text: GRANT_WORDS[value] ?? value,
+      chosen: chosen.includes(value),
+    })),
+    isFurther: true,
+  };
+}
+
+function bindingField(current: Registration | undefined): FormField {
+  const chosen = current?.sender_constraint ?? '';
+  const choices = [
+    { value: '', text: 'Not bound, or as the profile demands' },
+    { value: 'dpop', text: 'Bound to a key of the application (DPoP)' },
+    { value: 'mtls', text: 'Bound to its certificate (mutual TLS)' },
+  ];
+  return {
+    name: 'sender_constraint',
+    label: 'Access tokens are',
+    control: 'select',
+    value: chosen,
+    choices: choices.map((choice) => ({ ...choice, chosen: choice.value === chosen })),
+    isFurther: true,
+  };
+}
+
+function keyFields(current: Registration | undefined): FormField[] {
+  const jwks = current?.jwks ? JSON.stringify(current.jwks) : '';
+  return [
+    {
+      name: 'jwks_uri',
+      label: 'Address of its public keys',
+      hint: 'A JWK Set.',
+      control: 'text',
+      value: current?.jwks_uri ?? '',
+      isFurther: true,
+    },
+    {
+      name: 'jwks',
+      label: 'Its public keys',
+      hint: 'A JWK Set as JSON, instead of an address.',
+      control: 'json',
+      value: jwks,
+      isFurther: true,
+    },
+    {
+      name: 'tls_client_auth_subject_dn',
+      label: 'Subject of its certificate',
+      hint: 'For a certificate of a configured authority, for example CN=app,O=Example.',
+      control: 'text',
+      value: current?.tls_client_auth_subject_dn ?? '',
+      isFurther: true,
+    },
+  ];
+}
+
+function signInFields(type: ApplicationType, current: Registration | undefined): FormField[] {
+  const profile = current?.profile ?? '';
+  const seconds = current ? String(current.id_token_lifetime_seconds) : '';
+  return [
+    {
+      name: 'profile',
+      label: 'Profile',
+      control: 'select',
+      value: profile,
+      choices: [
+        { value: '', text: 'OpenID Connect', chosen: profile === '' },
+        { value: 'fapi2', text: 'FAPI 2.0', chosen: profile === 'fapi2' },
+      ],
+      isFurther: true,
+    },
+    ...(type === 'web'
+      ? [flag('require_pkce', 'PKCE is required', current?.require_pkce ?? false)]
+      : []),
+    {
+      name: 'id_token_lifetime_seconds',
+      label: 'Seconds an ID token lives',
+      hint: '60 to 3600; 300 by default.',
+      control: 'number',
+      value: seconds,
+      isFurther: true,
+    },
+  ];
+}
+
+function flag(name: string, label: string, value: boolean): FormField {
+  return { name, label, control: 'boolean', value: String(value), isFurther: true };
+}
+
+function lines(
+  name: string,
+  label: string,
+  values: readonly string[] | undefined,
+  hint: string,
+  isFurther = false,
+): FormField {
+  return { name, label, hint, control: 'lines', value: (values ?? []).join('\n'), isFurther };
+}

@@ -1,0 +1,75 @@
+import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { IssuerAdmin } from '#domain/organization-admin/issuer-admin.service.js';
+import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
+import { publishedKeys } from '#domain/organization-issuers/issuer-key-state.js';
+import { issuerOfLabel } from '#domain/organization-issuers/issuer-label.js';
+import type { OrganizationIssuer } from '#domain/organization-issuers/organization-issuers.repository.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { jsonTag } from '#platform/http/request/entity-tag.js';
+import { Route } from '#platform/http/routing/route.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { moment } from '../../shell/moment.js';
+import { person } from '../../shell/person.js';
+
+/** Serves `/admin/settings`: the name, the membership mode and the issuer of an organization. */
+@Controller('admin/settings')
+@Route(PAGE_ROUTE)
+export class SettingsPageController {
+  readonly #baseUrl: string;
+
+  constructor(
+    @Inject(CONFIG) config: Config,
+    private readonly organizationAdmin: OrganizationAdmin,
+    private readonly issuerAdmin: IssuerAdmin,
+    private readonly views: Views,
+  ) {
+    this.#baseUrl = config.http.baseUrl;
+  }
+
+  /** @throws DomainError admin_required */
+  @Get()
+  @Route({ summary: 'Shows the settings of the organization' })
+  async show(
+    @Caller() caller: LiveSession | undefined,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const admitted = admitAdmin(caller, request, response);
+    if (!admitted) return;
+    const [settings, issuer] = await Promise.all([
+      this.organizationAdmin.show(admitted.admin),
+      this.issuerAdmin.show(admitted.admin),
+    ]);
+    const page = {
+      person: person(admitted.session),
+      settings,
+      tag: jsonTag(settings),
+      hasIssuers: this.issuerAdmin.isConfigured,
+      exampleIssuer: issuerOfLabel(this.#baseUrl, 'your-label'),
+      issuer: issuer && shownIssuer(issuer, this.#baseUrl),
+    };
+    response.type('html').send(this.views.render('org-settings', page));
+  }
+}
+
+/** An issuer with the keys that it publishes now, for the template. */
+function shownIssuer({ label, active, claimedAt, keys, now }: OrganizationIssuer, baseUrl: string) {
+  const published = publishedKeys(keys, now);
+  return {
+    label,
+    active,
+    url: issuerOfLabel(baseUrl, label),
+    claimed: moment(claimedAt),
+    hasNextKey: published.some(({ state }) => state === 'next'),
+    keys: published.map((key) => ({
+      kid: key.kid,
+      state: key.state,
+      signsFrom: moment(key.signsFrom),
+      publishedUntil: key.publishedUntil && moment(key.publishedUntil),
+    })),
+  };
+}
