@@ -15,7 +15,7 @@ const COMMITTED = join(ROOT, 'docs/guides/screenshots/tour');
 const MOST_STEPS = 6;
 const SCREEN = { width: 960, height: 640 };
 /** The most lines of output in a picture of a terminal. */
-const LINES = 24;
+const LINES = 16;
 
 /** A command that was pasted into a terminal, and its output so far. */
 interface Terminal {
