@@ -147,6 +147,7 @@ PATCH  /api/v1/org/issuer                         general        json   256 api 
 DELETE /api/v1/org/issuer                         general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/issuer/rotate                  general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/members                        general        none   256 api        problem    verified    svc:admin
+GET    /api/v1/org/members/:id                    general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/members/:id/promote            general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/demote             general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/deactivate         general        json   256 api        problem    verified    svc:admin touch:300
@@ -156,6 +157,8 @@ GET    /api/v1/org/members/:id/enrollment-passes  general        none   256 api 
 DELETE /api/v1/org/members/:id/enrollment-passes  general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/revoke-credentials general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/remove             general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/members/:id/sessions/:session_id general        none   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/members/:id/keys/:key_id       general        none   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/providers                      general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/providers                      general        json   256 api        problem    verified    svc:admin touch:300
 DELETE /api/v1/org/providers/:id                  general        none   256 api        problem    verified    svc:admin touch:300

@@ -76,6 +76,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'operator-access',
     'enrollment',
     'key-authentication',
+    'member-access',
     'member-records',
     'account/applications',
     'account',

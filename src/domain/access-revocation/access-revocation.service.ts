@@ -1,12 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type {
-  CountOfKey,
-  LockedUser,
-  Revocable,
-  RevocationCause,
-  RevocationScope,
-  RevokedCounts,
+import {
+  sumOf,
+  type CountOfKey,
+  type LockedUser,
+  type Revocable,
+  type RevocationCause,
+  type RevocationScope,
+  type RevokedCounts,
 } from './revocable.js';
 
 /** The users whose access ends together. */
@@ -63,15 +64,41 @@ export class AccessRevocation {
   ): Promise<RevokedCounts> {
     const ending = this.#revocables.filter(({ revocationScopes }) => revocationScopes.has(scope));
     if (ending.length === 0) throw new Error(`No kind of access is registered for ${scope}.`);
-    const sums: Record<string, number> = {};
+    const counts: RevokedCounts[] = [];
     for (let from = 0; from < users.length; from += BATCH) {
       const batch = users.slice(from, from + BATCH);
       for (const revocable of ending) {
-        const counts = await revocable.revoke(tx, batch, cause);
-        for (const [name, n] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + n;
+        counts.push(await revocable.revoke(tx, batch, cause));
       }
     }
-    return sums;
+    return sumOf(counts);
+  }
+
+  /**
+   * Counts what each of some events would end of a user now, also by foreign keys. A transaction that has locked the row of the user
+   * gets the numbers that the event then ends.
+   */
+  async count<Scope extends RevocationScope>(
+    tx: EntityManager,
+    user: LockedUser,
+    scopes: readonly Scope[],
+  ): Promise<Readonly<Record<Scope, RevokedCounts>>> {
+    const counts = new Map<RevocationScope, RevokedCounts[]>(scopes.map((scope) => [scope, []]));
+    for (const revocable of this.#revocables) {
+      const { revocationScopes, endedByForeignKey } = revocable;
+      const ending = scopes.filter(
+        (scope) => revocationScopes.has(scope) || endedByForeignKey?.has(scope) === true,
+      );
+      if (ending.length === 0) continue;
+      const items = await revocable.count(tx, user);
+      for (const scope of ending) {
+        counts.get(scope)?.push(items);
+        if (endedByForeignKey?.has(scope) !== true) continue;
+        counts.get(scope)?.push((await revocable.countByRow?.(tx, user)) ?? {});
+      }
+    }
+    const sums = scopes.map((scope) => [scope, sumOf(counts.get(scope) ?? [])] as const);
+    return Object.fromEntries(sums) as Record<Scope, RevokedCounts>;
   }
 
   /**

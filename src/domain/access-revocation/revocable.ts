@@ -36,12 +36,21 @@ export interface Revocable {
   readonly revocationOrder: number;
   /** The events that end the kind. A kind that ends by a foreign key does not list the event. */
   readonly revocationScopes: ReadonlySet<RevocationScope>;
+  /** The events that end the kind by a foreign key: `revoke` is not called, and {@link count} says what they end. */
+  readonly endedByForeignKey?: ReadonlySet<RevocationScope>;
   /** Revokes every item of some users. The caller holds the locks on their rows. */
   revoke(
     tx: EntityManager,
     users: readonly LockedUser[],
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
+  /**
+   * Counts the valid items of a user that would end now. It reads by the same conditions as `revoke` counts by, so that a page that
+   * warns of an act and the response to the act agree. A kind without an item may leave its name out.
+   */
+  count(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
+  /** Counts the items that a foreign key ends with the row of the user, and that `revoke` leaves. */
+  countByRow?(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /** Revokes the items of users without an organization whose e-mail address is in a domain. */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
   /**
@@ -57,6 +66,23 @@ export interface Revocable {
   /** Counts the valid items of a user by the key that opened them, for a page that warns before the removal of a key. */
   countByKey?(tx: EntityManager, userId: string): Promise<readonly CountOfKey[]>;
 }
+
+/** Adds counts, by their names. */
+export function sumOf(counts: readonly RevokedCounts[]): RevokedCounts {
+  const sums: Record<string, number> = {};
+  for (const [name, n] of counts.flatMap((each) => Object.entries(each))) {
+    sums[name] = (sums[name] ?? 0) + n;
+  }
+  return sums;
+}
+
+/** Leaves out the names without an item: an audit event has them only where there were some. */
+export function withoutZeros(counts: RevokedCounts): RevokedCounts {
+  return Object.fromEntries(Object.entries(counts).filter(([, n]) => n > 0));
+}
+
+/** The event of a deleted account, which ends by foreign keys what hangs on the row of the user alone. */
+export const BY_DELETED_ROW: ReadonlySet<RevocationScope> = new Set(['account-deleted']);
 
 /** Returns the ids of some users. */
 export function idsOf(users: readonly LockedUser[]): string[] {

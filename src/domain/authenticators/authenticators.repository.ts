@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
+  BY_DELETED_ROW,
   idsOf,
   type LockedUser,
   type Revocable,
@@ -56,6 +57,7 @@ export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = 40;
   /** The row of a deleted user takes the keys along, by the foreign key. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
+  readonly endedByForeignKey = BY_DELETED_ROW;
 
   /**
    * Adds a key of a user, unless the user has too many keys. The caller holds the lock on the row of the user, so that of two
@@ -145,6 +147,13 @@ export class AuthenticatorsRepository implements Revocable {
     const removed = await sql<{ id: string }>(tx)`
       DELETE FROM authenticators WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING id`;
     return { keys: removed.length };
+  }
+
+  /** Counts the keys of a user. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const [row] = await sql<{ keys: number }>(tx)`
+      SELECT count(*)::int AS keys FROM authenticators WHERE user_id = ${id}`;
+    return { keys: row?.keys ?? 0 };
   }
 
   /** Removes one key of a user, and never the last one. @throws DomainError last_key, which undoes the transaction */

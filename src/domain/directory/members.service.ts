@@ -1,6 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { validate as isUuid } from 'uuid';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import {
+  withoutZeros,
+  type RevocationScope,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
@@ -18,13 +24,32 @@ export interface MemberAct {
   /** The id from the request: of any form, and perhaps of no member. */
   readonly memberId: string;
   readonly origin: AuditOrigin;
+  /** Refuses the act by an error, for the member as it is under the lock: the state that the admin saw is out of date. */
+  readonly check?: ((member: Member) => void) | undefined;
 }
 
-/** A page of members; `next` is where the following page begins. */
-export interface MemberPage {
-  readonly members: readonly Member[];
-  readonly next: string | null;
+/** The audit event and the reason of each act that ends access. */
+const ENDING = {
+  deactivate: { type: 'admin_deactivate', reason: 'deactivated by an admin' },
+  revoke_credentials: {
+    type: 'admin_revoke_credentials',
+    reason: 'credentials revoked by an admin',
+  },
+  remove: { type: 'admin_remove_user', reason: 'removed by an admin' },
+} as const satisfies Record<string, { type: AccountAudit['type']; reason: string }>;
+
+/** A member after an act, and what the act ended. */
+export interface EndedAccess {
+  readonly member: Member;
+  readonly ended: RevokedCounts;
 }
+
+/** The events that an act of an admin causes, by the name of the act. */
+export const SCOPE_OF_ACT = {
+  deactivate: 'account-deactivated',
+  revoke_credentials: 'credentials-revoked',
+  remove: 'account-deleted',
+} as const satisfies Record<string, RevocationScope>;
 
 /**
  * The members of an organization, and the acts of its admins on them. Each act is a transaction that first locks the admin and
@@ -39,20 +64,13 @@ export class Members {
     private readonly organizations: OrganizationsRepository,
     private readonly directory: UserDirectory,
     private readonly audit: AuditLog,
+    private readonly accessRevocation: AccessRevocation,
   ) {}
 
-  /** Returns a page of the members, the oldest accounts first. */
-  async list({ orgId }: Admin, after: string, limit: number): Promise<MemberPage> {
-    const page = { after, limit: limit + 1 };
-    const found = await this.work.costly(orgId, (tx) => this.users.listMembers(tx, orgId, page));
-    const members = found.slice(0, limit);
-    return { members, next: found.length > limit ? (members.at(-1)?.id ?? null) : null };
-  }
-
-  /** Returns a member. @throws DomainError not_found */
-  async show({ orgId }: Admin, id: string): Promise<Member> {
+  /** Finds a member. @throws DomainError not_found, also for an id that is not a UUID */
+  async find(tx: EntityManager, { orgId }: Admin, id: string): Promise<Member> {
     if (!isUuid(id)) throw noMember();
-    return this.work.bounded(orgId, (tx) => this.#find(tx, orgId, id));
+    return this.#find(tx, orgId, id);
   }
 
   /** Makes a member an admin. @throws DomainError admin_required, not_found, own_account */
@@ -66,11 +84,10 @@ export class Members {
   }
 
   /** Ends the access of a member and keeps the account. @throws DomainError admin_required, not_found, own_account, last_admin */
-  deactivate(act: MemberAct): Promise<Member> {
-    return this.#change(act, true, async (tx, member) => {
-      const end = endOf(act, member, 'admin_deactivate', 'deactivated by an admin');
-      await this.directory.deactivate(tx, accountOf(act, member), end);
-    });
+  deactivate(act: MemberAct): Promise<EndedAccess> {
+    return this.#end(act, 'deactivate', true, (tx, member, end) =>
+      this.directory.deactivate(tx, accountOf(act, member), end),
+    );
   }
 
   /** Lets a deactivated member sign in again. @throws DomainError admin_required, not_found, own_account */
@@ -87,19 +104,19 @@ export class Members {
    *
    * @throws DomainError admin_required, not_found, own_account
    */
-  revokeCredentials(act: MemberAct): Promise<Member> {
-    return this.#change(act, false, async (tx, member) => {
-      const end = endOf(act, member, 'admin_revoke_credentials', 'credentials revoked by an admin');
-      await this.directory.revokeCredentials(tx, accountOf(act, member), end);
-    });
+  revokeCredentials(act: MemberAct): Promise<EndedAccess> {
+    return this.#end(act, 'revoke_credentials', false, (tx, member, end) =>
+      this.directory.revokeCredentials(tx, accountOf(act, member), end),
+    );
   }
 
   /** Removes a member. @throws DomainError admin_required, not_found, own_account, last_admin */
-  async remove(act: MemberAct): Promise<void> {
-    await this.work.transact(act.admin.orgId, async (tx) => {
+  async remove(act: MemberAct): Promise<RevokedCounts> {
+    return this.work.transact(act.admin.orgId, async (tx) => {
       const member = await this.#lock(tx, act, true);
-      const end = endOf(act, member, 'admin_remove_user', 'removed by an admin');
-      await this.directory.remove(tx, accountOf(act, member), end);
+      return this.#endAccess(tx, act, member, 'remove', (end) =>
+        this.directory.remove(tx, accountOf(act, member), end),
+      );
     });
   }
 
@@ -144,6 +161,41 @@ export class Members {
     });
   }
 
+  /** Ends the access of a member under its locks. */
+  #end(
+    act: MemberAct,
+    name: keyof typeof ENDING,
+    takesAdmin: boolean,
+    ends: (tx: EntityManager, member: Member, end: Deprovisioning) => Promise<RevokedCounts>,
+  ): Promise<EndedAccess> {
+    return this.work.transact(act.admin.orgId, async (tx) => {
+      const before = await this.#lock(tx, act, takesAdmin);
+      const ended = await this.#endAccess(tx, act, before, name, (end) => ends(tx, before, end));
+      return { member: await this.#find(tx, act.admin.orgId, before.id), ended };
+    });
+  }
+
+  /** Counts what ends before it ends: a foreign key counts nothing. What the acts themselves count wins. */
+  async #endAccess(
+    tx: EntityManager,
+    act: MemberAct,
+    member: Member,
+    name: keyof typeof ENDING,
+    ends: (end: Deprovisioning) => Promise<RevokedCounts>,
+  ): Promise<RevokedCounts> {
+    const scope = SCOPE_OF_ACT[name];
+    const counted = await this.accessRevocation.count(tx, member, [scope]);
+    const { type, reason } = ENDING[name];
+    const { details, ...audit } = auditOf(act, member, type);
+    const expected = withoutZeros(counted[scope]);
+    const ended = await ends({
+      reason,
+      revokedBy: act.admin.id,
+      audit: { ...audit, details: { ...details, ...expected } },
+    });
+    return { ...expected, ...ended };
+  }
+
   /** Runs a change of a member under its locks. A change without effect records no event. */
   async #change(
     act: MemberAct,
@@ -160,14 +212,17 @@ export class Members {
   /** @param takesAdmin true when the act would take an admin from the organization */
   async #lock(
     tx: EntityManager,
-    { admin, memberId }: MemberAct,
+    { admin, memberId, check }: MemberAct,
     takesAdmin: boolean,
   ): Promise<Member> {
     if (!isUuid(memberId)) throw noMember();
     await this.users.lockMembers(tx, admin.orgId, [admin.id, memberId]);
     await this.holdAdmin(tx, admin);
     const member = await this.#find(tx, admin.orgId, memberId);
-    if (member.id !== admin.id) return member;
+    if (member.id !== admin.id) {
+      check?.(member);
+      return member;
+    }
     if (takesAdmin && !(await this.organizations.hasOtherAdmin(tx, admin.orgId, admin.id))) {
       throw new DomainError('last_admin', 'You are the last admin of your organization.');
     }
@@ -183,15 +238,6 @@ export class Members {
 
 function accountOf({ admin }: MemberAct, { id, isOrgAdmin, active }: Member): LockedAccount {
   return { id, orgId: admin.orgId, isOrgAdmin, active };
-}
-
-function endOf(
-  act: MemberAct,
-  member: Member,
-  type: AccountAudit['type'],
-  reason: string,
-): Deprovisioning {
-  return { reason, revokedBy: act.admin.id, audit: auditOf(act, member, type) };
 }
 
 /** The event keeps the e-mail address: it outlives the account. */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
@@ -18,6 +19,8 @@ export interface Member extends Omit<User, 'orgId'> {
   /** The number of enrolled keys. */
   readonly keys: number;
   readonly createdAt: Date;
+  /** Changes with the account, the role, the state and the keys of the member; not with a login. */
+  readonly revision: string;
 }
 
 /** An admin who acts on the organization of the admin. */
@@ -61,8 +64,9 @@ interface UserRow {
 }
 
 interface MemberRow extends UserRow {
-  keys: number;
   created_at: Date;
+  version: string;
+  key_ids: string[];
 }
 
 /** Users, the upstream identities that are bound to them, and the admins among them. */
@@ -113,29 +117,11 @@ export class UsersRepository {
   /** Finds a member of an organization. */
   async findMember(tx: EntityManager, orgId: string, id: string): Promise<Member | undefined> {
     const [row] = await sql<MemberRow>(tx)`
-      SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at,
-             (SELECT count(*)::int FROM authenticators k WHERE k.user_id = u.id) AS keys
+      SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.version,
+             ARRAY(SELECT k.id FROM authenticators k WHERE k.user_id = u.id ORDER BY k.id) AS key_ids
       FROM users u
       WHERE u.id = ${id} AND u.org_id = ${orgId}`;
     return row && member(row);
-  }
-
-  /**
-   * Lists members of an organization by id, starting after one of them. The organization is compared as a range: one index then
-   * has the order of the result.
-   */
-  async listMembers(
-    tx: EntityManager,
-    orgId: string,
-    { after, limit }: { readonly after: string; readonly limit: number },
-  ): Promise<Member[]> {
-    const rows = await sql<MemberRow>(tx)`
-      SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at,
-             (SELECT count(*)::int FROM authenticators k WHERE k.user_id = u.id) AS keys
-      FROM users u
-      WHERE u.org_id BETWEEN ${orgId} AND ${orgId} AND (u.org_id, u.id) > (${orgId}::uuid, ${after}::uuid)
-      ORDER BY u.org_id, u.id LIMIT ${limit}`;
-    return rows.map(member);
   }
 
   /** Returns true when a user has an enrolled key, as of this statement. */
@@ -294,5 +280,7 @@ function user(row: UserRow): User {
 
 function member(row: MemberRow): Member {
   const { orgId: _, ...shown } = user(row);
-  return { ...shown, keys: row.keys, createdAt: row.created_at };
+  const state = JSON.stringify([shown, row.version, row.key_ids]);
+  const revision = hash('sha256', state, 'base64url').slice(0, 22);
+  return { ...shown, keys: row.key_ids.length, createdAt: row.created_at, revision };
 }

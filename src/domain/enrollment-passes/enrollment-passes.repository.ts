@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
+  BY_DELETED_ROW,
   idsOf,
   type LockedUser,
   type Revocable,
@@ -27,6 +28,9 @@ interface Row {
   withdrawn: boolean;
 }
 
+/** The condition by which a pass has a secret that ends. */
+const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
+
 /** The re-enrollment passes of users. Their secrets end with the credentials of the user, and with the account. */
 @Injectable()
 export class EnrollmentPassesRepository implements Revocable {
@@ -36,6 +40,7 @@ export class EnrollmentPassesRepository implements Revocable {
     'account-deactivated',
     'credentials-revoked',
   ]);
+  readonly endedByForeignKey = BY_DELETED_ROW;
 
   /** Makes the pass of a user, and replaces an earlier one. The caller holds the lock on the row of the user. */
   async replace(
@@ -96,16 +101,23 @@ export class EnrollmentPassesRepository implements Revocable {
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ended = await sql<{ user_id: string }>(tx)`
       UPDATE enrollment_passes SET hash = NULL
-      WHERE user_id = ANY (${idsOf(users)}::uuid[]) AND hash IS NOT NULL AND expires_at > now()
+      WHERE user_id = ANY (${idsOf(users)}::uuid[]) AND ${IS_VALID}
       RETURNING user_id`;
     return ended.length === 0 ? {} : { enrollment_passes: ended.length };
+  }
+
+  /** Counts the valid passes of a user. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const [row] = await sql<{ passes: number }>(tx)`
+      SELECT count(*)::int AS passes FROM enrollment_passes WHERE user_id = ${id} AND ${IS_VALID}`;
+    return { enrollment_passes: row?.passes ?? 0 };
   }
 
   /** Ends the secret of the valid pass of one user. Returns false where there is none. */
   async withdraw(tx: EntityManager, userId: string): Promise<boolean> {
     const ended = await sql<{ user_id: string }>(tx)`
       UPDATE enrollment_passes SET hash = NULL
-      WHERE user_id = ${userId} AND hash IS NOT NULL AND expires_at > now()
+      WHERE user_id = ${userId} AND ${IS_VALID}
       RETURNING user_id`;
     return ended.length === 1;
   }

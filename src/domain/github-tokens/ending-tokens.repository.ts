@@ -2,6 +2,9 @@ import type { RevocationCause } from '#domain/access-revocation/revocable.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
+/** The condition by which a token is queued, and counted before. */
+const MAY_BE_VALID = fragment`expires_at > now()`;
+
 /**
  * Queues the tokens of a user or an installation that may still be valid, and returns their number. A token that GitHub was asked about
  * before keeps the time of its next try.
@@ -17,7 +20,7 @@ async function queueTokens(
     UPDATE github_tokens
     SET next_attempt_at = CASE WHEN attempts = 0 THEN '-infinity' ELSE next_attempt_at END,
         revoke_reason = ${reason}, revoked_by = ${revokedBy}
-    WHERE id IN (SELECT id FROM github_tokens WHERE ${of} AND expires_at > now() ORDER BY id FOR UPDATE)
+    WHERE id IN (SELECT id FROM github_tokens WHERE ${of} AND ${MAY_BE_VALID} ORDER BY id FOR UPDATE)
     RETURNING id`;
   return queued.length;
 }
@@ -29,6 +32,19 @@ export function queueUsers(
   cause: RevocationCause,
 ): Promise<number> {
   return queueTokens(tx, fragment`user_id = ANY (${userIds}::uuid[])`, cause);
+}
+
+/** Counts the tokens of a user, or of a session of the user, that {@link queueUsers} would queue. */
+export async function countTokens(
+  tx: EntityManager,
+  userId: string,
+  sessionId?: string,
+): Promise<number> {
+  const [row] = await sql<{ tokens: number }>(tx)`
+    SELECT count(*)::int AS tokens FROM github_tokens
+    WHERE user_id = ${userId} AND ${MAY_BE_VALID}
+      AND (${sessionId ?? null}::uuid IS NULL OR session_id = ${sessionId ?? null}::uuid)`;
+  return row?.tokens ?? 0;
 }
 
 /** Queues every token of an installation that an organization gave up. Returns their number. */

@@ -10,7 +10,7 @@ import {
 } from '#domain/access-revocation/revocable.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { queueUsers } from './ending-tokens.repository.js';
+import { countTokens, queueUsers } from './ending-tokens.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
 /** Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link TokenRevoker} then tells GitHub. */
@@ -31,6 +31,11 @@ export class GitHubTokenRevocation implements Revocable {
     if (queued === 0) return {};
     this.revoker.wakeAfter(tx);
     return { github_tokens: queued };
+  }
+
+  /** Counts the tokens of a user. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    return { github_tokens: await countTokens(tx, id) };
   }
 
   /** Looks at the queue once the removal of a key has committed: the end of its sessions has queued their tokens. */

@@ -3,13 +3,14 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
   EVERY_SCOPE,
   idsOf,
+  withoutZeros,
   type CountOfKey,
   type LockedUser,
   type Revocable,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
 import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 
@@ -51,6 +52,26 @@ interface Row {
   is_acting_admin: boolean;
   aaguid: string | null;
   enrolled: boolean;
+}
+
+/** What ends with sessions: live sessions, live grants, and access tokens that are valid. */
+interface EndedRow {
+  sessions: number;
+  grants: number;
+  tokens: number;
+}
+
+/**
+ * Writes the columns that count the live grants and the valid access tokens of users or sessions.
+ *
+ * @param of a condition on the grant `g`
+ */
+function grantsAndTokens(of: SqlFragment): SqlFragment {
+  return fragment`
+    (SELECT count(*)::int FROM oauth_grants g WHERE ${of} AND g.expires_at > now()) AS grants,
+    (SELECT count(*)::int FROM oauth_grants g JOIN oauth_artifacts t ON t.grant_id = g.id
+     WHERE ${of} AND g.expires_at > now() AND t.model = 'AccessToken' AND t.consumed_at IS NULL
+       AND t.expires_at > now()) AS tokens`;
 }
 
 interface OwnRow {
@@ -152,10 +173,30 @@ export class SessionsRepository implements Revocable {
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ids = idsOf(users);
-    const ended = await sql<{ id: string }>(tx)`
-      DELETE FROM sessions WHERE user_id = ANY (${ids}::uuid[]) RETURNING id`;
+    const of = fragment`g.user_id = ANY (${ids}::uuid[])`;
+    const [ended] = await sql<EndedRow>(tx)`
+      WITH ended AS (
+        DELETE FROM sessions WHERE user_id = ANY (${ids}::uuid[]) RETURNING expires_at > now() AS is_live
+      )
+      SELECT (SELECT count(*)::int FROM ended WHERE is_live) AS sessions, ${grantsAndTokens(of)}`;
     await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ANY (${ids}::uuid[])`;
-    return { sessions: ended.length };
+    return endedCounts(ended);
+  }
+
+  /** Counts the live sessions of a user with the grants and tokens on them. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const of = fragment`g.user_id = ANY (${[id]}::uuid[])`;
+    const [row] = await sql<EndedRow>(tx)`
+      SELECT (SELECT count(*)::int FROM sessions WHERE user_id = ${id} AND expires_at > now()) AS sessions,
+             ${grantsAndTokens(of)}`;
+    return endedCounts(row);
+  }
+
+  /** Counts what one session of a user would end: the session, and the grants and tokens on it. */
+  async countOfOne(tx: EntityManager, sessionId: string): Promise<RevokedCounts> {
+    const [row] = await sql<EndedRow>(tx)`
+      SELECT 1 AS sessions, ${grantsAndTokens(fragment`g.session_id = ${sessionId}`)}`;
+    return endedCounts(row);
   }
 
   /** Ends every session that a key of a user opened, also those of devices, with the grants, codes and tokens on it. */
@@ -213,6 +254,11 @@ export class SessionsRepository implements Revocable {
                 created_at, expires_at`;
     return row && ownSession(row);
   }
+}
+
+function endedCounts(row: EndedRow | undefined): RevokedCounts {
+  const { sessions = 0, grants = 0, tokens = 0 } = row ?? {};
+  return { sessions, ...withoutZeros({ grants, tokens }) };
 }
 
 function ownSession(row: OwnRow): OwnSession {

@@ -8,7 +8,7 @@ import {
   type RevocationCause,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The certificates that one statement revokes: few enough that it ends long before its time limit. */
@@ -18,7 +18,20 @@ const BATCH = 5000;
 const FIRST = 10;
 
 /** The newest certificates of a user that are counted: more than a user has at once, and a bound for the query. */
-const MOST_COUNTED = 1000;
+const MOST_COUNTED = 10_000;
+
+/** The condition by which a certificate that ends is counted. */
+const IS_VALID = fragment`valid_before > now()`;
+
+interface Revoked {
+  serial: string;
+  is_valid: boolean;
+}
+
+/** Returns the number of certificates that had not expired. */
+function validOf(revoked: readonly Revoked[]): number {
+  return revoked.filter((certificate) => certificate.is_valid).length;
+}
 
 /** Revokes certificates. Their rows remain after the user is deleted, so that the revocation list has them. */
 @Injectable()
@@ -45,9 +58,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes every certificate of some users that is not revoked yet, expired ones too; returns their number. It goes in batches by
-   * serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the rows of the users:
-   * nothing is issued meanwhile.
+   * Revokes every certificate of some users that is not revoked yet, expired ones too, and returns the number of the valid ones. It
+   * goes in batches by serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the rows
+   * of the users: nothing is issued meanwhile.
    */
   async revoke(
     tx: EntityManager,
@@ -74,13 +87,23 @@ export class CertificateRevocation implements Revocable {
     return { certificates: await this.#revoke(tx, id, keyId, cause) };
   }
 
+  /** Counts the valid certificates of a user. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const [row] = await sql<{ certificates: number }>(tx)`
+      SELECT count(*)::int AS certificates
+      FROM (SELECT valid_before FROM ssh_certificates
+            WHERE user_id = ${id} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
+      WHERE ${IS_VALID}`;
+    return { certificates: row?.certificates ?? 0 };
+  }
+
   /** Counts the valid certificates of a user by the key in whose sessions they were issued. */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; certificates: number }>(tx)`
       SELECT authenticator_id AS key_id, count(*)::int AS certificates
       FROM (SELECT authenticator_id, valid_before FROM ssh_certificates
             WHERE user_id = ${userId} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
-      WHERE valid_before > now() AND authenticator_id IS NOT NULL
+      WHERE ${IS_VALID} AND authenticator_id IS NOT NULL
       GROUP BY authenticator_id`;
     return rows.map(({ key_id: keyId, certificates }) => ({ keyId, count: { certificates } }));
   }
@@ -91,7 +114,7 @@ export class CertificateRevocation implements Revocable {
     users: readonly LockedUser[],
     { reason, revokedBy }: RevocationCause,
   ): Promise<number> {
-    const revoked = await sql<{ serial: string }>(tx)`
+    const revoked = await sql<Revoked>(tx)`
       UPDATE ssh_certificates
       SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
       WHERE revoked_at IS NULL AND serial IN (
@@ -100,8 +123,8 @@ export class CertificateRevocation implements Revocable {
           SELECT serial FROM ssh_certificates
           WHERE user_id = u.id AND revoked_at IS NULL ORDER BY serial LIMIT ${FIRST}
         ) c)
-      RETURNING serial`;
-    return revoked.length;
+      RETURNING serial, ${IS_VALID} AS is_valid`;
+    return validOf(revoked);
   }
 
   /** Returns the ids of the users with a certificate that is not revoked yet; of a single user without a look-up. */
@@ -124,7 +147,7 @@ export class CertificateRevocation implements Revocable {
     let after = '-1';
     for (;;) {
       // Certificates that another transaction revokes meanwhile do not count, so that a short batch is the last one.
-      const batch = await sql<{ serial: string }>(tx)`
+      const batch = await sql<Revoked>(tx)`
         UPDATE ssh_certificates
         SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
         WHERE serial IN (
@@ -134,8 +157,8 @@ export class CertificateRevocation implements Revocable {
                  OR (authenticator_id IS NULL AND valid_before > now()))
           ORDER BY serial LIMIT ${BATCH} FOR UPDATE
         )
-        RETURNING serial`;
-      certificates += batch.length;
+        RETURNING serial, ${IS_VALID} AS is_valid`;
+      certificates += validOf(batch);
       if (batch.length < BATCH) return certificates;
       after = String(batch.reduce((most, { serial }) => Math.max(most, Number(serial)), 0));
     }

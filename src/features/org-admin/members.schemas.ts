@@ -1,42 +1,136 @@
-import { NIL } from 'uuid';
 import { z } from 'zod';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { isFipsModel, modelName } from '#domain/authenticators/attestation/model-policy.js';
 import type { Member } from '#domain/directory/users.repository.js';
-
-/** The number of members on a page. */
-const PAGE_SIZE = { usual: 100, most: 200 } as const;
-
-/** The query of `GET /api/v1/org/members`. */
-export const MEMBER_PAGE = z.object({
-  /** The `next` of the previous page. */
-  after: z.guid('must be the next of a page before').default(NIL),
-  limit: z
-    .string()
-    .regex(/^\d{1,3}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.int().min(1).max(PAGE_SIZE.most))
-    .default(PAGE_SIZE.usual),
-});
-/** The result of {@link MEMBER_PAGE}. */
-export type MemberPageQuery = z.output<typeof MEMBER_PAGE>;
+import type { MemberPage, MemberRecord } from '#domain/member-records/member-records.service.js';
+import type { ListedMember } from '#domain/member-records/member-search.repository.js';
 
 /** An id that is not a UUID is the id of no member: 404, not 400. */
 export const MEMBER_ID = z.object({ id: z.string() });
 
+/** The path of one session, and of one key of a member. */
+export const SESSION_OF_MEMBER = MEMBER_ID.extend({ session_id: z.string() });
+/** The path of one key of a member. */
+export const KEY_OF_MEMBER = MEMBER_ID.extend({ key_id: z.string() });
+
+const time = z.iso.datetime({ offset: true });
+
 /** A member in the JSON of the API. */
-export interface MemberJson {
-  readonly id: string;
-  readonly email: string | null;
-  readonly name: string | null;
-  readonly is_org_admin: boolean;
-  readonly active: boolean;
-  readonly scim_managed: boolean;
+export const MEMBER_JSON = z.object({
+  id: z.guid(),
+  email: z.string().nullable(),
+  name: z.string().nullable(),
+  is_org_admin: z.boolean(),
+  active: z.boolean(),
+  scim_managed: z.boolean(),
   /** The number of enrolled keys. */
-  readonly keys: number;
-  readonly created_at: string;
-}
+  keys: z.int(),
+  created_at: time,
+});
+/** The result of {@link MEMBER_JSON}. */
+export type MemberJson = z.output<typeof MEMBER_JSON>;
+
+/** The numbers of items that an act ends, by their kind. A kind without an item may be missing. */
+export const ENDED_JSON = z.object({
+  sessions: z.int().optional(),
+  certificates: z.int().optional(),
+  keys: z.int().optional(),
+  grants: z.int().optional(),
+  tokens: z.int().optional(),
+  github_tokens: z.int().optional(),
+  /** The SSH keys that are proven to be in a security key. */
+  ssh_keys: z.int().optional(),
+  /** The applications that the member registered. */
+  applications: z.int().optional(),
+  enrollment_passes: z.int().optional(),
+});
+
+/** A member after an act, and what the act ended. */
+export const ENDED_MEMBER_JSON = MEMBER_JSON.extend({ ended: ENDED_JSON });
+/** The result of {@link ENDED_MEMBER_JSON}. */
+export type EndedMemberJson = z.output<typeof ENDED_MEMBER_JSON>;
+
+/** What an act ended that leaves no member. */
+export const ONLY_ENDED_JSON = z.object({ ended: ENDED_JSON });
+/** The result of {@link ONLY_ENDED_JSON}. */
+export type OnlyEndedJson = z.output<typeof ONLY_ENDED_JSON>;
+
+/** A page of members. */
+export const MEMBERS_JSON = z.object({
+  members: z.array(
+    MEMBER_JSON.extend({
+      /** The vendor's names of the models of the keys; null for a key of an unknown model. */
+      key_models: z.array(z.string().nullable()),
+      /** The last use of any key. */
+      last_used_at: time.nullable(),
+    }),
+  ),
+  /** False when more members match `q` than the service looks at. */
+  complete: z.boolean(),
+  next: z.string().nullable(),
+});
+/** The result of {@link MEMBERS_JSON}. */
+export type MembersJson = z.output<typeof MEMBERS_JSON>;
+
+const application = z.object({ client_id: z.string(), name: z.string().nullable() });
+
+/** A member with the keys, and with what is open or was issued in the name of the member. */
+export const MEMBER_RECORD_JSON = MEMBER_JSON.extend({
+  last_login_at: time.nullable(),
+  security_keys: z.array(
+    z.object({
+      id: z.guid(),
+      name: z.string(),
+      aaguid: z.string().nullable(),
+      model: z.string().nullable(),
+      fips: z.boolean(),
+      user_verification: z.boolean(),
+      created_at: time,
+      last_used_at: time.nullable(),
+    }),
+  ),
+  /** The newest 50 live sessions. */
+  sessions: z.array(
+    z.object({
+      id: z.guid(),
+      device: z.string().nullable(),
+      address: z.string().nullable(),
+      client: application.nullable(),
+      hardware_verified: z.boolean(),
+      created_at: time,
+      expires_at: time,
+    }),
+  ),
+  /** The latest 5 SSH certificates that are not revoked. */
+  certificates: z.array(
+    z.object({
+      serial: z.string(),
+      principals: z.array(z.string()),
+      issued_at: time,
+      valid_before: time,
+    }),
+  ),
+  /** The applications at which the member has a live grant. */
+  applications: z.array(application.extend({ last_granted_at: time })),
+  owned_applications: z.array(application),
+  github_tokens: z.array(
+    z.object({
+      owner: z.string(),
+      repositories: z.array(z.string()).nullable(),
+      issued_at: time,
+      expires_at: time,
+    }),
+  ),
+  /** The numbers of items that each act would end now. */
+  ending: z.object({ deactivate: ENDED_JSON, revoke_credentials: ENDED_JSON, remove: ENDED_JSON }),
+});
+/** The result of {@link MEMBER_RECORD_JSON}. */
+export type MemberRecordJson = z.output<typeof MEMBER_RECORD_JSON>;
+
+type Shown = Omit<Member, 'revision'>;
 
 /** Renders a member as JSON. */
-export function memberJson(member: Member): MemberJson {
+export function memberJson(member: Shown): MemberJson {
   return {
     id: member.id,
     email: member.email,
@@ -46,5 +140,52 @@ export function memberJson(member: Member): MemberJson {
     scim_managed: member.scimManaged,
     keys: member.keys,
     created_at: member.createdAt.toISOString(),
+  };
+}
+
+/** Renders a page of members as JSON. */
+export function membersJson({ members, isComplete, next }: MemberPage): MembersJson {
+  return { members: members.map(listedJson), complete: isComplete, next };
+}
+
+function listedJson(member: ListedMember): MembersJson['members'][number] {
+  return {
+    ...memberJson(member),
+    key_models: member.aaguids.map(modelName),
+    last_used_at: member.lastUsedAt?.toISOString() ?? null,
+  };
+}
+
+/** Renders a member after an act that ended access. */
+export function endedMemberJson(member: Member, ended: RevokedCounts): EndedMemberJson {
+  return { ...memberJson(member), ended };
+}
+
+/** Renders the record of a member as JSON. */
+export function memberRecordJson(record: MemberRecord): MemberRecordJson {
+  const { member, lastLoginAt, ending } = record;
+  return {
+    ...memberJson(member),
+    last_login_at: lastLoginAt?.toISOString() ?? null,
+    security_keys: record.keys.map((key) => ({
+      ...key,
+      model: modelName(key.aaguid),
+      fips: isFipsModel(key.aaguid),
+    })),
+    sessions: record.sessions.map(({ client_id: clientId, client_name: name, ...session }) => ({
+      ...session,
+      client: clientId === null ? null : { client_id: clientId, name },
+    })),
+    certificates: record.certificates.map((each) => ({
+      ...each,
+      principals: [...each.principals],
+    })),
+    applications: [...record.applications],
+    owned_applications: [...record.owned],
+    github_tokens: record.githubTokens.map((token) => ({
+      ...token,
+      repositories: token.repositories && [...token.repositories],
+    })),
+    ending,
   };
 }

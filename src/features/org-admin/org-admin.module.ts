@@ -3,12 +3,15 @@ import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { OrganizationAdminModule } from '#domain/organization-admin/organization-admin.module.js';
 import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
+import { MemberAccessModule } from '#domain/member-access/member-access.module.js';
+import { MemberRecordsModule } from '#domain/member-records/member-records.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { OrganizationDomainsModule } from '#domain/organization-domains/organization-domains.module.js';
 import { OrganizationProvidersModule } from '#domain/organization-providers/organization-providers.module.js';
 import { DomainsController } from './domains/domains.controller.js';
 import { EnrollmentPassesController } from './enrollment-passes/enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
+import { MemberActsController } from './member-acts.controller.js';
 import { MembersController } from './members.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { ProvidersController } from './providers/providers.controller.js';
@@ -21,6 +24,8 @@ import { ScimTokensController } from './scim-tokens.controller.js';
     OrganizationAdminModule,
     OrganizationDomainsModule,
     DirectoryModule,
+    MemberAccessModule,
+    MemberRecordsModule,
     EnrollmentPassesModule,
     OrganizationProvidersModule,
   ],
@@ -28,6 +33,7 @@ import { ScimTokensController } from './scim-tokens.controller.js';
     DomainsController,
     EnrollmentPassesController,
     IssuerController,
+    MemberActsController,
     MembersController,
     OrganizationController,
     ProvidersController,

@@ -91,3 +91,24 @@ export function aaguidsOfModels(text: string): string[] {
   const rows = [...MODELS.values()].filter(({ model }) => model.toLowerCase().includes(part));
   return rows.map(({ aaguid }) => aaguid);
 }
+
+/** The vendor's names of all models, sorted. */
+export const MODEL_NAMES: readonly string[] = namesOf(
+  [...MODELS.values()].map(({ model }) => model),
+);
+
+/** Returns the AAGUIDs of a model: a vendor gives each version of a model its own. */
+export function aaguidsOfModel(name: string): string[] {
+  return [...MODELS.values()].filter(({ model }) => model === name).map(({ aaguid }) => aaguid);
+}
+
+/** The AAGUIDs of all models, and of those that are certified by FIPS 140. */
+export const KNOWN_AAGUIDS: readonly string[] = [...MODELS.keys()];
+export const FIPS_AAGUIDS: readonly string[] = [...MODELS.values()]
+  .filter(({ policies }) => policies.includes('fips-only'))
+  .map(({ aaguid }) => aaguid);
+
+/** Returns true for the AAGUID of a model that is certified by FIPS 140. */
+export function isFipsModel(aaguid: string | null): boolean {
+  return aaguid !== null && FIPS_AAGUIDS.includes(aaguid);
+}

@@ -1,14 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
+  BY_DELETED_ROW,
   idsOf,
   type LockedUser,
   type Revocable,
   type RevocationScope,
   type RevokedCounts,
+  withoutZeros,
 } from '#domain/access-revocation/revocable.js';
 import { newUuid } from '#platform/clock/random.js';
-import { inOrder, sql } from '#platform/database/statements/sql.js';
+import { fragment, inOrder, sql } from '#platform/database/statements/sql.js';
 
 /** The origin of a client: part of the product, registered by a user, or registered by itself (RFC 7591). A cluster is no client. */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
@@ -57,6 +59,11 @@ interface Row {
   used_today: boolean;
 }
 
+/** The tokens `a` that a client `c` holds for itself. */
+const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`;
+
+const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
+
 /** OAuth clients and their secrets. */
 @Injectable()
 export class ClientsRepository implements Revocable {
@@ -67,6 +74,7 @@ export class ClientsRepository implements Revocable {
     'domain-lost',
     'provider-withdrawn',
   ]);
+  readonly endedByForeignKey = BY_DELETED_ROW;
 
   /** Finds clients by id, but none whose owner is deactivated and none that has expired unused. */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
@@ -210,10 +218,25 @@ export class ClientsRepository implements Revocable {
 
   /** Ends the tokens that the applications of users without access hold for themselves. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
-    await sql(tx)`
+    const ended = await sql<{ is_valid: boolean }>(tx)`
       DELETE FROM oauth_artifacts a USING oauth_clients c
-      WHERE c.owner_id = ANY (${idsOf(users)}::uuid[]) AND a.client_id = c.id AND a.model = 'ClientCredentials'`;
-    return {};
+      WHERE c.owner_id = ANY (${idsOf(users)}::uuid[]) AND ${OF_ITSELF} RETURNING ${IS_VALID_TOKEN} AS is_valid`;
+    return withoutZeros({ tokens: ended.filter((token) => token.is_valid).length });
+  }
+
+  /** Counts the tokens that the applications of a user hold for themselves. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const [row] = await sql<{ tokens: number }>(tx)`
+      SELECT count(*)::int AS tokens FROM oauth_artifacts a JOIN oauth_clients c ON ${OF_ITSELF}
+      WHERE c.owner_id = ${id} AND ${IS_VALID_TOKEN}`;
+    return { tokens: row?.tokens ?? 0 };
+  }
+
+  /** Counts the applications of a user, which the end of the account deletes. */
+  async countByRow(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const [row] = await sql<{ applications: number }>(tx)`
+      SELECT count(*)::int AS applications FROM oauth_clients WHERE owner_id = ${id}`;
+    return { applications: row?.applications ?? 0 };
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  BY_DELETED_ROW,
   idsOf,
   type LockedUser,
   type Revocable,
@@ -52,11 +53,19 @@ export async function isAttestedKey(
 export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = 21;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
+  readonly endedByForeignKey = BY_DELETED_ROW;
 
   /** Deletes every proof of some users. The audit event counts them where there were some. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const deleted = await sql<{ public_key: string }>(tx)`
       DELETE FROM ssh_attested_keys WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING public_key`;
     return deleted.length === 0 ? {} : { ssh_keys: deleted.length };
+  }
+
+  /** Counts the proofs of a user. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const [row] = await sql<{ keys: number }>(tx)`
+      SELECT count(*)::int AS keys FROM ssh_attested_keys WHERE user_id = ${id}`;
+    return { ssh_keys: row?.keys ?? 0 };
   }
 }

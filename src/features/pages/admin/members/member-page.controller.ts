@@ -1,11 +1,15 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { Members } from '#domain/directory/members.service.js';
+import { isFipsModel, modelName } from '#domain/authenticators/attestation/model-policy.js';
+import { MOST_LISTED } from '#domain/member-records/member-details.repository.js';
+import { MemberRecords, type MemberRecord } from '#domain/member-records/member-records.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { endedWords } from '../../shell/ended-words.js';
+import { moment } from '../../shell/moment.js';
 import { person } from '../../shell/person.js';
 
 /** Serves `/admin/members/{id}`, where admins see a member and act on the account. */
@@ -13,7 +17,7 @@ import { person } from '../../shell/person.js';
 @Route(PAGE_ROUTE)
 export class MemberPageController {
   constructor(
-    private readonly members: Members,
+    private readonly records: MemberRecords,
     private readonly views: Views,
   ) {}
 
@@ -28,9 +32,62 @@ export class MemberPageController {
   ): Promise<void> {
     const admitted = admitAdmin(caller, request, response);
     if (!admitted) return;
-    const member = await this.members.show(admitted.admin, id);
-    const isSelf = member.id === admitted.admin.id;
-    const page = { person: person(admitted.session), member, isSelf };
+    const record = await this.records.show(admitted.admin, id);
+    const page = {
+      person: person(admitted.session),
+      isSelf: record.member.id === admitted.admin.id,
+      ...shown(record),
+    };
     response.type('html').send(this.views.render('member', page));
   }
+}
+
+/** Returns the record of a member for the template. The forms of the acts send `tag` back, so that no act meets another state. */
+function shown(record: MemberRecord) {
+  const { member, ending, lastLoginAt } = record;
+  return {
+    member: { ...member, created: moment(member.createdAt) },
+    tag: `W/"${member.revision}"`,
+    lastLogin: lastLoginAt && moment(lastLoginAt),
+    ends: {
+      deactivate: endedWords(ending.deactivate),
+      revoke: endedWords(ending.revoke_credentials),
+      remove: endedWords(ending.remove),
+    },
+    liveCertificates: ending.deactivate['certificates'] ?? 0,
+    openSessions: ending.deactivate['sessions'] ?? 0,
+    mostListed: MOST_LISTED,
+    keys: record.keys.map((key) => ({
+      ...key,
+      model: modelName(key.aaguid) ?? 'Security key',
+      fips: isFipsModel(key.aaguid),
+      added: at(key.created_at),
+      lastUsed: key.last_used_at === null ? undefined : at(key.last_used_at),
+    })),
+    sessions: record.sessions.map((session) => ({
+      ...session,
+      title: session.client_id === null ? 'A browser' : (session.client_name ?? session.client_id),
+      opened: at(session.created_at),
+      expires: at(session.expires_at),
+    })),
+    certificates: record.certificates.map((certificate) => ({
+      ...certificate,
+      issued: at(certificate.issued_at),
+      ends: at(certificate.valid_before),
+    })),
+    applications: record.applications.map((application) => ({
+      ...application,
+      used: at(application.last_granted_at),
+    })),
+    owned: record.owned,
+    githubTokens: record.githubTokens.map((token) => ({
+      ...token,
+      issued: at(token.issued_at),
+      ends: at(token.expires_at),
+    })),
+  };
+}
+
+function at(timestamp: string) {
+  return moment(new Date(timestamp));
 }

@@ -1,35 +1,94 @@
-import { Controller, Get, Req, Res } from '@nestjs/common';
+import { Controller, Get, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { NIL } from 'uuid';
-import { Members } from '#domain/directory/members.service.js';
+import { z } from 'zod';
+import {
+  isFipsModel,
+  MODEL_NAMES,
+  modelName,
+} from '#domain/authenticators/attestation/model-policy.js';
+import { MemberRecords } from '#domain/member-records/member-records.service.js';
+import {
+  MEMBER_QUERY,
+  UNKNOWN_MODEL,
+  type MemberQuery,
+} from '#domain/member-records/member-search.js';
+import { MOST_FOUND, type ListedMember } from '#domain/member-records/member-search.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { moment } from '../../shell/moment.js';
 import { person } from '../../shell/person.js';
+
+/** The members on a page. */
+const PAGE_SIZE = '50';
+
+/** The query of the page: that of the API, where a form sends its empty fields, too. */
+const PAGE_QUERY = z.preprocess((query) => {
+  const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
+  return { sort: 'address', limit: PAGE_SIZE, ...Object.fromEntries(filled) };
+}, MEMBER_QUERY);
 
 /** Serves `/admin/members`, where admins find the members of their organization. */
 @Controller('admin/members')
 @Route(PAGE_ROUTE)
 export class MembersPageController {
   constructor(
-    private readonly members: Members,
+    private readonly records: MemberRecords,
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required */
+  /** @throws DomainError admin_required, invalid_request */
   @Get()
   @Route({ summary: 'Lists the members of the organization' })
   async list(
     @Caller() caller: LiveSession | undefined,
+    @Query({ schema: PAGE_QUERY }) query: MemberQuery,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
     const admitted = admitAdmin(caller, request, response);
     if (!admitted) return;
-    const { members } = await this.members.list(admitted.admin, NIL, 50);
-    const page = { person: person(admitted.session), members };
+    const { members, next, isComplete } = await this.records.list(admitted.admin, query);
+    const chosen = choicesOf(request.query);
+    const page = {
+      person: person(admitted.session),
+      members: members.map(shown),
+      chosen,
+      models: MODEL_NAMES,
+      unknownModel: UNKNOWN_MODEL,
+      isFiltered: Object.keys(chosen).some((name) => name !== 'sort' && name !== 'after'),
+      first: query.after && linkTo(chosen, undefined),
+      next: next === null ? undefined : linkTo(chosen, next),
+      mostFound: isComplete ? undefined : MOST_FOUND,
+    };
     response.type('html').send(this.views.render('members', page));
   }
+}
+
+/** Returns the parameters that the visitor chose, as texts. The schema has checked them. */
+function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
+  const chosen = Object.entries(query).filter(([, value]) => value !== '');
+  return Object.fromEntries(chosen.map(([name, value]) => [name, String(value)]));
+}
+
+/** Returns the address of a page with the same filters, from a place on. */
+function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefined): string {
+  const { after: _, ...filters } = chosen;
+  const query = new URLSearchParams({ ...filters, ...(after !== undefined && { after }) });
+  return query.size === 0 ? '/admin/members' : `/admin/members?${query}`;
+}
+
+/** Returns a member for the table. Keys of one model are written once, with their number. */
+function shown(member: ListedMember) {
+  const models = Map.groupBy(member.aaguids, (aaguid) => modelName(aaguid) ?? 'Security key');
+  return {
+    ...member,
+    models: [...models].map(([name, keys]) => ({
+      name: keys.length === 1 ? name : `${keys.length} × ${name}`,
+      fips: isFipsModel(keys[0] ?? null),
+    })),
+    lastUsed: member.lastUsedAt && moment(member.lastUsedAt),
+  };
 }

@@ -21,10 +21,13 @@ const ENDED = {
   sessions: ['session', 'sessions'],
   certificates: ['SSH certificate', 'SSH certificates'],
   keys: ['security key', 'security keys'],
-  grants: ['sign-in of an application', 'sign-ins of applications'],
+  ssh_keys: ['proven SSH key', 'proven SSH keys'],
+  grants: ['sign-in at an application', 'sign-ins at applications'],
   tokens: ['token', 'tokens'],
   github_tokens: ['GitHub token', 'GitHub tokens'],
   secrets: ['secret', 'secrets'],
+  applications: ['registered application', 'registered applications'],
+  enrollment_passes: ['re-enrollment pass', 're-enrollment passes'],
 };
 
 showNotice();
