@@ -121,7 +121,10 @@ describe('de-provisioning', () => {
     const ended = end();
     await untilWaiting(app.dataSource, 2);
     await holder.release();
-    expect(await Promise.all([revoked, ended])).toEqual([2, { sessions: 1, certificates: 0 }]);
+    expect(await Promise.all([revoked, ended])).toEqual([
+      2,
+      { sessions: 1, grants: 1, tokens: 1, certificates: 0 },
+    ]);
   });
 
   it.each([
@@ -145,7 +148,7 @@ describe('de-provisioning', () => {
     await holder.release();
     expect(await Promise.all([taken, ended])).toEqual([
       undefined,
-      { sessions: 1, certificates: 0 },
+      { sessions: 1, grants: 1, tokens: 1, certificates: 0 },
     ]);
   });
 
@@ -210,7 +213,7 @@ describe('de-provisioning', () => {
     await delay(1500); // PostgreSQL usually ends the transaction that begins to wait last
     await holder.release();
     expect([2, 'not_found']).toContain(await revoked);
-    expect(await ended).toEqual({ sessions: 1, certificates: 0 });
+    expect(await ended).toEqual({ sessions: 1, grants: 1, tokens: 1, certificates: 0 });
   });
 
   /** Locks rows until the release. */
@@ -282,7 +285,7 @@ describe('de-provisioning', () => {
       authenticators: 1,
     });
 
-    expect(await remove()).toEqual({ sessions: 4, certificates: 1 });
+    expect(await remove()).toEqual({ sessions: 4, grants: 5, tokens: 3, certificates: 1 });
 
     expect(await left(person.id)).toEqual({
       sessions: 0,
@@ -312,7 +315,7 @@ describe('de-provisioning', () => {
   it('a deactivation ends the same access, and keeps the user, the keys, applications and memberships', async () => {
     const token = await fill(person);
     const client = await oauth.application(person);
-    expect(await deactivate()).toEqual({ sessions: 4, certificates: 1 });
+    expect(await deactivate()).toEqual({ sessions: 4, grants: 5, tokens: 3, certificates: 1 });
     expect(await left(person.id)).toEqual({
       sessions: 0,
       oauth_grants: 0,
@@ -360,7 +363,7 @@ describe('de-provisioning', () => {
         ...about,
         type: 'scim_operation',
         actor_id: null,
-        details: { ...details, sessions: 4, certificates: 1 },
+        details: { ...details, sessions: 4, grants: 5, tokens: 3, certificates: 1 },
       },
       { ...about, type: 'admin_activate', actor_id: ADMIN, details },
       {
@@ -380,8 +383,8 @@ describe('de-provisioning', () => {
   });
 
   it.each([
-    ['remove', [0, 1, 2, 3, 4, 6, 7]],
-    ['deactivate', [0, 1, 2, 3, 4, 5, 6, 7]],
+    ['remove', [0, 1, 2, 3, 4, 7, 8]],
+    ['deactivate', [0, 1, 2, 3, 4, 5, 6, 7, 8]],
   ] as const)(
     '%s runs its steps in the specified order, the user row first',
     async (act, steps) => {
@@ -522,6 +525,7 @@ const STEPS = [
   /^\s*UPDATE ssh_certificates/,
   /^\s*UPDATE github_tokens/,
   /^\s*DELETE FROM oauth_artifacts a USING/, // tokens of the user's applications, which a removal deletes by cascade
+  /^\s*UPDATE enrollment_passes/, // which a removal deletes by cascade
   /^\s*(?:DELETE FROM|UPDATE) users/,
   /^\s*INSERT INTO audit_events/,
 ];
