@@ -83,22 +83,34 @@ export class AccessRevocation {
     user: LockedUser,
     scopes: readonly Scope[],
   ): Promise<Readonly<Record<Scope, RevokedCounts>>> {
-    const counts = new Map<RevocationScope, RevokedCounts[]>(scopes.map((scope) => [scope, []]));
+    const ofScope = new Map<RevocationScope, RevokedCounts[]>(scopes.map((scope) => [scope, []]));
     for (const revocable of this.#revocables) {
-      const { revocationScopes, endedByForeignKey } = revocable;
-      const ending = scopes.filter(
-        (scope) => revocationScopes.has(scope) || endedByForeignKey?.has(scope) === true,
-      );
+      const ending = scopes.filter((scope) => revocable.revocationScopes.has(scope));
       if (ending.length === 0) continue;
       const items = await revocable.count(tx, user);
-      for (const scope of ending) {
-        counts.get(scope)?.push(items);
-        if (endedByForeignKey?.has(scope) !== true) continue;
-        counts.get(scope)?.push((await revocable.countByRow?.(tx, user)) ?? {});
-      }
+      for (const scope of ending) ofScope.get(scope)?.push(items);
     }
-    const sums = scopes.map((scope) => [scope, sumOf(counts.get(scope) ?? [])] as const);
+    const sums: [Scope, RevokedCounts][] = [];
+    for (const scope of scopes) {
+      const byForeignKey = await this.countByForeignKey(tx, user, scope);
+      sums.push([scope, sumOf([...(ofScope.get(scope) ?? []), byForeignKey])]);
+    }
     return Object.fromEntries(sums) as Record<Scope, RevokedCounts>;
+  }
+
+  /** Counts what an event ends of a user by foreign keys alone, where no `revoke` is called. */
+  async countByForeignKey(
+    tx: EntityManager,
+    user: LockedUser,
+    scope: RevocationScope,
+  ): Promise<RevokedCounts> {
+    const counts: RevokedCounts[] = [];
+    for (const revocable of this.#revocables) {
+      if (revocable.endedByForeignKey?.has(scope) !== true) continue;
+      counts.push(await revocable.count(tx, user));
+      counts.push((await revocable.countByRow?.(tx, user)) ?? {});
+    }
+    return sumOf(counts);
   }
 
   /**

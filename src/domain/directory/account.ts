@@ -1,4 +1,4 @@
-import type { RevocationCause } from '#domain/access-revocation/revocable.js';
+import type { RevocationCause, RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { User } from './users.repository.js';
 
@@ -16,6 +16,8 @@ export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'd
 /** The reason that ends the access of a user, for the revocation records and the audit log. */
 export interface Deprovisioning extends RevocationCause {
   readonly audit: AccountAudit;
+  /** What a foreign key ends with the account, counted before: no statement counts it then. */
+  readonly endedByForeignKey?: RevokedCounts;
 }
 
 /** A user whose row the transaction has locked, with the facts that a change to the account reads. */

@@ -175,7 +175,7 @@ export class Members {
     });
   }
 
-  /** Counts what ends before it ends: a foreign key counts nothing. What the acts themselves count wins. */
+  /** Ends the access of a locked member, and counts what ends, also by foreign keys. */
   async #endAccess(
     tx: EntityManager,
     act: MemberAct,
@@ -183,17 +183,18 @@ export class Members {
     name: keyof typeof ENDING,
     ends: (end: Deprovisioning) => Promise<RevokedCounts>,
   ): Promise<RevokedCounts> {
-    const scope = SCOPE_OF_ACT[name];
-    const counted = await this.accessRevocation.count(tx, member, [scope]);
+    const byForeignKey = await this.accessRevocation.countByForeignKey(
+      tx,
+      member,
+      SCOPE_OF_ACT[name],
+    );
     const { type, reason } = ENDING[name];
-    const { details, ...audit } = auditOf(act, member, type);
-    const expected = withoutZeros(counted[scope]);
-    const ended = await ends({
+    return ends({
       reason,
       revokedBy: act.admin.id,
-      audit: { ...audit, details: { ...details, ...expected } },
+      audit: auditOf(act, member, type),
+      endedByForeignKey: withoutZeros(byForeignKey),
     });
-    return { ...expected, ...ended };
   }
 
   /** Runs a change of a member under its locks. A change without effect records no event. */

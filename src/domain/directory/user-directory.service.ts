@@ -1,7 +1,11 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
-import type { RevocationScope, RevokedCounts } from '#domain/access-revocation/revocable.js';
+import {
+  sumOf,
+  type RevocationScope,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
@@ -112,7 +116,8 @@ export class UserDirectory {
     deprovisioning: Deprovisioning,
     change?: () => Promise<unknown>,
   ): Promise<RevokedCounts> {
-    const counts = await this.accessRevocation.end(tx, user, scope, deprovisioning);
+    const revoked = await this.accessRevocation.end(tx, user, scope, deprovisioning);
+    const counts = sumOf([revoked, deprovisioning.endedByForeignKey ?? {}]);
     await change?.();
     await this.#record(tx, user, deprovisioning.audit, counts);
     return counts;

@@ -100,7 +100,7 @@ export async function readDetails(tx: EntityManager, userId: string): Promise<Me
       (SELECT max(e.created_at) FROM (
          SELECT type, created_at FROM audit_events WHERE subject_id = ${userId}
          ORDER BY created_at DESC, id DESC LIMIT ${EVENTS_READ}) e
-       WHERE e.type = 'login_success') AS "lastLoginAt"`;
+       WHERE e.type IN ('login_success', 'enrollment')) AS "lastLoginAt"`;
   if (!row) throw new Error('SELECT returned no row');
   return row;
 }

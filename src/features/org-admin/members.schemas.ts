@@ -8,7 +8,7 @@ import type { ListedMember } from '#domain/member-records/member-search.reposito
 /** An id that is not a UUID is the id of no member: 404, not 400. */
 export const MEMBER_ID = z.object({ id: z.string() });
 
-/** The path of one session, and of one key of a member. */
+/** The path of one session of a member. */
 export const SESSION_OF_MEMBER = MEMBER_ID.extend({ session_id: z.string() });
 /** The path of one key of a member. */
 export const KEY_OF_MEMBER = MEMBER_ID.extend({ key_id: z.string() });
@@ -50,7 +50,7 @@ export const ENDED_MEMBER_JSON = MEMBER_JSON.extend({ ended: ENDED_JSON });
 /** The result of {@link ENDED_MEMBER_JSON}. */
 export type EndedMemberJson = z.output<typeof ENDED_MEMBER_JSON>;
 
-/** What an act ended that leaves no member. */
+/** The response to an act that leaves no member. */
 export const ONLY_ENDED_JSON = z.object({ ended: ENDED_JSON });
 /** The result of {@link ONLY_ENDED_JSON}. */
 export type OnlyEndedJson = z.output<typeof ONLY_ENDED_JSON>;

@@ -69,15 +69,17 @@ export class MembersPageController {
 
 /** Returns the parameters that the visitor chose, as texts. The schema has checked them. */
 function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
-  const chosen = Object.entries(query).filter(([, value]) => value !== '');
-  return Object.fromEntries(chosen.map(([name, value]) => [name, String(value)]));
+  const texts = Object.entries(query).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1] !== '',
+  );
+  return Object.fromEntries(texts);
 }
 
 /** Returns the address of a page with the same filters, from a place on. */
 function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefined): string {
   const { after: _, ...filters } = chosen;
   const query = new URLSearchParams({ ...filters, ...(after !== undefined && { after }) });
-  return query.size === 0 ? '/admin/members' : `/admin/members?${query}`;
+  return query.size === 0 ? '/admin/members' : `/admin/members?${query.toString()}`;
 }
 
 /** Returns a member for the table. Keys of one model are written once, with their number. */

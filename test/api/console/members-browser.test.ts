@@ -1,0 +1,248 @@
+import { randomUUID } from 'node:crypto';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
+import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
+import { newAddress } from '../../support/client.js';
+import { addKey, keysOf, touchedAgo } from '../../support/keys.js';
+import { addMember, idOf } from '../../support/org-api.js';
+import { checkPage, overflowing, tabTo } from '../../support/page-checks.js';
+import { requires } from '../../support/programs.js';
+import { rows } from '../../support/rows.js';
+import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
+
+const DOMAIN = 'console-members.example';
+const ADMIN = `ada@${DOMAIN}`;
+const PHONE = { width: 390, height: 844 };
+
+/** A name that breaks a page which does not escape, isolate or wrap it. */
+const HOSTILE = `<img src=x onerror=alert(1)>\u202Egnp.exe\u2066${'W'.repeat(10_000)}`;
+
+requires('chromium').describe('the pages of the members in Chromium', () => {
+  let app: TestApp;
+  let browser: Browser;
+  let visitor: BrowserProfile;
+  let page: Page;
+  let ada: EnrolledUser;
+  beforeAll(async () => {
+    app = await startTestApp();
+    browser = await startBrowser();
+    ada = await app.enrolled(ADMIN);
+    visitor = await openProfile(browser, app.baseUrl);
+    ({ page } = visitor);
+    await visitor.plugIn(ada.key);
+    await page.goto('/login?redirect_to=%2Fadmin');
+    await page.getByRole('button', { name: 'Use your security key' }).click();
+    await page.waitForURL('/admin');
+  });
+  afterAll(async () => {
+    await visitor.leave();
+    await browser.close();
+    await app.close();
+  });
+
+  let people = 0;
+  /** A member with a key and an SSH certificate. */
+  async function newMember() {
+    people += 1;
+    const email = `bob-${people}@${DOMAIN}`;
+    const user = await app.enrolled(email);
+    const body = { public_key: newPublicKeyLine() };
+    await user.client.post('/v1/credentials/ssh', body, { address: newAddress() });
+    await rows(app.dataSource, 'UPDATE users SET name = $2 WHERE email = $1', [
+      email,
+      `Bob Nr${people}`,
+    ]);
+    return { ...user, email, id: await idOf(app, email), name: `Bob Nr${people}` };
+  }
+
+  const notice = (text: string | RegExp) =>
+    page.locator('[data-page-notice]').filter({ hasText: text });
+
+  /** Reaches an element by the Tab key and presses Enter. Returns the number of pressed keys. */
+  async function choose(selector: string): Promise<number> {
+    const pressed = await tabTo(page, selector);
+    await page.keyboard.press('Enter');
+    return pressed + 1;
+  }
+
+  /** Finds a member from the start page, by the keyboard alone. Returns the steps and the pressed keys. */
+  async function findMember({ id, email }: { id: string; email: string }) {
+    await page.setViewportSize(PHONE);
+    await page.goto('/');
+    let keys = await choose('nav[aria-label="Main"] a[href="/admin"]');
+    await page.waitForURL('/admin');
+    keys += await choose('nav.tabs a[href="/admin/members"]');
+    await page.waitForURL('/admin/members');
+    keys += await tabTo(page, '#q');
+    await page.keyboard.type(email);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\?q=/);
+    keys += 1 + email.length + (await choose(`a[href="/admin/members/${id}"]`));
+    await page.waitForURL(`/admin/members/${id}`);
+    return { steps: 4, keys };
+  }
+
+  /** Opens an act by the keyboard and confirms it. Returns the number of pressed keys. */
+  async function act(name: string): Promise<number> {
+    const keys = await choose(`[data-act="${name}"] summary`);
+    return keys + (await choose(`[data-act="${name}"] button`));
+  }
+
+  it('the overview, the list and the page of a member pass every check of a page', async () => {
+    const bob = await newMember();
+    await addKey(app, bob.client, app.newKey(), 'Spare');
+    await checkPage(visitor, '/admin');
+    await checkPage(visitor, '/admin/members');
+    await checkPage(visitor, '/admin/members?q=bob&keys=several&status=active');
+    await checkPage(visitor, `/admin/members/${bob.id}`, async (open) => {
+      for (const summary of await open.locator('summary').all()) await summary.click();
+    });
+    await checkPage(visitor, `/admin/members/${await idOf(app, ADMIN)}`);
+  });
+
+  it('job: who has which keys, by the keyboard alone at 390 pixels', async () => {
+    const bob = await newMember();
+    await addKey(app, bob.client, app.newKey(), 'In the safe');
+    const { steps, keys } = await findMember(bob);
+    const shown = await page.locator('tr[data-key] th').allTextContents();
+    expect(shown.map((name) => name.trim())).toEqual(['Security key', 'In the safe']);
+    console.log(`who has which keys: ${steps} steps, ${keys} keys pressed`);
+    expect(steps).toBeLessThanOrEqual(5);
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
+  it('job: a leaver, by the keyboard alone at 390 pixels: what ends is said before and after', async () => {
+    const bob = await newMember();
+    const found = await findMember(bob);
+    let keys = found.keys + (await choose('[data-act="deactivate"] summary'));
+    expect(await page.locator('[data-act="deactivate"] [data-ends]').textContent()).toBe(
+      '1 session and 1 SSH certificate',
+    );
+    keys += await choose('[data-act="deactivate"] button');
+    await notice('The member is deactivated. Ended: 1 session, 1 SSH certificate.').waitFor();
+    console.log(`a leaver: ${found.steps + 2} steps, ${keys} keys pressed`);
+    expect(await page.evaluate('document.activeElement.hasAttribute("data-page-notice")')).toBe(
+      true,
+    );
+    expect((await bob.client.get('/v1/keys')).status).toBe(401);
+    expect(await page.locator('[data-fact="state"]').textContent()).toBe('Deactivated');
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
+  it('promotes, demotes, revokes, activates and removes by the keyboard', async () => {
+    const bob = await newMember();
+    await page.setViewportSize(PHONE);
+    await page.goto(`/admin/members/${bob.id}`);
+    await act('promote');
+    await notice('The member is an admin now.').waitFor();
+    await act('demote');
+    await notice('The member is no admin any more.').waitFor();
+    await act('deactivate');
+    await notice('The member is deactivated.').waitFor();
+    await act('activate');
+    await notice('The member is active again.').waitFor();
+    await act('revoke-credentials');
+    await notice('The credentials are revoked. Ended: 1 security key.').waitFor();
+    await act('remove');
+    await page.waitForURL('/admin/members');
+    await notice('The member is removed. Nothing had to end.').waitFor();
+    expect((await ada.client.get(`/admin/members/${bob.id}`)).status).toBe(404);
+  });
+
+  it('ends one session and removes one key by the keyboard', async () => {
+    const bob = await newMember();
+    const other = app.client();
+    await other.logIn(bob.key);
+    await addKey(app, bob.client, app.newKey(), 'Spare');
+    await page.setViewportSize(PHONE);
+    await page.goto(`/admin/members/${bob.id}`);
+    await choose('tr[data-session-row] button'); // the newest
+    await notice('The session has ended. Ended: 1 session.').waitFor();
+    expect((await other.get('/v1/keys')).status).toBe(401);
+    expect((await bob.client.get('/v1/keys')).status).toBe(200);
+    await choose('tr[data-key] summary');
+    await choose('tr[data-key] button');
+    await notice(/The key was removed\. Ended: .*1 session/).waitFor();
+    expect((await keysOf(app, bob.email)).map(({ name }) => name)).toEqual(['Spare']);
+  });
+
+  it('asks for a touch when the last one is 6 minutes old, then acts', async () => {
+    const bob = await newMember();
+    await page.goto(`/admin/members/${bob.id}`);
+    await touchedAgo(app, ADMIN, 360);
+    await act('promote');
+    await notice('The member is an admin now.').waitFor();
+  });
+
+  it('refuses the act of a page that shows another state, and changes nothing', async () => {
+    const bob = await newMember();
+    await page.goto(`/admin/members/${bob.id}`);
+    await addKey(app, bob.client, app.newKey(), 'Added meanwhile');
+    await act('remove');
+    await page.getByRole('status').filter({ hasText: 'This member has changed' }).waitFor();
+    expect(await keysOf(app, bob.email)).toHaveLength(2);
+    expect((await bob.client.get('/v1/keys')).status).toBe(200);
+  });
+
+  it('shows hostile names as text, and they break no layout at 320 pixels', async () => {
+    const bob = await newMember();
+    await rows(app.dataSource, 'UPDATE users SET name = $2 WHERE id = $1', [bob.id, HOSTILE]);
+    await rows(app.dataSource, 'UPDATE authenticators SET name = $2 WHERE user_id = $1', [
+      bob.id,
+      HOSTILE,
+    ]);
+    await rows(app.dataSource, 'UPDATE sessions SET user_agent = $2 WHERE user_id = $1', [
+      bob.id,
+      HOSTILE,
+    ]);
+    await rows(
+      app.dataSource,
+      `INSERT INTO oauth_clients (id, kind, metadata, owner_id) VALUES ($1, 'application', $2, $3)`,
+      [randomUUID(), JSON.stringify({ client_name: HOSTILE }), bob.id],
+    );
+    await page.setViewportSize({ width: 320, height: 640 });
+    for (const path of [`/admin/members/${bob.id}`, `/admin/members?q=${bob.email}`]) {
+      await page.goto(path);
+      expect(await overflowing(page), path).toEqual([]);
+      expect(await page.locator('main img').count()).toBe(0);
+      expect(
+        await page.locator('bdi', { hasText: '<img src=x onerror=alert(1)>' }).count(),
+      ).toBeGreaterThan(0);
+    }
+    expect(
+      visitor.pageErrors.filter((error) => !error.includes('412') && !error.includes('401')),
+    ).toEqual([]);
+  });
+
+  it('searches, filters and pages without JavaScript', async () => {
+    for (let n = 0; n < 55; n += 1) {
+      await addMember(app, ADMIN, `crowd-${String(n).padStart(2, '0')}@${DOMAIN}`);
+    }
+    const context = await browser.newContext({
+      baseURL: app.baseUrl,
+      javaScriptEnabled: false,
+      extraHTTPHeaders: { 'x-forwarded-for': newAddress() },
+    });
+    const value = ada.client.cookie('svc_session') ?? '';
+    await context.addCookies([{ name: 'svc_session', value, url: app.baseUrl }]);
+    const plain = await context.newPage();
+    try {
+      await plain.goto('/admin/members');
+      await plain.getByLabel('Name or address').fill('crowd');
+      await plain.getByLabel('Number of keys').selectOption('none');
+      await plain.getByRole('button', { name: 'Show' }).click();
+      expect(await plain.locator('tbody tr').count()).toBe(50);
+      await plain.getByRole('link', { name: 'Next page' }).click();
+      expect(await plain.locator('tbody tr').count()).toBe(5);
+      expect(await plain.getByLabel('Number of keys').inputValue()).toBe('none');
+      await plain.getByRole('link', { name: 'First page' }).click();
+      expect(await plain.locator('tbody tr').count()).toBe(50);
+      await plain.locator('tbody tr a').first().click();
+      await plain.locator('noscript p').waitFor();
+      expect(await plain.locator('form[data-send] button:enabled').count()).toBe(0);
+    } finally {
+      await context.close();
+    }
+  });
+});
