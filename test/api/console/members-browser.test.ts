@@ -99,6 +99,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
       for (const summary of await open.locator('summary').all()) await summary.click();
     });
     await checkPage(visitor, `/admin/members/${await idOf(app, ADMIN)}`);
+    expect(await page.getByText('This is your own account.').count()).toBe(1);
   });
 
   it('job: who has which keys, by the keyboard alone at 390 pixels', async () => {
@@ -173,6 +174,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     await touchedAgo(app, ADMIN, 360);
     await act('promote');
     await notice('The member is an admin now.').waitFor();
+    expect(await page.locator('[data-fact="role"]').textContent()).toBe('Admin');
   });
 
   it('refuses the act of a page that shows another state, and changes nothing', async () => {
