@@ -39,7 +39,7 @@ const ENDING = {
 } as const satisfies Record<string, { type: AccountAudit['type']; reason: string }>;
 
 /** A member after an act, and what the act ended. */
-export interface EndedAccess {
+export interface MemberAfterEnd {
   readonly member: Member;
   readonly ended: RevokedCounts;
 }
@@ -84,7 +84,7 @@ export class Members {
   }
 
   /** Ends the access of a member and keeps the account. @throws DomainError admin_required, not_found, own_account, last_admin */
-  deactivate(act: MemberAct): Promise<EndedAccess> {
+  deactivate(act: MemberAct): Promise<MemberAfterEnd> {
     return this.#end(act, 'deactivate', true, (tx, member, end) =>
       this.directory.deactivate(tx, accountOf(act, member), end),
     );
@@ -104,7 +104,7 @@ export class Members {
    *
    * @throws DomainError admin_required, not_found, own_account
    */
-  revokeCredentials(act: MemberAct): Promise<EndedAccess> {
+  revokeCredentials(act: MemberAct): Promise<MemberAfterEnd> {
     return this.#end(act, 'revoke_credentials', false, (tx, member, end) =>
       this.directory.revokeCredentials(tx, accountOf(act, member), end),
     );
@@ -167,7 +167,7 @@ export class Members {
     name: keyof typeof ENDING,
     takesAdmin: boolean,
     ends: (tx: EntityManager, member: Member, end: Deprovisioning) => Promise<RevokedCounts>,
-  ): Promise<EndedAccess> {
+  ): Promise<MemberAfterEnd> {
     return this.work.transact(act.admin.orgId, async (tx) => {
       const before = await this.#lock(tx, act, takesAdmin);
       const ended = await this.#endAccess(tx, act, before, name, (end) => ends(tx, before, end));
