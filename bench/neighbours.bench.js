@@ -12,7 +12,7 @@ import { startBenchServer } from './server.js';
 
 /** Requests that the tenant which does its worst has under way at once, and the clients of its neighbour. */
 const WORST = 40;
-const NEIGHBOURS = 8;
+export const NEIGHBOURS = 8;
 const EVENTS = 500_000;
 const SECONDS = 2;
 const ROUNDS = 3;
@@ -137,7 +137,7 @@ async function measured(server, worst, { what, requests, headers }) {
 }
 
 /** The times of the neighbour's requests, in milliseconds; each must succeed. */
-async function neighbour({ baseUrl, tokens }, seconds) {
+export async function neighbour({ baseUrl, tokens }, seconds) {
   const clients = Array.from({ length: NEIGHBOURS }, (_, n) => {
     const headers = { cookie: `svc_session=${tokens[n]}` };
     return new RawClient(`${baseUrl}/v1/keys`, { method: 'GET', headers });

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startCpuTime } from './cpu-time.js';
 import { HttpClient } from './http-client.js';
-import { load, percentile, table } from './measure.js';
+import { percentile, table } from './measure.js';
+import { neighbour, NEIGHBOURS } from './neighbours.bench.js';
 import { DOMAIN, eventId, EVENTS, fillPages, memberId, MEMBERS } from './pages-data.js';
-import { RawClient } from './raw-client.js';
 import { startBenchServer } from './server.js';
 
 /** The bounds: CPU time of the server and of PostgreSQL, bytes of a page with what it loads, and p99 of another tenant. */
@@ -19,9 +19,8 @@ const MOST = { milliseconds: 50, bytes: 100 * 1024, ratio: 3 };
 const WARM_UP = 3;
 const TIMES = 15;
 
-/** Requests of the large organization at once; the clients of the other one. */
+/** Requests of the large organization at once. */
 const LOAD = 40;
-const NEIGHBOURS = 8;
 const SECONDS = 2;
 const ROUNDS = 4;
 
@@ -280,17 +279,6 @@ async function neighbours(server, worst, token) {
     `keys, ${ROUNDS} rounds of ${SECONDS} s quiet and ${SECONDS} s beside it; bound: p99 within ${MOST.ratio} times of quiet\n`,
   );
   return misses;
-}
-
-/** The times of the other organization's requests, in milliseconds; each must succeed. */
-async function neighbour({ baseUrl, tokens }, seconds) {
-  const clients = Array.from({ length: NEIGHBOURS }, (_, n) => {
-    const headers = { cookie: `svc_session=${tokens[n]}` };
-    return new RawClient(`${baseUrl}/v1/keys`, { method: 'GET', headers });
-  });
-  const latencies = await load(NEIGHBOURS, seconds, (client) => clients[client].send());
-  for (const client of clients) client.close();
-  return latencies;
 }
 
 /** Half a second, so that work behind the last answer is not counted. */
