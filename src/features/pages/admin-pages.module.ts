@@ -1,5 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { AuditSearchModule } from '#domain/audit-search/audit-search.module.js';
+import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
 import { MemberRecordsModule } from '#domain/member-records/member-records.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
@@ -13,7 +14,7 @@ const VIEWS = ['admin/views/', 'admin/members/views/', 'admin/audit/views/'];
 
 /** Serves /admin and the pages below it: the console of an organization, for its admins. */
 @Module({
-  imports: [AuditSearchModule, HttpModule, MemberRecordsModule],
+  imports: [AuditSearchModule, EnrollmentPassesModule, HttpModule, MemberRecordsModule],
   controllers: [
     AdminOverviewController,
     AuditPageController,

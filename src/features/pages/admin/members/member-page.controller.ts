@@ -1,6 +1,7 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { isFipsModel, modelName } from '#domain/authenticators/attestation/model-policy.js';
+import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
 import { MOST_LISTED } from '#domain/member-records/member-details.repository.js';
 import { MemberRecords, type MemberRecord } from '#domain/member-records/member-records.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
@@ -18,6 +19,7 @@ import { person } from '../../shell/person.js';
 export class MemberPageController {
   constructor(
     private readonly records: MemberRecords,
+    private readonly passes: EnrollmentPasses,
     private readonly views: Views,
   ) {}
 
@@ -33,9 +35,11 @@ export class MemberPageController {
     const admitted = admitAdmin(caller, request, response);
     if (!admitted) return;
     const record = await this.records.show(admitted.admin, id);
+    const pass = await this.passes.ofMember(admitted.admin, id);
     const page = {
       person: person(admitted.session),
       isSelf: record.member.id === admitted.admin.id,
+      pass: pass && { ...pass, expires: moment(pass.expiresAt) },
       ...shown(record),
     };
     response.type('html').send(this.views.render('member', page));
