@@ -2,9 +2,9 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
-import { openWithoutScripts } from '../../support/console.js';
+import { KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
 import { checkPage, tabTo } from '../../support/page-checks.js';
-import { passFor, passGround, signedIn } from '../../support/passes.js';
+import { enrollWith, passFor, passGround, signedIn } from '../../support/passes.js';
 import { requires } from '../../support/programs.js';
 import { count } from '../../support/rows.js';
 
@@ -57,6 +57,39 @@ requires('chromium').describe('a lost key in Chromium', () => {
     await page.goto('/account/keys');
     expect(await page.locator('[data-key]').count()).toBe(1);
     expect(visitor.pageErrors).toEqual([]);
+  });
+
+  it('is ended by an admin on the page of the member, by keyboard alone at 390 px', async () => {
+    const { ada, adaKey, ids, domain } = await passGround(app, 'console-pass.example');
+    const admin = await openAs(browser, app, { client: ada, key: adaKey });
+    const path = `/admin/members/${ids.bob}`;
+    await checkPage(admin, path, (open) => open.locator('[data-act="give-pass"]').waitFor());
+    const walk = await KeyboardWalk.begin(admin.page, path);
+    await walk.press('[data-act="give-pass"] summary');
+    const ends = await admin.page.locator('[data-act="give-pass"] [data-ends]').textContent();
+    expect(ends).toContain('1 security key');
+    await walk.press('[data-act="give-pass"] button[type="submit"]');
+    const shown = admin.page.locator('#new-pass').filter({ hasText: 'svc_pass_' });
+    await shown.waitFor();
+    const pass = (await shown.textContent()) ?? '';
+    expect(await admin.page.locator('#new-pass-expiry').textContent()).toMatch(/^\d{4}-.+Z$/);
+    expect(admin.page.url()).not.toContain(pass);
+    walk.print('give a member a pass');
+
+    await admin.page.goto(path);
+    await admin.page.locator('[data-pass="valid"]').waitFor();
+    expect(await admin.page.content()).not.toContain(pass);
+    await checkPage(admin, path, (open) => open.locator('[data-pass="valid"]').waitFor());
+    const back = await signedIn(app, `bob@${domain}`);
+    expect((await enrollWith(app, back, app.newKey(), pass)).status).toBe(200);
+
+    await passFor(ada, ids.bob);
+    const again = await KeyboardWalk.begin(admin.page, path);
+    await again.press('[data-act="withdraw-pass"] button');
+    await admin.page.locator('[data-pass="withdrawn"]').waitFor();
+    again.print('withdraw a pass');
+    expect(admin.pageErrors).toEqual([]);
+    await admin.leave();
   });
 
   it('the page without JavaScript says what it needs', async () => {

@@ -15,6 +15,11 @@ export const NEW_PASS_JSON = z.object({
     certificates: z.int(),
     keys: z.int(),
     github_tokens: z.int(),
+    grants: z.int().optional(),
+    tokens: z.int().optional(),
+    /** The SSH keys that were proven to be in a security key. */
+    ssh_keys: z.int().optional(),
+    enrollment_passes: z.int().optional(),
   }),
 });
 /** The result of {@link NEW_PASS_JSON}. */
@@ -38,11 +43,10 @@ export type PassesJson = z.output<typeof PASSES_JSON>;
 
 /** Renders a new pass as JSON. */
 export function newPassJson({ pass, ended }: Renewal): NewPassJson {
-  const { sessions = 0, certificates = 0, keys = 0, github_tokens = 0 } = ended;
   return {
     pass: pass.secret,
     expires_at: pass.expiresAt.toISOString(),
-    ended: { sessions, certificates, keys, github_tokens },
+    ended: { sessions: 0, certificates: 0, keys: 0, github_tokens: 0, ...ended },
   };
 }
 
