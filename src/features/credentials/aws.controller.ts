@@ -11,6 +11,7 @@ import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import {
   AWS_BODY,
   AWS_REQUEST,
+  AWS_TOKEN_JSON,
   awsTokenJson,
   type AwsRequest,
   type AwsTokenJson,
@@ -32,7 +33,11 @@ export class AwsController {
   ) {}
 
   @Post()
-  @Route({ summary: 'Issues a token for AWS STS' })
+  @Route({
+    summary: 'Issues a token for AWS STS',
+    answers: { 200: AWS_TOKEN_JSON },
+    refusals: ['issuance_refused', 'account_inactive', 'kms_unavailable'],
+  })
   @HttpCode(200)
   post(
     @Caller() session: VerifiedSession,
@@ -46,6 +51,8 @@ export class AwsController {
   @Get()
   @Route({
     summary: 'Issues a token for AWS STS, to a token in the header alone',
+    answers: { 200: AWS_TOKEN_JSON },
+    refusals: ['issuance_refused', 'account_inactive', 'kms_unavailable'],
     head: false,
     auth: { ...USER_ACCESS, headerOnly: true },
   })

@@ -18,10 +18,11 @@ export type AwsRequest = z.output<typeof AWS_REQUEST>;
 export const AWS_BODY = AWS_REQUEST.optional();
 
 /** The answer of `/v1/credentials/aws/token`. */
-export interface AwsTokenJson {
-  readonly id_token: string;
-  readonly expires_in: number;
-}
+export const AWS_TOKEN_JSON = z
+  .object({ id_token: z.string(), expires_in: z.int() })
+  .meta({ id: 'AwsToken' });
+/** The JSON of {@link AWS_TOKEN_JSON}. */
+export type AwsTokenJson = z.output<typeof AWS_TOKEN_JSON>;
 
 /** Renders an issued token. */
 export function awsTokenJson({ token, expiresIn }: IssuedAwsToken): AwsTokenJson {

@@ -11,6 +11,8 @@ import { KIB, Route } from '#platform/http/routing/route.js';
 import { SshKeyAttestations } from '#domain/ssh-certificates/hardware-keys/ssh-key-attestations.service.js';
 import {
   challengeJson,
+  SSH_CHALLENGE_JSON,
+  SSH_JSON,
   SSH_REQUEST,
   sshJson,
   type SshChallengeJson,
@@ -36,14 +38,30 @@ export class SshController {
 
   /** Gives a challenge for the attestation of a key, so that no attestation is valid twice. */
   @Post('challenge')
-  @Route({ summary: 'Gives a challenge for `ssh-keygen -O challenge=FILE`' })
+  @Route({
+    summary: 'Gives a challenge for `ssh-keygen -O challenge=FILE`',
+    answers: { 200: SSH_CHALLENGE_JSON },
+  })
   @HttpCode(200)
   async challenge(@Caller() session: VerifiedSession): Promise<SshChallengeJson> {
     return challengeJson(await this.attestations.challenge(session.id));
   }
 
   @Post()
-  @Route({ summary: 'Issues an SSH user certificate' })
+  @Route({
+    summary: 'Issues an SSH user certificate',
+    answers: { 200: SSH_JSON },
+    refusals: [
+      'issuance_refused',
+      'account_inactive',
+      'kms_unavailable',
+      'invalid_public_key',
+      'principal_not_allowed',
+      'hardware_ssh_key_required',
+      'invalid_state',
+      'attestation_rejected',
+    ],
+  })
   @HttpCode(200)
   async issue(
     @Caller() session: VerifiedSession,

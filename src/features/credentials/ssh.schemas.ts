@@ -15,32 +15,44 @@ export const SSH_REQUEST = z.object({
 export type SshRequest = z.output<typeof SSH_REQUEST>;
 
 /** The answer of `POST /v1/credentials/ssh`. */
-export interface SshJson {
-  readonly certificate: string;
-  /** Decimal: JSON numbers are not safe for what clients may do with 64 bits. */
-  readonly serial: string;
-  readonly key_id: string;
-  readonly principals: readonly string[];
-  /** The validity: both times are RFC 3339 in whole seconds. */
-  readonly valid_after: string;
-  readonly valid_before: string;
-  readonly ca_public_key: string;
-  /** Only for a key that is proven to live in a security key. */
-  readonly attestation?: {
-    readonly aaguid: string | null;
-    readonly model: string | null;
-    readonly verify_required: boolean;
-  };
-}
+export const SSH_JSON = z
+  .object({
+    certificate: z.string(),
+    serial: z.string().meta({
+      description: 'Decimal: JSON numbers are not safe for what clients may do with 64 bits.',
+    }),
+    key_id: z.string(),
+    principals: z.array(z.string()).readonly(),
+    valid_after: z.iso
+      .datetime()
+      .meta({ description: 'The validity: both times are RFC 3339 in whole seconds.' }),
+    valid_before: z.iso.datetime(),
+    ca_public_key: z.string(),
+    attestation: z
+      .object({
+        aaguid: z.string().nullable(),
+        model: z.string().nullable(),
+        verify_required: z.boolean(),
+      })
+      .meta({ description: 'Only for a key that is proven to live in a security key.' })
+      .exactOptional(),
+  })
+  .meta({ id: 'SshCertificate' });
+/** The JSON of {@link SSH_JSON}. */
+export type SshJson = z.output<typeof SSH_JSON>;
 
 /** The answer of `POST /v1/credentials/ssh/challenge`. */
-export interface SshChallengeJson {
-  /** Base64 of the 32 bytes that the file of `ssh-keygen -O challenge=FILE` holds. */
-  readonly challenge: string;
-  readonly state: string;
-  /** Seconds. */
-  readonly expires_in: number;
-}
+export const SSH_CHALLENGE_JSON = z
+  .object({
+    challenge: z.string().meta({
+      description: 'Base64 of the 32 bytes that the file of `ssh-keygen -O challenge=FILE` holds.',
+    }),
+    state: z.string(),
+    expires_in: z.int().meta({ description: 'Seconds.' }),
+  })
+  .meta({ id: 'SshChallenge' });
+/** The JSON of {@link SSH_CHALLENGE_JSON}. */
+export type SshChallengeJson = z.output<typeof SSH_CHALLENGE_JSON>;
 
 /** Renders a challenge. */
 export function challengeJson(issued: AttestationChallenge): SshChallengeJson {

@@ -13,6 +13,7 @@ import {
   Res,
 } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { GitHubLinks } from '#domain/github-links/github-links.service.js';
@@ -55,7 +56,11 @@ export class GitHubLinksController {
   }
 
   @Post('link')
-  @Route({ summary: 'Begins the link of a GitHub installation' })
+  @Route({
+    summary: 'Begins the link of a GitHub installation',
+    answers: { 200: z.object({ authorization_url: z.string() }) },
+    refusals: ['admin_required', 'not_found', 'github_unavailable', 'github_not_configured'],
+  })
   @HttpCode(200)
   async begin(
     @Caller() session: VerifiedSession,
@@ -74,6 +79,16 @@ export class GitHubLinksController {
     head: false,
     auth: { ...ADMIN_READS, origin: 'any' },
     summary: 'Takes an admin back from GitHub',
+    query: 'open',
+    answers: { 200: { 'text/html': 'text' } },
+    refusals: [
+      'admin_required',
+      'not_found',
+      'invalid_state',
+      'installation_linked',
+      'github_unavailable',
+      'github_not_configured',
+    ],
   })
   async complete(
     @Caller() session: VerifiedSession,
@@ -92,7 +107,11 @@ export class GitHubLinksController {
   }
 
   @Delete('installations/:id')
-  @Route({ summary: 'Removes the link of a GitHub installation' })
+  @Route({
+    summary: 'Removes the link of a GitHub installation',
+    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }), 204: null },
+    refusals: ['admin_required', 'not_found'],
+  })
   async unlink(
     @Caller() session: VerifiedSession,
     @Param({ schema: INSTALLATION_ID }) { id }: { readonly id: number },

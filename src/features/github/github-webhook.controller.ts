@@ -1,4 +1,5 @@
 import { Body, Controller, Headers, HttpCode, Post } from '@nestjs/common';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { GitHubApp } from '#domain/github-app/github-app.service.js';
 import { GitHubLinks } from '#domain/github-links/github-links.service.js';
@@ -27,7 +28,19 @@ export class GitHubWebhookController {
   ) {}
 
   @Post()
-  @Route({ summary: 'Takes an event of the GitHub App' })
+  @Route({
+    summary: 'Takes an event of the GitHub App',
+    answers: { 204: null },
+    refusals: ['invalid_signature', 'github_not_configured', 'unavailable', 'internal'],
+    asks: {
+      body: z.looseObject({}),
+      headers: {
+        'x-hub-signature-256': 'The HMAC-SHA256 of the body.',
+        'x-github-delivery': 'The id of the delivery.',
+        'x-github-event': 'The kind of the event.',
+      },
+    },
+  })
   @HttpCode(204)
   async receive(
     @Body() body: Buffer | undefined,

@@ -10,21 +10,15 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import {
+  GITHUB_TOKEN_JSON,
   GITHUB_TOKEN_REQUEST,
+  STATUS_JSON,
   installationJson,
   tokenJson,
   type GitHubTokenBody,
   type GitHubTokenJson,
-  type InstallationJson,
+  type StatusJson,
 } from './github.schemas.js';
-
-/** The answer of `GET /v1/credentials/github/status`. */
-interface StatusJson {
-  readonly configured: boolean;
-  readonly web_url: string | null;
-  readonly app: string | null;
-  readonly installations: readonly InstallationJson[];
-}
 
 /** `/v1/credentials/github`: tokens of the GitHub App for the repositories of the caller's organization. */
 @Controller('v1/credentials/github')
@@ -43,7 +37,20 @@ export class GitHubController {
   ) {}
 
   @Post('token')
-  @Route({ tier: 'issuance', summary: 'Issues a GitHub installation token' })
+  @Route({
+    tier: 'issuance',
+    summary: 'Issues a GitHub installation token',
+    answers: { 200: GITHUB_TOKEN_JSON },
+    refusals: [
+      'issuance_refused',
+      'account_inactive',
+      'not_found',
+      'permission_not_allowed',
+      'github_suspended',
+      'github_unavailable',
+      'github_not_configured',
+    ],
+  })
   @HttpCode(200)
   async issue(
     @Caller() session: VerifiedSession,
@@ -58,7 +65,11 @@ export class GitHubController {
   }
 
   @Get('status')
-  @Route({ summary: 'Lists the GitHub installations of the organization' })
+  @Route({
+    summary: 'Lists the GitHub installations of the organization',
+    answers: { 200: STATUS_JSON },
+    refusals: ['issuance_refused'],
+  })
   async status(@Caller() session: VerifiedSession): Promise<StatusJson> {
     const { configured } = this.app;
     const installations = await this.tokens.list(orgIdOf(session));

@@ -42,13 +42,20 @@ export type LinkCallback = z.output<typeof LINK_CALLBACK>;
 export const INSTALLATION_ID = z.object({ id: z.coerce.number().int().catch(0) });
 
 /** The answer of `POST /v1/credentials/github/token`. */
-export interface GitHubTokenJson {
-  readonly token: string;
-  readonly expires_at: string;
-  readonly permissions: Readonly<Record<string, string>>;
-  /** Null: every repository of the installation. */
-  readonly repositories: readonly string[] | null;
-}
+export const GITHUB_TOKEN_JSON = z
+  .object({
+    token: z.string(),
+    expires_at: z.iso.datetime(),
+    permissions: z.record(z.string(), z.string()).readonly(),
+    repositories: z
+      .array(z.string())
+      .readonly()
+      .nullable()
+      .meta({ description: 'Null: every repository of the installation.' }),
+  })
+  .meta({ id: 'GitHubToken' });
+/** The JSON of {@link GITHUB_TOKEN_JSON}. */
+export type GitHubTokenJson = z.output<typeof GITHUB_TOKEN_JSON>;
 
 /** Renders an issued token. */
 export function tokenJson(issued: IssuedGitHubToken): GitHubTokenJson {
@@ -61,13 +68,27 @@ export function tokenJson(issued: IssuedGitHubToken): GitHubTokenJson {
 }
 
 /** An installation in the answer of `GET /v1/credentials/github/status`. */
-export interface InstallationJson {
-  readonly id: number;
-  readonly owner: string;
-  readonly suspended: boolean;
-  readonly repository_selection: string;
-  readonly linked_at: string;
-}
+export const INSTALLATION_JSON = z
+  .object({
+    id: z.int(),
+    owner: z.string(),
+    suspended: z.boolean(),
+    repository_selection: z.string(),
+    linked_at: z.iso.datetime(),
+  })
+  .meta({ id: 'GitHubInstallation' });
+/** The JSON of {@link INSTALLATION_JSON}. */
+export type InstallationJson = z.output<typeof INSTALLATION_JSON>;
+
+/** The answer of `GET /v1/credentials/github/status`. */
+export const STATUS_JSON = z.object({
+  configured: z.boolean(),
+  web_url: z.string().nullable(),
+  app: z.string().nullable(),
+  installations: z.array(INSTALLATION_JSON),
+});
+/** The JSON of {@link STATUS_JSON}. */
+export type StatusJson = z.output<typeof STATUS_JSON>;
 
 /** Renders a linked installation. */
 export function installationJson(linked: LinkedInstallation): InstallationJson {

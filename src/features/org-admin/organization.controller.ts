@@ -10,7 +10,11 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
-import { CHANGE_ORGANIZATION, type OrganizationChange } from './organization.schemas.js';
+import {
+  CHANGE_ORGANIZATION,
+  ORGANIZATION_JSON,
+  type OrganizationChange,
+} from './organization.schemas.js';
 
 /** `/api/v1/org`: the settings of the organization. */
 @Controller('api/v1/org')
@@ -19,7 +23,12 @@ export class OrganizationController {
   constructor(private readonly organizationAdmin: OrganizationAdmin) {}
 
   @Get()
-  @Route({ auth: ADMIN_READS, summary: 'Shows the settings of the organization' })
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Shows the settings of the organization',
+    answers: { 200: ORGANIZATION_JSON },
+    refusals: ['admin_required'],
+  })
   async show(
     @Caller() session: VerifiedSession,
     @Res({ passthrough: true }) response: Response,
@@ -30,7 +39,11 @@ export class OrganizationController {
   }
 
   @Patch()
-  @Route({ summary: 'Changes the settings of the organization' })
+  @Route({
+    summary: 'Changes the settings of the organization',
+    answers: { 200: ORGANIZATION_JSON },
+    refusals: ['admin_required', 'precondition_failed'],
+  })
   async change(
     @Caller() session: VerifiedSession,
     @Body({ schema: CHANGE_ORGANIZATION }) change: OrganizationChange,

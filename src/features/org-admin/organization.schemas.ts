@@ -17,3 +17,8 @@ export const CHANGE_ORGANIZATION = z.strictObject({
 });
 /** The result of {@link CHANGE_ORGANIZATION}. */
 export type OrganizationChange = z.output<typeof CHANGE_ORGANIZATION>;
+
+/** The settings of an organization in the JSON of the API. */
+export const ORGANIZATION_JSON = z
+  .object({ name: z.string(), membership: z.enum(MEMBERSHIPS) })
+  .meta({ id: 'Organization' });

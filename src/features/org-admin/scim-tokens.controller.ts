@@ -1,4 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
@@ -8,7 +9,9 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   CREATE_TOKEN,
+  NEW_TOKEN_JSON,
   newTokenJson,
+  SCIM_TOKEN_JSON,
   scimTokenJson,
   TOKEN_ID,
   type CreateToken,
@@ -24,7 +27,11 @@ export class ScimTokensController {
   constructor(private readonly organizationAdmin: OrganizationAdmin) {}
 
   @Post()
-  @Route({ summary: 'Creates a SCIM token' })
+  @Route({
+    summary: 'Creates a SCIM token',
+    answers: { 201: NEW_TOKEN_JSON },
+    refusals: ['admin_required', 'limit_reached'],
+  })
   @HttpCode(201)
   async create(
     @Caller() session: VerifiedSession,
@@ -37,7 +44,12 @@ export class ScimTokensController {
   }
 
   @Get()
-  @Route({ auth: ADMIN_READS, summary: 'Lists the SCIM tokens' })
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Lists the SCIM tokens',
+    answers: { 200: z.object({ tokens: z.array(SCIM_TOKEN_JSON) }) },
+    refusals: ['admin_required'],
+  })
   async list(@Caller() session: VerifiedSession): Promise<{ readonly tokens: ScimTokenJson[] }> {
     const tokens = await this.organizationAdmin.listTokens(adminOf(session));
     return { tokens: tokens.map(scimTokenJson) };
@@ -45,7 +57,12 @@ export class ScimTokensController {
 
   /** Revokes a token. Revocation reduces access, so it demands no recent assertion. */
   @Delete(':id')
-  @Route({ auth: ADMIN_READS, summary: 'Revokes a SCIM token' })
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Revokes a SCIM token',
+    answers: { 204: null },
+    refusals: ['admin_required', 'not_found'],
+  })
   @HttpCode(204)
   async revoke(
     @Caller() session: VerifiedSession,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Membership } from '#domain/organizations/membership.js';
+import { MEMBERSHIPS } from '#domain/organizations/membership.js';
 import { LINE_OF_TEXT } from './organization.schemas.js';
 import type {
   ListedToken,
@@ -23,32 +23,43 @@ export type CreateToken = z.output<typeof CREATE_TOKEN>;
 export const TOKEN_ID = z.object({ id: z.string() });
 
 /** A token in the list of the API, without its secret. */
-export interface ScimTokenJson {
-  readonly id: string;
-  readonly description: string;
-  readonly created_by: string;
-  /** The address of the admin at that time. */
-  readonly created_by_email: string | null;
-  readonly created_at: string;
-  /** Accurate to the minute. */
-  readonly last_used_at: string | null;
-  readonly expires_at: string;
-  /** True within 30 days before the end. */
-  readonly expires_soon: boolean;
-  /** The id of the token that this one replaces. */
-  readonly replaces: string | null;
-}
+export const SCIM_TOKEN_JSON = z
+  .object({
+    id: z.string(),
+    description: z.string(),
+    created_by: z.string(),
+    created_by_email: z
+      .string()
+      .nullable()
+      .meta({ description: 'The address of the admin at that time.' }),
+    created_at: z.iso.datetime(),
+    last_used_at: z.iso.datetime().nullable().meta({ description: 'Accurate to the minute.' }),
+    expires_at: z.iso.datetime(),
+    expires_soon: z.boolean().meta({ description: 'True within 30 days before the end.' }),
+    replaces: z
+      .string()
+      .nullable()
+      .meta({ description: 'The id of the token that this one replaces.' }),
+  })
+  .meta({ id: 'ScimToken' });
+/** The JSON of {@link SCIM_TOKEN_JSON}. */
+export type ScimTokenJson = z.output<typeof SCIM_TOKEN_JSON>;
 
 /** A new token with its secret, which the API returns once. */
-export interface NewTokenJson {
-  readonly id: string;
-  readonly token: string;
-  readonly description: string;
-  readonly created_at: string;
-  readonly expires_at: string;
-  /** The membership setting of the organization, from this token on. */
-  readonly membership: Membership;
-}
+export const NEW_TOKEN_JSON = z
+  .object({
+    id: z.string(),
+    token: z.string(),
+    description: z.string(),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+    membership: z
+      .enum(MEMBERSHIPS)
+      .meta({ description: 'The membership setting of the organization, from this token on.' }),
+  })
+  .meta({ id: 'NewScimToken' });
+/** The JSON of {@link NEW_TOKEN_JSON}. */
+export type NewTokenJson = z.output<typeof NEW_TOKEN_JSON>;
 
 /** Renders a token as JSON. */
 export function scimTokenJson(token: ListedToken): ScimTokenJson {

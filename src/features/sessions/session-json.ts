@@ -1,19 +1,27 @@
+import { z } from 'zod';
 import type { OwnSession } from '#domain/sessions/session.js';
 
 /** A session in the JSON of `/v1/sessions`. */
-export interface SessionJson {
-  readonly id: string;
-  /** The `User-Agent` of the request that opened it. */
-  readonly device: string | null;
-  readonly address: string | null;
-  /** The client that owns this session; null for a session of a browser. */
-  readonly client: { readonly client_id: string; readonly name: string | null } | null;
-  readonly hardware_verified: boolean;
-  readonly created_at: string;
-  readonly expires_at: string;
-  /** True for the session of this request. */
-  readonly current: boolean;
-}
+export const SESSION_JSON = z
+  .object({
+    id: z.string(),
+    device: z
+      .string()
+      .nullable()
+      .meta({ description: 'The `User-Agent` of the request that opened it.' }),
+    address: z.string().nullable(),
+    client: z
+      .object({ client_id: z.string(), name: z.string().nullable() })
+      .nullable()
+      .meta({ description: 'The client that owns this session; null for a session of a browser.' }),
+    hardware_verified: z.boolean(),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+    current: z.boolean().meta({ description: 'True for the session of this request.' }),
+  })
+  .meta({ id: 'Session' });
+/** The JSON of {@link SESSION_JSON}. */
+export type SessionJson = z.output<typeof SESSION_JSON>;
 
 /** Renders a session. @param currentId the id of the session of this request */
 export function sessionJson(session: OwnSession, currentId: string): SessionJson {

@@ -9,7 +9,7 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { sessionJson, type SessionJson } from './session-json.js';
+import { SESSION_JSON, sessionJson, type SessionJson } from './session-json.js';
 
 /** An id that is not a UUID matches no session: 404, not 400. */
 const SESSION_ID = z.object({ id: z.string() });
@@ -34,7 +34,10 @@ export class SessionsController {
   ) {}
 
   @Get()
-  @Route({ summary: 'Lists the sessions of the user' })
+  @Route({
+    summary: 'Lists the sessions of the user',
+    answers: { 200: z.object({ sessions: z.array(SESSION_JSON) }) },
+  })
   async list(@Caller() session: VerifiedSession): Promise<{ sessions: SessionJson[] }> {
     const sessions = await this.sessions.list(session.user.id);
     return { sessions: sessions.map((own) => sessionJson(own, session.id)) };
@@ -53,7 +56,7 @@ export class SessionsController {
 
   /** Ends a session. A browser that ends its own loses the cookie too. */
   @Delete(':id')
-  @Route({ summary: 'Ends a session of the user' })
+  @Route({ summary: 'Ends a session of the user', answers: { 204: null }, refusals: ['not_found'] })
   @HttpCode(204)
   async end(
     @Caller() session: VerifiedSession,

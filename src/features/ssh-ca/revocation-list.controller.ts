@@ -9,6 +9,8 @@ import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import {
+  REVOCATION_JSON,
+  REVOCATION_LIST_JSON,
   type RevocationJson,
   type RevocationListJson,
   SERIAL,
@@ -42,7 +44,15 @@ export class RevocationListController {
   ) {}
 
   @Get()
-  @Route({ summary: 'The revocation list, for RevokedKeys of sshd or as JSON' })
+  @Route({
+    summary: 'The revocation list, for RevokedKeys of sshd or as JSON',
+    answers: {
+      200: { 'application/octet-stream': 'binary', 'application/json': REVOCATION_LIST_JSON },
+      304: null,
+    },
+    refusals: ['unavailable'],
+    asks: { headers: { 'if-none-match': 'The `ETag` of a list: 304 while it is the same.' } },
+  })
   async read(@Req() request: Request, @Res() response: Response): Promise<void> {
     const list = await this.revocationList.list();
     const form = request.accepts(['bin', 'json']) === 'json' ? 'json' : 'bin';
@@ -56,7 +66,11 @@ export class RevocationListController {
   }
 
   @Get(':serial')
-  @Route({ summary: 'Says whether a certificate is revoked' })
+  @Route({
+    summary: 'Says whether a certificate is revoked',
+    answers: { 200: REVOCATION_JSON },
+    refusals: ['unavailable'],
+  })
   async check(@Param({ schema: SERIAL }) { serial }: SerialParameter): Promise<RevocationJson> {
     const checkedAt = this.clock.now();
     const revoked = await this.revocationList.isRevoked(serial);

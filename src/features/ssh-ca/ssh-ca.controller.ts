@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
-import { authorityJson } from './ssh-ca.schemas.js';
+import { AUTHORITY_JSON, authorityJson } from './ssh-ca.schemas.js';
 
 /** `GET /v1/credentials/ssh/ca`: the lines for `TrustedUserCAKeys`, or JSON when asked for. */
 @Controller('v1/credentials/ssh/ca')
@@ -18,7 +18,10 @@ export class SshCaController {
   constructor(private readonly authority: CertificateAuthority) {}
 
   @Get()
-  @Route({ summary: 'The public keys of the SSH certificate authority, the one that signs first' })
+  @Route({
+    summary: 'The public keys of the SSH certificate authority, the one that signs first',
+    answers: { 200: { 'text/plain': 'text', 'application/json': AUTHORITY_JSON } },
+  })
   read(@Req() request: Request, @Res() response: Response): void {
     response.vary('Accept');
     if (request.accepts(['text', 'json']) === 'json') {

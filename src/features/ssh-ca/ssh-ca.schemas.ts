@@ -14,36 +14,45 @@ export const SERIAL = z.object({
 export type SerialParameter = z.output<typeof SERIAL>;
 
 /** The list in JSON; the times are RFC 3339. */
-export interface RevocationListJson {
-  /** Decimal, ascending. */
-  readonly revoked_serials: readonly string[];
-  readonly total: number;
-  readonly generated_at: string;
-}
+export const REVOCATION_LIST_JSON = z
+  .object({
+    revoked_serials: z.array(z.string()).readonly().meta({ description: 'Decimal, ascending.' }),
+    total: z.int(),
+    generated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'RevocationList' });
+/** The JSON of {@link REVOCATION_LIST_JSON}. */
+export type RevocationListJson = z.output<typeof REVOCATION_LIST_JSON>;
 
 /** The revocation state of one serial. */
-export interface RevocationJson {
-  readonly serial: string;
-  readonly revoked: boolean;
-  readonly checked_at: string;
-}
+export const REVOCATION_JSON = z
+  .object({ serial: z.string(), revoked: z.boolean(), checked_at: z.iso.datetime() })
+  .meta({ id: 'Revocation' });
+/** The JSON of {@link REVOCATION_JSON}. */
+export type RevocationJson = z.output<typeof REVOCATION_JSON>;
 
 /** A public key of the authority. */
-export interface AuthorityKeyJson {
-  /** The type and the key, as in a `.pub` file. */
-  readonly public_key: string;
-  readonly comment: string;
-  readonly fingerprint: string;
-  /** False for a key that has signed or will sign. */
-  readonly signs: boolean;
-}
+export const AUTHORITY_KEY_JSON = z
+  .object({
+    public_key: z.string().meta({ description: 'The type and the key, as in a `.pub` file.' }),
+    comment: z.string(),
+    fingerprint: z.string(),
+    signs: z.boolean().meta({ description: 'False for a key that has signed or will sign.' }),
+  })
+  .meta({ id: 'SshAuthorityKey' });
+/** The JSON of {@link AUTHORITY_KEY_JSON}. */
+export type AuthorityKeyJson = z.output<typeof AUTHORITY_KEY_JSON>;
 
 /** The answer of `GET /v1/credentials/ssh/ca` in JSON: the key that signs, and every published key. */
-export interface AuthorityJson {
-  readonly public_key: string;
-  readonly comment: string;
-  readonly keys: readonly AuthorityKeyJson[];
-}
+export const AUTHORITY_JSON = z
+  .object({
+    public_key: z.string(),
+    comment: z.string(),
+    keys: z.array(AUTHORITY_KEY_JSON).readonly(),
+  })
+  .meta({ id: 'SshAuthority' });
+/** The JSON of {@link AUTHORITY_JSON}. */
+export type AuthorityJson = z.output<typeof AUTHORITY_JSON>;
 
 /** Renders the public keys of the authority. */
 export function authorityJson(authority: CertificateAuthority): AuthorityJson {

@@ -1,18 +1,24 @@
+import { z } from 'zod';
 import type { Authenticator } from '#domain/authenticators/authenticators.repository.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';
 
 /** A key as `/v1/keys` shows it. */
-export interface KeyJson {
-  readonly id: string;
-  readonly name: string;
-  readonly aaguid: string | null;
-  readonly model: string | null;
-  readonly created_at: string;
-  readonly last_used_at: string | null;
-  /** True when the session of the request was opened with this key. */
-  readonly current: boolean;
-  readonly user_verification: boolean;
-}
+export const KEY_JSON = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    aaguid: z.string().nullable(),
+    model: z.string().nullable(),
+    created_at: z.iso.datetime(),
+    last_used_at: z.iso.datetime().nullable(),
+    current: z
+      .boolean()
+      .meta({ description: 'True when the session of the request was opened with this key.' }),
+    user_verification: z.boolean(),
+  })
+  .meta({ id: 'SecurityKey' });
+/** The JSON of {@link KEY_JSON}. */
+export type KeyJson = z.output<typeof KEY_JSON>;
 
 /** Renders a key; `currentId` is the key of the session that asks. */
 export function keyJson(key: Authenticator, currentId: string | undefined): KeyJson {

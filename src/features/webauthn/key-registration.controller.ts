@@ -1,4 +1,5 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS_BY_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
@@ -6,10 +7,11 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
-import { keyJson } from './key-json.js';
+import { KEY_JSON, keyJson } from './key-json.js';
 import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js';
 import {
   COMPLETE_ENROLLMENT,
+  CREATION_OPTIONS,
   START,
   type CompleteEnrollment,
   type Start,
@@ -28,7 +30,11 @@ export class KeyRegistrationController {
   constructor(private readonly ceremony: KeyRegistrationCeremony) {}
 
   @Post('start')
-  @Route({ summary: 'Begins the registration of a further security key' })
+  @Route({
+    summary: 'Begins the registration of a further security key',
+    answers: { 200: z.object({ state: z.string(), publicKey: CREATION_OPTIONS }) },
+    refusals: ['limit_reached', 'enrollment_refused'],
+  })
   @HttpCode(200)
   start(
     @Caller() session: VerifiedSession,
@@ -40,7 +46,21 @@ export class KeyRegistrationController {
   }
 
   @Post('complete')
-  @Route({ summary: 'Completes the registration of a further security key' })
+  @Route({
+    summary: 'Completes the registration of a further security key',
+    answers: { 200: z.object({ key: KEY_JSON, redirect_to: z.string() }) },
+    refusals: [
+      'invalid_state',
+      'attestation_rejected',
+      'attestation_missing',
+      'device_passkey',
+      'model_not_allowed',
+      'user_verification_missing',
+      'credential_exists',
+      'limit_reached',
+      'enrollment_refused',
+    ],
+  })
   @HttpCode(200)
   async complete(
     @Caller() session: VerifiedSession,

@@ -1,5 +1,6 @@
 import { Body, Controller, Delete, Get, Param, Patch, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS, USER_ACCESS_BY_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
@@ -8,7 +9,7 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { keyJson, type KeyJson } from './key-json.js';
+import { KEY_JSON, keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
 /** Lists, renames and removes the security keys of the user. A key of another user does not exist here: 404. */
@@ -26,14 +27,17 @@ export class KeysController {
   ) {}
 
   @Get()
-  @Route({ summary: 'Lists the security keys of the user' })
+  @Route({
+    summary: 'Lists the security keys of the user',
+    answers: { 200: z.object({ keys: z.array(KEY_JSON) }) },
+  })
   async list(@Caller() session: VerifiedSession): Promise<{ keys: KeyJson[] }> {
     const keys = await this.keys.list(session.user.id);
     return { keys: keys.map((key) => keyJson(key, session.authenticatorId)) };
   }
 
   @Patch(':id')
-  @Route({ summary: 'Renames a security key' })
+  @Route({ summary: 'Renames a security key', answers: { 200: KEY_JSON }, refusals: ['not_found'] })
   async rename(
     @Caller() session: VerifiedSession,
     @Param({ schema: KEY_ID }) { id }: { id: string },
@@ -46,7 +50,12 @@ export class KeysController {
 
   /** Removes a key with everything that it opened. A browser whose own session ends with the key loses the cookie too. */
   @Delete(':id')
-  @Route({ summary: 'Removes a security key and ends what it opened', auth: USER_ACCESS_BY_TOUCH })
+  @Route({
+    summary: 'Removes a security key and ends what it opened',
+    answers: { 200: z.object({ sessions_revoked: z.int(), current_session_revoked: z.boolean() }) },
+    refusals: ['not_found', 'last_key'],
+    auth: USER_ACCESS_BY_TOUCH,
+  })
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: KEY_ID }) { id }: { id: string },

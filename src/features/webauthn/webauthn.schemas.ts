@@ -52,3 +52,18 @@ export type Rename = z.output<typeof RENAME>;
 
 /** An id that is not a UUID is the id of no key: 404, not 400. */
 export const KEY_ID = z.object({ id: z.string() });
+
+/** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn Level 3 §5.1.8), as this service fills it. */
+export const CREATION_OPTIONS = z
+  .object({
+    rp: z.object({ id: z.string(), name: z.string() }),
+    user: z.object({ id: z.string(), name: z.string(), displayName: z.string() }),
+    challenge: z.string(),
+    pubKeyCredParams: z.array(z.object({ type: z.literal('public-key'), alg: z.int() })),
+    timeout: z.int(),
+    excludeCredentials: z.array(z.looseObject({ id: z.string(), type: z.literal('public-key') })),
+    authenticatorSelection: z.looseObject({ userVerification: z.string() }),
+    attestation: z.literal('direct'),
+    hints: z.array(z.string()),
+  })
+  .meta({ id: 'CreationOptions' });

@@ -1,34 +1,75 @@
+import { z } from 'zod';
 import type { ClientApplication } from '#domain/grants/clients/applications.repository.js';
 import type { ClientSecret } from '#domain/grants/clients/clients.repository.js';
-import type { Registration } from '#domain/applications/registration.js';
+import { AUTH_METHODS } from '#domain/applications/registration.js';
 import { clusterNameOf } from './registration/cluster-registration.js';
 import { registrationOf } from '#domain/applications/registration-metadata.js';
 
 /** The owner and the dates of an application in the API. */
-interface Ownership {
-  readonly client_id: string;
-  /** Null for a cluster, which belongs to the organization. */
-  readonly owner_id: string | null;
-  readonly org_id: string | null;
-  readonly created_at: string;
-  readonly updated_at: string;
-}
+const ownership = {
+  client_id: z.string(),
+  owner_id: z
+    .string()
+    .nullable()
+    .meta({ description: 'Null for a cluster, which belongs to the organization.' }),
+  org_id: z.string().nullable(),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+};
+
+const texts = z.array(z.string()).readonly();
 
 /** A client in the API: its registration with all defaults. */
-interface ClientJson extends Ownership, Registration {
-  /** The day of the last use. */
-  readonly last_used_at: string;
-}
+const CLIENT_JSON = z
+  .object({
+    ...ownership,
+    name: z.string(),
+    type: z.enum(['web', 'spa', 'native', 'service']),
+    profile: z.literal('fapi2').nullable(),
+    grant_types: texts,
+    auth_method: z.enum([...AUTH_METHODS, 'none']),
+    redirect_uris: texts,
+    post_logout_redirect_uris: texts,
+    request_uris: texts,
+    scopes: texts,
+    jwks: z
+      .object({ keys: z.array(z.custom<object>()).readonly() })
+      .readonly()
+      .nullable(),
+    jwks_uri: z.string().nullable(),
+    tls_client_auth_subject_dn: z.string().nullable(),
+    sender_constraint: z.enum(['dpop', 'mtls']).nullable(),
+    require_signed_request_object: z.boolean(),
+    require_pkce: z.boolean(),
+    id_token_lifetime_seconds: z.int(),
+    userinfo_signed_response_alg: z.enum(['ES256', 'RS256']).nullable(),
+    response_mode: z.literal('jwt').nullable(),
+    last_used_at: z.iso.datetime().meta({ description: 'The day of the last use.' }),
+  })
+  .meta({ id: 'ClientApplication' });
 
 /** A cluster in the API. */
-interface ClusterJson extends Ownership {
-  readonly name: string;
-  readonly type: 'kubernetes';
-  readonly resource: string;
-}
+const CLUSTER_JSON = z
+  .object({
+    ...ownership,
+    name: z.string(),
+    type: z.literal('kubernetes'),
+    resource: z.string(),
+  })
+  .meta({ id: 'Cluster' });
 
 /** An application in the API: a client or a cluster, with its owner and its dates. */
-export type ApplicationJson = ClientJson | ClusterJson;
+export const APPLICATION_JSON = z.union([CLIENT_JSON, CLUSTER_JSON]).meta({ id: 'Application' });
+/** The JSON of {@link APPLICATION_JSON}. */
+export type ApplicationJson = z.output<typeof APPLICATION_JSON>;
+
+/** A new application, with its secret if it has one. */
+export const NEW_APPLICATION_JSON = z.union([
+  CLIENT_JSON.extend({
+    client_secret: z.string().optional().meta({ description: 'Shown only here.' }),
+  }).meta({ id: 'NewClientApplication' }),
+  CLUSTER_JSON,
+]);
 
 /** Converts an application to JSON. */
 export function applicationJson(application: ClientApplication): ApplicationJson {
@@ -58,11 +99,11 @@ export function nameAndTypeOf(application: ClientApplication) {
 }
 
 /** A secret in the API, without its value. */
-export interface SecretJson {
-  readonly id: string;
-  readonly created_at: string;
-  readonly expires_at: string | null;
-}
+export const SECRET_JSON = z
+  .object({ id: z.string(), created_at: z.iso.datetime(), expires_at: z.iso.datetime().nullable() })
+  .meta({ id: 'ApplicationSecret' });
+/** The JSON of {@link SECRET_JSON}. */
+export type SecretJson = z.output<typeof SECRET_JSON>;
 
 /** Converts a secret to JSON. */
 export function secretJson({ id, createdAt, expiresAt }: ClientSecret): SecretJson {

@@ -1,10 +1,11 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { secretJson, type SecretJson } from './application-json.js';
+import { SECRET_JSON, secretJson, type SecretJson } from './application-json.js';
 import { APPLICATION_SECRETS, APPLICATIONS, managerOf } from './application-manager.js';
 import { APPLICATION_ID, ROTATE, SECRET_ID, type SecretRotation } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
@@ -16,7 +17,12 @@ export class ApplicationSecretsController {
   constructor(private readonly applications: Applications) {}
 
   @Get()
-  @Route({ auth: APPLICATIONS, summary: 'Lists the secrets of an application' })
+  @Route({
+    auth: APPLICATIONS,
+    summary: 'Lists the secrets of an application',
+    answers: { 200: z.object({ secrets: z.array(SECRET_JSON) }) },
+    refusals: ['not_found'],
+  })
   async list(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
@@ -26,7 +32,13 @@ export class ApplicationSecretsController {
   }
 
   @Post()
-  @Route({ summary: 'Adds a secret to an application' })
+  @Route({
+    summary: 'Adds a secret to an application',
+    answers: {
+      201: z.object({ id: z.string(), client_secret: z.string(), secrets: z.array(SECRET_JSON) }),
+    },
+    refusals: ['not_found', 'limit_reached'],
+  })
   @HttpCode(201)
   async rotate(
     @Caller() session: VerifiedSession,
@@ -51,7 +63,11 @@ export class ApplicationSecretsController {
   }
 
   @Delete(':secretId')
-  @Route({ summary: 'Revokes a secret of an application' })
+  @Route({
+    summary: 'Revokes a secret of an application',
+    answers: { 204: null },
+    refusals: ['not_found'],
+  })
   @HttpCode(204)
   async revoke(
     @Caller() session: VerifiedSession,

@@ -12,7 +12,7 @@ import {
   Res,
 } from '@nestjs/common';
 import type { Response } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
   applicationVersion,
@@ -24,7 +24,12 @@ import { assertMatches, entityTag } from '#platform/http/request/entity-tag.js';
 import { sendDeleted } from '#platform/http/request/preference.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { applicationJson, type ApplicationJson } from './application-json.js';
+import {
+  APPLICATION_JSON,
+  applicationJson,
+  NEW_APPLICATION_JSON,
+  type ApplicationJson,
+} from './application-json.js';
 import { APPLICATIONS, managerOf } from './application-manager.js';
 import {
   APPLICATION_ID,
@@ -49,7 +54,11 @@ export class ApplicationsController {
   ) {}
 
   @Post()
-  @Route({ summary: 'Registers an application' })
+  @Route({
+    summary: 'Registers an application',
+    answers: { 201: NEW_APPLICATION_JSON },
+    refusals: ['limit_reached', 'admin_required', 'uniqueness', 'account_inactive'],
+  })
   @HttpCode(201)
   async register(
     @Caller() session: VerifiedSession,
@@ -68,7 +77,12 @@ export class ApplicationsController {
   }
 
   @Get()
-  @Route({ summary: 'Lists the applications of the caller' })
+  @Route({
+    summary: 'Lists the applications of the caller',
+    answers: {
+      200: z.object({ applications: z.array(APPLICATION_JSON), next: z.string().nullable() }),
+    },
+  })
   async list(
     @Caller() session: VerifiedSession,
     @Query({ schema: PAGE }) { after }: ApplicationsPage,
@@ -78,7 +92,11 @@ export class ApplicationsController {
   }
 
   @Get(':id')
-  @Route({ summary: 'Shows an application' })
+  @Route({
+    summary: 'Shows an application',
+    answers: { 200: APPLICATION_JSON },
+    refusals: ['not_found'],
+  })
   async find(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
@@ -90,7 +108,11 @@ export class ApplicationsController {
   }
 
   @Patch(':id')
-  @Route({ summary: 'Changes an application' })
+  @Route({
+    summary: 'Changes an application',
+    answers: { 200: APPLICATION_JSON },
+    refusals: ['not_found'],
+  })
   async update(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
@@ -108,7 +130,11 @@ export class ApplicationsController {
   }
 
   @Delete(':id')
-  @Route({ summary: 'Removes an application' })
+  @Route({
+    summary: 'Removes an application',
+    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }), 204: null },
+    refusals: ['not_found'],
+  })
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
@@ -121,7 +147,11 @@ export class ApplicationsController {
   }
 
   @Post(':id/revoke-tokens')
-  @Route({ summary: 'Revokes all tokens of an application' })
+  @Route({
+    summary: 'Revokes all tokens of an application',
+    answers: { 200: z.object({ revoked: z.int() }) },
+    refusals: ['not_found'],
+  })
   @HttpCode(200)
   async revokeTokens(
     @Caller() session: VerifiedSession,

@@ -1,4 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { z } from 'zod';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
@@ -10,6 +11,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   ADD_DOMAIN,
+  DOMAIN_JSON,
   DOMAIN_NAME,
   domainJson,
   type AddDomain,
@@ -23,14 +25,23 @@ export class DomainsController {
   constructor(private readonly organizationDomains: OrganizationDomains) {}
 
   @Get()
-  @Route({ auth: ADMIN_READS, summary: 'Lists the domains' })
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Lists the domains',
+    answers: { 200: z.object({ domains: z.array(DOMAIN_JSON) }) },
+    refusals: ['admin_required'],
+  })
   async list(@Caller() session: VerifiedSession): Promise<{ readonly domains: DomainJson[] }> {
     const domains = await this.organizationDomains.list(adminOf(session));
     return { domains: domains.map(domainJson) };
   }
 
   @Post()
-  @Route({ summary: 'Adds a domain, and says which DNS record proves it' })
+  @Route({
+    summary: 'Adds a domain, and says which DNS record proves it',
+    answers: { 201: DOMAIN_JSON },
+    refusals: ['admin_required', 'domain_exists', 'domain_taken', 'limit_reached'],
+  })
   @HttpCode(201)
   async add(
     @Caller() session: VerifiedSession,
@@ -42,7 +53,18 @@ export class DomainsController {
   }
 
   @Post(':domain/verify')
-  @Route({ summary: 'Looks for the DNS record of a domain now' })
+  @Route({
+    summary: 'Looks for the DNS record of a domain now',
+    answers: { 200: DOMAIN_JSON },
+    refusals: [
+      'admin_required',
+      'not_found',
+      'primary_domain',
+      'domain_taken',
+      'domain_not_proven',
+      'dns_unavailable',
+    ],
+  })
   @HttpCode(200)
   async verify(
     @Caller() session: VerifiedSession,
@@ -54,7 +76,11 @@ export class DomainsController {
   }
 
   @Delete(':domain')
-  @Route({ summary: 'Removes a domain, and ends what its users hold' })
+  @Route({
+    summary: 'Removes a domain, and ends what its users hold',
+    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }) },
+    refusals: ['admin_required', 'not_found', 'primary_domain', 'own_account'],
+  })
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: DOMAIN_NAME }) { domain }: { domain: string },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { proofRecord, type ProofRecord } from '#domain/organization-domains/domain-record.js';
-import { stateOf, type DomainState } from '#domain/organization-domains/domain-state.js';
+import { proofRecord } from '#domain/organization-domains/domain-record.js';
+import { stateOf } from '#domain/organization-domains/domain-state.js';
 import type { OrganizationDomain } from '#domain/organization-domains/organization-domains.repository.js';
 
 /** The body of `POST /api/v1/org/domains`. The domain decides what a domain name is. */
@@ -12,18 +12,26 @@ export type AddDomain = z.output<typeof ADD_DOMAIN>;
 export const DOMAIN_NAME = z.object({ domain: z.string() });
 
 /** A domain in the JSON of the API. */
-export interface DomainJson {
-  readonly domain: string;
-  readonly primary: boolean;
-  readonly state: DomainState;
-  /** The record to publish; null for the primary domain, which needs none. */
-  readonly record: ProofRecord | null;
-  readonly added_by: string | null;
-  readonly created_at: string;
-  readonly verified_at: string | null;
-  readonly last_checked_at: string | null;
-  readonly failures: number;
-}
+export const DOMAIN_JSON = z
+  .object({
+    domain: z.string(),
+    primary: z.boolean(),
+    state: z.enum(['verified', 'pending', 'failing', 'unverified']),
+    record: z
+      .object({ type: z.literal('TXT'), name: z.string(), value: z.string() })
+      .nullable()
+      .meta({
+        description: 'The record to publish; null for the primary domain, which needs none.',
+      }),
+    added_by: z.string().nullable(),
+    created_at: z.iso.datetime(),
+    verified_at: z.iso.datetime().nullable(),
+    last_checked_at: z.iso.datetime().nullable(),
+    failures: z.int(),
+  })
+  .meta({ id: 'Domain' });
+/** The JSON of {@link DOMAIN_JSON}. */
+export type DomainJson = z.output<typeof DOMAIN_JSON>;
 
 /** Renders a domain as JSON. */
 export function domainJson(found: OrganizationDomain): DomainJson {

@@ -12,18 +12,14 @@ import { IssuerAdmin } from '#domain/organization-admin/issuer-admin.service.js'
 import {
   CHANGE_ISSUER,
   CLAIM_LABEL,
+  ISSUER_RESPONSE,
   issuerJson,
   ROTATE_KEY,
   type ChangeIssuer,
   type ClaimLabel,
-  type IssuerJson,
+  type IssuerResponse,
   type RotateKey,
 } from './issuer.schemas.js';
-
-/** A response with the issuer of the organization; null where it has none. */
-interface IssuerResponse {
-  readonly issuer: IssuerJson | null;
-}
 
 /** `/api/v1/org/issuer`: the issuer of the organization. */
 @Controller('api/v1/org/issuer')
@@ -39,13 +35,29 @@ export class IssuerController {
   }
 
   @Get()
-  @Route({ auth: ADMIN_READS, summary: 'Shows the issuer of the organization and its keys' })
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Shows the issuer of the organization and its keys',
+    answers: { 200: ISSUER_RESPONSE },
+    refusals: ['admin_required'],
+  })
   async show(@Caller() session: VerifiedSession): Promise<IssuerResponse> {
     return this.#response(await this.issuerAdmin.show(adminOf(session)));
   }
 
   @Post()
-  @Route({ summary: 'Claims a label for the issuer of the organization' })
+  @Route({
+    summary: 'Claims a label for the issuer of the organization',
+    answers: { 201: ISSUER_RESPONSE },
+    refusals: [
+      'admin_required',
+      'label_reserved',
+      'label_taken',
+      'issuer_exists',
+      'issuers_not_configured',
+      'kms_unavailable',
+    ],
+  })
   @HttpCode(201)
   async claim(
     @Caller() session: VerifiedSession,
@@ -56,7 +68,11 @@ export class IssuerController {
   }
 
   @Patch()
-  @Route({ summary: 'Decides if the AWS tokens of the organization come from its issuer' })
+  @Route({
+    summary: 'Decides if the AWS tokens of the organization come from its issuer',
+    answers: { 200: ISSUER_RESPONSE },
+    refusals: ['admin_required', 'not_found', 'issuers_not_configured', 'kms_unavailable'],
+  })
   async change(
     @Caller() session: VerifiedSession,
     @Body({ schema: CHANGE_ISSUER }) { active }: ChangeIssuer,
@@ -66,7 +82,11 @@ export class IssuerController {
   }
 
   @Delete()
-  @Route({ summary: 'Releases the label, which stays reserved for the organization' })
+  @Route({
+    summary: 'Releases the label, which stays reserved for the organization',
+    answers: { 204: null },
+    refusals: ['admin_required', 'not_found'],
+  })
   @HttpCode(204)
   async release(
     @Caller() session: VerifiedSession,
@@ -78,6 +98,14 @@ export class IssuerController {
   @Post('rotate')
   @Route({
     summary: 'Replaces the signing key of the issuer, with overlap or in an emergency at once',
+    answers: { 200: ISSUER_RESPONSE },
+    refusals: [
+      'admin_required',
+      'not_found',
+      'rotation_pending',
+      'issuers_not_configured',
+      'kms_unavailable',
+    ],
   })
   @HttpCode(200)
   async rotate(

@@ -4,10 +4,7 @@ import {
   issuerOfLabel,
   LABEL_RULE,
 } from '#domain/organization-issuers/issuer-label.js';
-import {
-  publishedKeys,
-  type IssuerKeyState,
-} from '#domain/organization-issuers/issuer-key-state.js';
+import { publishedKeys } from '#domain/organization-issuers/issuer-key-state.js';
 import type { OrganizationIssuer } from '#domain/organization-issuers/organization-issuers.repository.js';
 
 /** `POST /api/v1/org/issuer`. */
@@ -29,23 +26,38 @@ export const ROTATE_KEY = z.strictObject({ emergency: z.boolean().default(false)
 export type RotateKey = z.output<typeof ROTATE_KEY>;
 
 /** A published key in the JSON of the API. */
-export interface IssuerKeyJson {
-  readonly kid: string;
-  readonly state: IssuerKeyState;
-  readonly created_at: string;
-  readonly signs_from: string;
-  /** Null: the key stays until a rotation. */
-  readonly published_until: string | null;
-}
+export const ISSUER_KEY_JSON = z
+  .object({
+    kid: z.string(),
+    state: z.enum(['next', 'signing', 'retired']),
+    created_at: z.iso.datetime(),
+    signs_from: z.iso.datetime(),
+    published_until: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'Null: the key stays until a rotation.' }),
+  })
+  .meta({ id: 'IssuerKey' });
+/** The JSON of {@link ISSUER_KEY_JSON}. */
+export type IssuerKeyJson = z.output<typeof ISSUER_KEY_JSON>;
 
 /** An issuer in the JSON of the API. */
-export interface IssuerJson {
-  readonly label: string;
-  readonly issuer: string;
-  readonly active: boolean;
-  readonly claimed_at: string;
-  readonly keys: readonly IssuerKeyJson[];
-}
+export const ISSUER_JSON = z
+  .object({
+    label: z.string(),
+    issuer: z.string(),
+    active: z.boolean(),
+    claimed_at: z.iso.datetime(),
+    keys: z.array(ISSUER_KEY_JSON).readonly(),
+  })
+  .meta({ id: 'Issuer' });
+/** The JSON of {@link ISSUER_JSON}. */
+export type IssuerJson = z.output<typeof ISSUER_JSON>;
+
+/** A response with the issuer of the organization; null where it has none. */
+export const ISSUER_RESPONSE = z.object({ issuer: ISSUER_JSON.nullable() });
+/** The JSON of {@link ISSUER_RESPONSE}. */
+export type IssuerResponse = z.output<typeof ISSUER_RESPONSE>;
 
 /** Renders an issuer with the keys that it publishes now. */
 export function issuerJson(issuer: OrganizationIssuer, baseUrl: string): IssuerJson {

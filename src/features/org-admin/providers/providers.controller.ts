@@ -1,4 +1,5 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { OrganizationProviders } from '#domain/organization-providers/organization-providers.service.js';
@@ -9,9 +10,12 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
   ALLOW_PROVIDER,
+  AVAILABLE_PROVIDER_JSON,
   availableProviderJson,
+  ORGANIZATION_PROVIDER_JSON,
   organizationProviderJson,
   PROVIDER_ID,
+  WITHDRAWAL_JSON,
   withdrawalJson,
   type AllowProvider,
   type AvailableProviderJson,
@@ -26,7 +30,17 @@ export class ProvidersController {
   constructor(private readonly organizationProviders: OrganizationProviders) {}
 
   @Get()
-  @Route({ auth: ADMIN_READS, summary: 'Lists the identity providers' })
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Lists the identity providers',
+    answers: {
+      200: z.object({
+        providers: z.array(ORGANIZATION_PROVIDER_JSON),
+        available: z.array(AVAILABLE_PROVIDER_JSON),
+      }),
+    },
+    refusals: ['admin_required'],
+  })
   async list(@Caller() session: VerifiedSession): Promise<{
     readonly providers: OrganizationProviderJson[];
     readonly available: AvailableProviderJson[];
@@ -39,7 +53,11 @@ export class ProvidersController {
   }
 
   @Post()
-  @Route({ summary: 'Allows an identity provider' })
+  @Route({
+    summary: 'Allows an identity provider',
+    answers: { 201: ORGANIZATION_PROVIDER_JSON },
+    refusals: ['admin_required', 'unknown_provider', 'already_allowed', 'limit_reached'],
+  })
   @HttpCode(201)
   async allow(
     @Caller() session: VerifiedSession,
@@ -51,7 +69,11 @@ export class ProvidersController {
   }
 
   @Delete(':id')
-  @Route({ summary: 'Withdraws an identity provider' })
+  @Route({
+    summary: 'Withdraws an identity provider',
+    answers: { 200: WITHDRAWAL_JSON },
+    refusals: ['admin_required', 'not_found', 'own_provider', 'last_provider'],
+  })
   async withdraw(
     @Caller() session: VerifiedSession,
     @Param({ schema: PROVIDER_ID }) { id }: { id: string },

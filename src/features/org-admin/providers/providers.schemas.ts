@@ -20,39 +20,51 @@ export type AllowProvider = z.output<typeof ALLOW_PROVIDER>;
 export const PROVIDER_ID = z.object({ id: z.string() });
 
 /** A provider of the organization in the JSON of the API. */
-export interface OrganizationProviderJson {
-  readonly id: string;
-  /** The slug; null when the provider is not configured any more. */
-  readonly provider: string | null;
-  readonly name: string | null;
-  readonly issuer: string;
-  /** Empty for a provider without tenants. */
-  readonly tenant: string;
-  readonly founding: boolean;
-  readonly added_by: string | null;
-  readonly created_at: string;
-  /** The members who are bound through it. */
-  readonly users: number;
-}
+export const ORGANIZATION_PROVIDER_JSON = z
+  .object({
+    id: z.string(),
+    provider: z
+      .string()
+      .nullable()
+      .meta({ description: 'The slug; null when the provider is not configured any more.' }),
+    name: z.string().nullable(),
+    issuer: z.string(),
+    tenant: z.string().meta({ description: 'Empty for a provider without tenants.' }),
+    founding: z.boolean(),
+    added_by: z.string().nullable(),
+    created_at: z.iso.datetime(),
+    users: z.int().meta({ description: 'The members who are bound through it.' }),
+  })
+  .meta({ id: 'OrganizationProvider' });
+/** The JSON of {@link ORGANIZATION_PROVIDER_JSON}. */
+export type OrganizationProviderJson = z.output<typeof ORGANIZATION_PROVIDER_JSON>;
 
 /** A configured provider in the JSON of the API. */
-export interface AvailableProviderJson {
-  readonly provider: string;
-  readonly name: string;
-  readonly issuer: string;
-  readonly tenant_required: boolean;
-}
+export const AVAILABLE_PROVIDER_JSON = z
+  .object({
+    provider: z.string(),
+    name: z.string(),
+    issuer: z.string(),
+    tenant_required: z.boolean(),
+  })
+  .meta({ id: 'AvailableProvider' });
+/** The JSON of {@link AVAILABLE_PROVIDER_JSON}. */
+export type AvailableProviderJson = z.output<typeof AVAILABLE_PROVIDER_JSON>;
 
 /** The answer of a withdrawal: what ended. */
-export interface WithdrawalJson {
-  /** The users whose access ended. */
-  readonly users: number;
-  readonly sessions_revoked: number;
-  readonly certificates_revoked: number;
-  readonly github_tokens_revoked: number;
-  /** The same under the names of every act. */
-  readonly ended: RevokedCounts;
-}
+export const WITHDRAWAL_JSON = z
+  .object({
+    users: z.int().meta({ description: 'The users whose access ended.' }),
+    sessions_revoked: z.int(),
+    certificates_revoked: z.int(),
+    github_tokens_revoked: z.int(),
+    ended: z
+      .custom<RevokedCounts>()
+      .meta({ description: 'The same under the names of every act.' }),
+  })
+  .meta({ id: 'Withdrawal' });
+/** The JSON of {@link WITHDRAWAL_JSON}. */
+export type WithdrawalJson = z.output<typeof WITHDRAWAL_JSON>;
 
 /** Renders a provider of the organization as JSON. */
 export function organizationProviderJson(provider: OrganizationProvider): OrganizationProviderJson {

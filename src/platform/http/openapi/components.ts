@@ -15,6 +15,8 @@ export class Components {
       io,
       unrepresentable: 'any',
       override: ({ jsonSchema }) => {
+        // Zod states it for values that our code must not change, which says nothing about the API.
+        delete jsonSchema.readOnly;
         // A response may gain members within a version of the API.
         if (io === 'output' && jsonSchema.additionalProperties === false) {
           delete jsonSchema.additionalProperties;
