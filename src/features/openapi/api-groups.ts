@@ -48,7 +48,7 @@ export const API: ApiDescription = {
     {
       name: 'GitHub',
       description: 'Tokens of the GitHub App, and its installations.',
-      paths: ['/v1/credentials/github*'],
+      paths: ['/v1/credentials/github*', '/api/webhooks/github'],
     },
     {
       name: 'Applications',

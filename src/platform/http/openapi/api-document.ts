@@ -6,11 +6,7 @@ import type { OpenApiDocument, OperationObject } from './document-types.js';
 import { operationOf, pathOf, SECURITY_SCHEMES } from './operations.js';
 import { RESPONSE_HEADERS } from './responses.js';
 
-/**
- * Writes the document of all routes that state their answers.
- *
- * @throws Error where a route belongs to no group
- */
+/** Writes the document of the routes that belong to a group and state their answers. */
 export function apiDocument(
   { routes }: Pick<RoutePolicies, 'routes'>,
   { title, version, description, groups }: ApiDescription,
@@ -23,7 +19,7 @@ export function apiDocument(
   const paths: Record<string, Record<string, OperationObject>> = {};
   for (const route of routes.filter(({ policy }) => Object.keys(policy.answers).length > 0)) {
     const group = groupOf.of(route.template);
-    if (group === undefined) throw new Error(`${route.template} belongs to no group of the API`);
+    if (group === undefined) continue;
     const operations = (paths[pathOf(route)] ??= {});
     operations[route.method.toLowerCase()] = operationOf(route, group, components);
   }
