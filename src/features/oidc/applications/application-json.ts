@@ -6,7 +6,7 @@ import { clusterNameOf } from './registration/cluster-registration.js';
 import { registrationOf } from '#domain/applications/registration-metadata.js';
 
 /** The owner and the dates of an application in the API. */
-const ownership = {
+const OWNERSHIP = {
   client_id: z.string(),
   owner_id: z
     .string()
@@ -22,7 +22,7 @@ const texts = z.array(z.string()).readonly();
 /** A client in the API: its registration with all defaults. */
 const CLIENT_JSON = z
   .object({
-    ...ownership,
+    ...OWNERSHIP,
     name: z.string(),
     type: z.enum(['web', 'spa', 'native', 'service']),
     profile: z.literal('fapi2').nullable(),
@@ -51,7 +51,7 @@ const CLIENT_JSON = z
 /** A cluster in the API. */
 const CLUSTER_JSON = z
   .object({
-    ...ownership,
+    ...OWNERSHIP,
     name: z.string(),
     type: z.literal('kubernetes'),
     resource: z.string(),

@@ -11,6 +11,7 @@ import { Adapters } from '../storage/adapters.service.js';
 import { interactionOver } from './interactions.service.js';
 import { findPostedRequest, isReference, storePostedRequest } from './posted-requests.js';
 import { resolveRequestObject } from './request-object.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** The longest query in characters: a proxy may reject a longer address. */
 const LONGEST_QUERY = 2048;
@@ -68,6 +69,7 @@ export class AuthorizationController implements OnModuleInit {
     audience: 'api',
     errors: 'oauth',
     summary: 'Takes a pushed authorization request (RFC 9126)',
+    ...OAUTH_ROUTES.par,
   })
   push(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

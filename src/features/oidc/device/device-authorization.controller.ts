@@ -4,6 +4,7 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** `POST /oauth/device`: gives a device its code and the code that its user types (RFC 8628 §3.1). */
 @Controller('oauth/device')
@@ -32,7 +33,7 @@ export class DeviceAuthorizationController implements OnModuleInit {
   }
 
   @Post()
-  @Route({ summary: 'Issues a device code (RFC 8628)' })
+  @Route({ summary: 'Issues a device code (RFC 8628)', ...OAUTH_ROUTES.device })
   @HttpCode(200)
   authorizeDevice(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

@@ -8,6 +8,7 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { OWN_SCOPES } from '../protocol/scopes.js';
 import { issuerMetadata, publishedIssuerOf } from './issuer-host.js';
 import { correctDiscovery, type ServerMetadata } from './server-metadata.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server, and of issuers at their hosts. */
 @Controller()
@@ -38,6 +39,7 @@ export class DiscoveryController implements OnModuleInit {
   @Route({
     tenantHosts: true,
     summary: 'Metadata of the OpenID provider, or of the issuer of an organization at its host',
+    ...OAUTH_ROUTES.metadata,
   })
   async openIdConfiguration(@Req() request: Request, @Res() response: Response): Promise<void> {
     const issuer = publishedIssuerOf(request);
@@ -47,14 +49,18 @@ export class DiscoveryController implements OnModuleInit {
 
   /** Returns the metadata of RFC 8414 (§3). */
   @Get('.well-known/oauth-authorization-server')
-  @Route({ summary: 'Metadata of the authorization server (RFC 8414)' })
+  @Route({ summary: 'Metadata of the authorization server (RFC 8414)', ...OAUTH_ROUTES.metadata })
   authorizationServer(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }
 
   /** Returns the metadata of our own APIs as a protected resource (RFC 9728 §2). */
   @Get('.well-known/oauth-protected-resource')
-  @Route({ resourceMetadata: true, summary: 'Metadata of the protected resources (RFC 9728)' })
+  @Route({
+    resourceMetadata: true,
+    summary: 'Metadata of the protected resources (RFC 9728)',
+    ...OAUTH_ROUTES.resourceMetadata,
+  })
   protectedResource(): object {
     return {
       resource: this.#http.baseUrl,
@@ -71,6 +77,7 @@ export class DiscoveryController implements OnModuleInit {
     errors: 'oauth',
     tenantHosts: true,
     summary: 'Public keys of the token signatures, or of the issuer of an organization at its host',
+    ...OAUTH_ROUTES.jwks,
   })
   async jwks(@Req() request: Request, @Res() response: Response): Promise<void> {
     const issuer = publishedIssuerOf(request);

@@ -4,6 +4,7 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { AccessTokens } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** `POST /oauth/introspect`: describes a token to a client (RFC 7662). */
 @Controller('oauth/introspect')
@@ -21,7 +22,7 @@ export class IntrospectionController {
   ) {}
 
   @Post()
-  @Route({ summary: 'Introspects a token (RFC 7662)' })
+  @Route({ summary: 'Introspects a token (RFC 7662)', ...OAUTH_ROUTES.introspect })
   @HttpCode(200)
   async introspect(@Req() request: Request, @Res() response: Response): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);

@@ -4,6 +4,7 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { AccessTokens } from '../engine/access-tokens.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** `POST /oauth/revoke`: ends a token that its client no longer needs (RFC 7009). */
 @Controller('oauth/revoke')
@@ -21,7 +22,7 @@ export class RevocationController {
   ) {}
 
   @Post()
-  @Route({ summary: 'Revokes a token (RFC 7009)' })
+  @Route({ summary: 'Revokes a token (RFC 7009)', ...OAUTH_ROUTES.revoke })
   @HttpCode(200)
   async revoke(@Req() request: Request, @Res() response: Response): Promise<void> {
     await this.accessTokens.replaceJwt(request.body);

@@ -18,6 +18,7 @@ import { OWN_METADATA } from '../protocol/client-metadata.js';
 import { dynamicMetadata } from '../protocol/clients/dynamic-metadata.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 import { ClientAdapter } from '../storage/client-adapter.service.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** `/oauth/register`: clients that register and manage themselves (RFC 7591, RFC 7592). */
 @Controller('oauth/register')
@@ -35,7 +36,7 @@ export class RegistrationController implements OnModuleInit {
   }
 
   @Post()
-  @Route({ failureStatus: 201, summary: 'Registers a client (RFC 7591)' })
+  @Route({ failureStatus: 201, summary: 'Registers a client (RFC 7591)', ...OAUTH_ROUTES.register })
   register(
     @Body() body: unknown,
     @Req() request: Request,
@@ -46,13 +47,16 @@ export class RegistrationController implements OnModuleInit {
   }
 
   @Get(':clientId')
-  @Route({ summary: 'Shows the registration of a client (RFC 7592)' })
+  @Route({ summary: 'Shows the registration of a client (RFC 7592)', ...OAUTH_ROUTES.readClient })
   read(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }
 
   @Put(':clientId')
-  @Route({ summary: 'Changes the registration of a client (RFC 7592)' })
+  @Route({
+    summary: 'Changes the registration of a client (RFC 7592)',
+    ...OAUTH_ROUTES.updateClient,
+  })
   async update(
     @Param('clientId') clientId: string,
     @Body() body: unknown,
@@ -64,7 +68,10 @@ export class RegistrationController implements OnModuleInit {
   }
 
   @Delete(':clientId')
-  @Route({ summary: 'Removes the registration of a client (RFC 7592)' })
+  @Route({
+    summary: 'Removes the registration of a client (RFC 7592)',
+    ...OAUTH_ROUTES.removeClient,
+  })
   remove(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }

@@ -8,6 +8,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { FIDO2_GRANT } from '#domain/applications/grant-types.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { Fido2Grant } from './fido2-grant.service.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** The form of `POST /oauth/fido2/challenge`. */
 const CHALLENGE_FORM = z.object({
@@ -37,7 +38,7 @@ export class Fido2Controller {
 
   /** Creates a challenge. The client authenticates later, when it redeems the assertion. */
   @Post()
-  @Route({ summary: 'Issues a challenge for the FIDO2 grant' })
+  @Route({ summary: 'Issues a challenge for the FIDO2 grant', ...OAUTH_ROUTES.challenge })
   @HttpCode(200)
   async createChallenge(
     @Body({ schema: CHALLENGE_FORM })

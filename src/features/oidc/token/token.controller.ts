@@ -12,6 +12,7 @@ import { Adapters } from '../storage/adapters.service.js';
 import { EXCHANGE_PARAMETERS } from './exchange-request.js';
 import { Fido2Grant } from './fido2-grant.service.js';
 import { exchangeToken } from './token-exchange.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** The parameters of the FIDO2 grant. */
 const FIDO2_PARAMETERS = ['assertion', 'state', 'scope', 'resource', 'nonce'];
@@ -52,7 +53,7 @@ export class TokenController implements OnModuleInit {
   }
 
   @Post()
-  @Route({ summary: 'Issues tokens (RFC 6749 §3.2)' })
+  @Route({ summary: 'Issues tokens (RFC 6749 §3.2)', ...OAUTH_ROUTES.token })
   @HttpCode(200)
   token(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

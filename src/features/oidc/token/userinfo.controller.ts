@@ -14,6 +14,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { keepOneChallenge } from '../engine/provider-middleware.js';
+import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /** `/oauth/userinfo`: the claims of the user of an access token (OpenID Connect Core §5.3). */
 @Controller('oauth/userinfo')
@@ -45,13 +46,13 @@ export class UserinfoController implements OnModuleInit {
   }
 
   @Get()
-  @Route({ summary: 'Claims about the user (OpenID Connect Core §5.3)' })
+  @Route({ summary: 'Claims about the user (OpenID Connect Core §5.3)', ...OAUTH_ROUTES.userinfo })
   userinfo(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);
   }
 
   @Post()
-  @Route({ summary: 'Claims about the user, by POST' })
+  @Route({ summary: 'Claims about the user, by POST', ...OAUTH_ROUTES.userinfoByPost })
   @HttpCode(200)
   userinfoByPost(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

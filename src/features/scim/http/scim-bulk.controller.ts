@@ -5,6 +5,7 @@ import { runBulk } from '../bulk/bulk-run.js';
 import { ScimResources } from '../resources/scim-resources.service.js';
 import { Call, SCIM, type ScimCall } from './resource-endpoint.js';
 import { sendJson } from './scim-response.js';
+import { SCIM_ROUTES } from './scim.schemas.js';
 
 /** `/scim/v2/Bulk` (RFC 7644 §3.7): many operations for one token of the rate limit. */
 @Controller('scim/v2/Bulk')
@@ -13,7 +14,7 @@ export class ScimBulkController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
-  @Route({ summary: 'Runs several operations (RFC 7644 §3.7)' })
+  @Route({ summary: 'Runs several operations (RFC 7644 §3.7)', ...SCIM_ROUTES.bulk })
   async run(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     const json = {
       schemas: ['urn:ietf:params:scim:api:messages:2.0:BulkResponse'],

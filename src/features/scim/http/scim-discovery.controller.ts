@@ -13,6 +13,7 @@ import { ScimResources } from '../resources/scim-resources.service.js';
 import type { QueryFields } from '../query/scim-query.js';
 import { listHead, listTail, sendJson } from './scim-response.js';
 import { serviceProviderConfig } from './service-provider-config.js';
+import { SCIM_ROUTES } from './scim.schemas.js';
 
 /** Discovery: the documents that tell a client what the service supports (RFC 7644 §4). */
 @Controller('scim/v2')
@@ -21,32 +22,32 @@ export class ScimDiscoveryController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Get('ServiceProviderConfig')
-  @Route({ summary: 'Shows what the SCIM service supports (RFC 7643 §5)' })
+  @Route({ summary: 'Shows what the SCIM service supports (RFC 7643 §5)', ...SCIM_ROUTES.config })
   config(@Query() query: QueryFields, @Res() response: Response): void {
     refuseFilter(query);
     sendJson(response, 200, JSON.stringify(serviceProviderConfig(this.scimResources.base)));
   }
 
   @Get('Schemas')
-  @Route({ summary: 'Lists the schemas' })
+  @Route({ summary: 'Lists the schemas', ...SCIM_ROUTES.discoveryList })
   schemas(@Query() query: QueryFields, @Res() response: Response): void {
     this.#list(response, query, schemaDocuments(this.scimResources.base));
   }
 
   @Get('Schemas/:id')
-  @Route({ summary: 'Shows a schema' })
+  @Route({ summary: 'Shows a schema', ...SCIM_ROUTES.discovery })
   schema(@Param('id') id: string, @Res() response: Response): void {
     this.#one(response, id, schemaDocuments(this.scimResources.base));
   }
 
   @Get('ResourceTypes')
-  @Route({ summary: 'Lists the resource types' })
+  @Route({ summary: 'Lists the resource types', ...SCIM_ROUTES.discoveryList })
   resourceTypes(@Query() query: QueryFields, @Res() response: Response): void {
     this.#list(response, query, resourceTypeDocuments(this.scimResources.base));
   }
 
   @Get('ResourceTypes/:id')
-  @Route({ summary: 'Shows a resource type' })
+  @Route({ summary: 'Shows a resource type', ...SCIM_ROUTES.discovery })
   resourceType(@Param('id') id: string, @Res() response: Response): void {
     this.#one(response, id, resourceTypeDocuments(this.scimResources.base));
   }

@@ -13,6 +13,7 @@ import {
   SCIM,
   type ScimCall,
 } from './resource-endpoint.js';
+import { SCIM_ROUTES } from './scim.schemas.js';
 
 /** `/scim/v2/Groups` (RFC 7644 §3). */
 @Controller('scim/v2/Groups')
@@ -21,45 +22,45 @@ export class ScimGroupsController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
-  @Route({ summary: 'Creates a group' })
+  @Route({ summary: 'Creates a group', ...SCIM_ROUTES.groups.create })
   create(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return createResource(this.scimResources.groups, call, response);
   }
 
   @Get()
-  @Route({ summary: 'Lists or searches groups' })
+  @Route({ summary: 'Lists or searches groups', ...SCIM_ROUTES.groups.list })
   list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.groups, caller, query, response);
   }
 
   /** The same search, with the query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
-  @Route({ summary: 'Searches groups by POST (RFC 7644 §3.4.3)' })
+  @Route({ summary: 'Searches groups by POST (RFC 7644 §3.4.3)', ...SCIM_ROUTES.groups.search })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.groups, caller, body as QueryFields, response);
   }
 
   @Get(':id')
-  @Route({ summary: 'Shows a group' })
+  @Route({ summary: 'Shows a group', ...SCIM_ROUTES.groups.find })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return findResource(this.scimResources.groups, call, response);
   }
 
   @Put(':id')
-  @Route({ summary: 'Replaces a group' })
+  @Route({ summary: 'Replaces a group', ...SCIM_ROUTES.groups.replace })
   replace(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return replaceResource(this.scimResources.groups, call, response);
   }
 
   @Patch(':id')
-  @Route({ summary: 'Changes a group (RFC 7644 §3.5.2)' })
+  @Route({ summary: 'Changes a group (RFC 7644 §3.5.2)', ...SCIM_ROUTES.groups.patch })
   patch(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return patchResource(this.scimResources.groups, call, response);
   }
 
   @Delete(':id')
   @HttpCode(204)
-  @Route({ summary: 'Removes a group' })
+  @Route({ summary: 'Removes a group', ...SCIM_ROUTES.groups.remove })
   async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
     await this.scimResources.groups.remove(caller, id, ifMatch);
   }

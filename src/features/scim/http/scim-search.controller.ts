@@ -8,6 +8,7 @@ import { ScimResources } from '../resources/scim-resources.service.js';
 import { GROUP_SCHEMA, USER_SCHEMA } from '../schema/schemas.js';
 import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
 import { listHead, listTail, streamJson } from './scim-response.js';
+import { SCIM_ROUTES } from './scim.schemas.js';
 
 /** `/scim/v2`: searches over users and groups at once, and `/Me`. */
 @Controller('scim/v2')
@@ -17,21 +18,24 @@ export class ScimSearchController {
 
   /** RFC 7644 §3.4.2.1. */
   @Get()
-  @Route({ summary: 'Searches users and groups' })
+  @Route({ summary: 'Searches users and groups', ...SCIM_ROUTES.all.list })
   async list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
     await this.#search(caller, query, response);
   }
 
   /** RFC 7644 §3.4.3. */
   @Post('.search')
-  @Route({ summary: 'Searches users and groups by POST (RFC 7644 §3.4.3)' })
+  @Route({
+    summary: 'Searches users and groups by POST (RFC 7644 §3.4.3)',
+    ...SCIM_ROUTES.all.search,
+  })
   async search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     await this.#search(caller, body as QueryFields, response);
   }
 
   /** RFC 7644 §3.11: a token stands for an identity provider, and not for a user. */
   @Get('Me')
-  @Route({ summary: 'Refuses: a SCIM token belongs to no user' })
+  @Route({ summary: 'Refuses: a SCIM token belongs to no user', ...SCIM_ROUTES.me })
   me(): never {
     throw new DomainError('not_implemented', 'A SCIM token belongs to no user.');
   }

@@ -13,6 +13,7 @@ import {
   SCIM,
   type ScimCall,
 } from './resource-endpoint.js';
+import { SCIM_ROUTES } from './scim.schemas.js';
 
 /** `/scim/v2/Users` (RFC 7644 §3). */
 @Controller('scim/v2/Users')
@@ -21,45 +22,45 @@ export class ScimUsersController {
   constructor(private readonly scimResources: ScimResources) {}
 
   @Post()
-  @Route({ summary: 'Creates a user' })
+  @Route({ summary: 'Creates a user', ...SCIM_ROUTES.users.create })
   create(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return createResource(this.scimResources.users, call, response);
   }
 
   @Get()
-  @Route({ summary: 'Lists or searches users' })
+  @Route({ summary: 'Lists or searches users', ...SCIM_ROUTES.users.list })
   list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.users, caller, query, response);
   }
 
   /** The same search, with the query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
-  @Route({ summary: 'Searches users by POST (RFC 7644 §3.4.3)' })
+  @Route({ summary: 'Searches users by POST (RFC 7644 §3.4.3)', ...SCIM_ROUTES.users.search })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {
     return listResources(this.scimResources.users, caller, body as QueryFields, response);
   }
 
   @Get(':id')
-  @Route({ summary: 'Shows a user' })
+  @Route({ summary: 'Shows a user', ...SCIM_ROUTES.users.find })
   find(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return findResource(this.scimResources.users, call, response);
   }
 
   @Put(':id')
-  @Route({ summary: 'Replaces a user' })
+  @Route({ summary: 'Replaces a user', ...SCIM_ROUTES.users.replace })
   replace(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return replaceResource(this.scimResources.users, call, response);
   }
 
   @Patch(':id')
-  @Route({ summary: 'Changes a user (RFC 7644 §3.5.2)' })
+  @Route({ summary: 'Changes a user (RFC 7644 §3.5.2)', ...SCIM_ROUTES.users.patch })
   patch(@Call() call: ScimCall, @Res() response: Response): Promise<void> {
     return patchResource(this.scimResources.users, call, response);
   }
 
   @Delete(':id')
   @HttpCode(204)
-  @Route({ summary: 'Removes a user' })
+  @Route({ summary: 'Removes a user', ...SCIM_ROUTES.users.remove })
   async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
     await this.scimResources.users.remove(caller, id, ifMatch);
   }
