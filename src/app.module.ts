@@ -41,6 +41,7 @@ import { API } from './features/openapi/api-groups.js';
 import { OpenApiModule } from './features/openapi/openapi.module.js';
 import { OrgAdminModule } from './features/org-admin/org-admin.module.js';
 import { pageActionOf } from './features/pages/shell/page-action.js';
+import { DocumentPagesModule } from './features/pages/documents/documents.module.js';
 import { PagesModule } from './features/pages/pages.module.js';
 import { ScimModule } from './features/scim/scim.module.js';
 import { OwnSessionsModule } from './features/sessions/sessions.module.js';
@@ -110,6 +111,7 @@ export class AppModule {
         CleanUpModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,
+        DocumentPagesModule,
         GitHubModule,
         HealthModule,
         InstallModule,

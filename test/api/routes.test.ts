@@ -40,6 +40,10 @@ GET    /admin/providers/:id                       general        none   256 ui  
 GET    /admin/settings                            general        none   256 ui         html       optional
 GET    /admin/scim-tokens                         general        none   256 ui         html       optional
 GET    /admin/scim-tokens/:id/rotate              general        none   256 ui         html       optional
+GET    /docs/api                                  general        none   256 ui         html       optional
+GET    /docs/api/:group                           general        none   256 ui         html       optional
+GET    /errors                                    general        none   256 ui         html       optional
+GET    /errors/:code                              general        none   256 ui         html       optional
 POST   /logout                                    general        json   256 ui         html       optional
 GET    /install                                   general        none   256 ui         html       none
 GET    /install.sh                                general        none   256 ui         negotiated none

@@ -85,7 +85,7 @@ describe('POST /v1/credentials/ssh', () => {
     expect([answer.status, answer.json.code]).toEqual([403, 'hardware_required']);
     expect(answer.headers.get('content-type')).toContain('application/problem+json');
     expect(answer.json).toEqual({
-      type: 'about:blank',
+      type: `${app.baseUrl}/errors/hardware_required`,
       title: 'Hardware key required',
       status: 403,
       detail: 'Log in with your security key first.',

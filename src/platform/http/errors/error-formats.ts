@@ -7,13 +7,13 @@ export interface ErrorBody {
   readonly content: string;
 }
 
-/** Renders a problem document (RFC 9457). */
-export function problemJson(error: DomainError): ErrorBody {
+/** Renders a problem document (RFC 9457). Its type is the address of the page that explains the code. */
+export function problemJson(error: DomainError, baseUrl: string): ErrorBody {
   const { title } = CATALOGUE[error.code];
   return {
     type: 'application/problem+json; charset=utf-8',
     content: JSON.stringify({
-      type: 'about:blank',
+      type: `${baseUrl}/errors/${error.code}`,
       title,
       status: error.status,
       detail: error.detail,

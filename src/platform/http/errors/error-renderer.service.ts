@@ -19,7 +19,7 @@ const RENDERERS = {
   problem: problemJson,
   oauth: oauthJson,
   scim: scimJson,
-} satisfies Record<Exclude<ErrorFormat, 'html'>, (error: DomainError) => ErrorBody>;
+} satisfies Record<Exclude<ErrorFormat, 'html'>, (error: DomainError, baseUrl: string) => ErrorBody>;
 
 /** The step that an error page offers. */
 export interface PageAction {
@@ -74,12 +74,17 @@ export class ErrorRenderer {
     if (!isReceived) return;
     const format = this.formatFor(request);
     const { type, content } =
-      format === 'html' ? this.#html(error, request, visitor) : RENDERERS[format](error);
+      format === 'html' ? this.#html(error, request, visitor) : RENDERERS[format](error, this.#baseUrl);
     this.#setHeaders(error, request, response);
     response.statusCode = error.status;
     response.setHeader('Content-Type', type);
     response.setHeader('Content-Length', Buffer.byteLength(content));
     response.end(content);
+  }
+
+  /** Renders the problem document of an error that no request belongs to. */
+  problem(error: DomainError): ErrorBody {
+    return problemJson(error, this.#baseUrl);
   }
 
   /** The format of a request's errors: that of its route, or else the one that its `Accept` prefers. */

@@ -113,7 +113,7 @@ export class ParseErrorResponder {
       socket.destroy();
       return;
     }
-    const { headersOf, limitsOf, linger, logger, onRawResponse } = this.options;
+    const { errorRenderer, headersOf, limitsOf, linger, logger, onRawResponse } = this.options;
     const interactionId = newUuid();
     const headers = [
       ...headersOf({ audience: UNMATCHED_POLICY.audience, encrypted: isEncrypted({ socket }) }),
@@ -121,7 +121,7 @@ export class ParseErrorResponder {
       [INTERACTION_ID, interactionId] as const,
       ...special,
     ];
-    socket.write(rawResponse(error, headers));
+    socket.write(rawResponse(error.status, errorRenderer.problem(error), headers));
     closeLingeringly(socket, linger);
     logger.info({ context: 'http', interactionId }, `unreadable ${error.status}`);
     onRawResponse(error.status, method);

@@ -1,8 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { systemClock } from '#platform/clock/clock.js';
-import type { DomainError } from '#platform/errors/domain-error.js';
 import type { HeaderLine } from '#platform/http/contract/kept-headers.js';
-import { problemJson } from '#platform/http/errors/error-formats.js';
+import type { ErrorBody } from '#platform/http/errors/error-formats.js';
 
 /**
  * Writes the bytes of a response to input that is no request, and so has neither a response object nor a path: a problem document,
@@ -10,8 +9,11 @@ import { problemJson } from '#platform/http/errors/error-formats.js';
  *
  * @param headers the headers of every response
  */
-export function rawResponse(error: DomainError, headers: readonly HeaderLine[]): string {
-  const { type, content } = problemJson(error);
+export function rawResponse(
+  status: number,
+  { type, content }: ErrorBody,
+  headers: readonly HeaderLine[],
+): string {
   const lines: HeaderLine[] = [
     ...headers,
     ['Content-Type', type],
@@ -20,7 +22,7 @@ export function rawResponse(error: DomainError, headers: readonly HeaderLine[]):
     ['Connection', 'close'],
   ];
   return [
-    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     ...lines.map(([name, value]) => `${name}: ${value}`),
     '',
     content,

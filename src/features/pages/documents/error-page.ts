@@ -1,0 +1,66 @@
+import { CATALOGUE, type ErrorCode } from '#platform/errors/catalogue.js';
+import { EXPLANATIONS } from '#platform/errors/explanations.js';
+import type { OpenApiDocument } from '#platform/http/openapi/document-types.js';
+
+/** A code of the catalogue as a page shows it. */
+interface ListedError {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly title: string;
+}
+
+/** The page of a code. */
+interface ErrorPage extends ListedError {
+  readonly cause: string;
+  readonly remedy: string;
+  /** The form that the error has in each format, with the routes that have the format. */
+  readonly formats: readonly { readonly name: string; readonly value: string }[];
+  /** The operations that state the code. */
+  readonly operations: readonly string[];
+}
+
+/** Lists every code, by status. */
+export function errorList(): ListedError[] {
+  const codes = Object.keys(CATALOGUE) as ErrorCode[];
+  return codes
+    .map((code) => ({ code, status: CATALOGUE[code].status, title: CATALOGUE[code].title }))
+    .toSorted((one, other) => one.status - other.status);
+}
+
+/** Makes the page of a code; undefined for a text that is no code. */
+export function errorPageOf(code: string, document: OpenApiDocument): ErrorPage | undefined {
+  if (!isCode(code)) return undefined;
+  const { status, title, oauth, ...row } = CATALOGUE[code];
+  const scimType = 'scimType' in row ? `scimType ${row.scimType}` : `status ${status}`;
+  const operations = operationsWith(code, document);
+  return {
+    code,
+    status,
+    title,
+    ...EXPLANATIONS[code],
+    formats: [
+      { name: 'Problem document (RFC 9457), on /v1 and /api/v1', value: `code ${code}` },
+      { name: 'OAuth (RFC 6749), on /oauth', value: `error ${oauth}` },
+      { name: 'SCIM (RFC 7644), on /scim/v2', value: scimType },
+      { name: 'Page, for browsers', value: title },
+    ],
+    operations,
+  };
+}
+
+function isCode(text: string): text is ErrorCode {
+  return Object.hasOwn(CATALOGUE, text);
+}
+
+function operationsWith(code: ErrorCode, { paths, components }: OpenApiDocument): string[] {
+  const has = (response: { $ref?: string; 'x-error-codes'?: readonly string[] }): boolean => {
+    if (response.$ref === undefined) return response['x-error-codes']?.includes(code) === true;
+    const name = response.$ref.slice('#/components/responses/'.length);
+    return components.responses[name]?.['x-error-codes']?.includes(code) === true;
+  };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, { responses }]) => Object.values(responses).some(has))
+      .map(([method]) => `${method.toUpperCase()} ${path}`),
+  );
+}
