@@ -8,6 +8,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
+    setupFiles: ['test/support/traffic/recorder.js'],
     reporters: ['default', './test/support/closing-line.ts'],
     isolate: false,
     maxWorkers: 2,

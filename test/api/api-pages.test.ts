@@ -94,7 +94,7 @@ requires('chromium').describe('the documents in a browser', () => {
 
   it('are accessible, light and dark, on every screen, within 60 KB', async () => {
     const paths = ['/errors', '/errors/internal', '/docs/api', ...(await linksOf('/docs/api'))];
-    for (const path of paths) await check(path);
+    for (const path of paths) await expect(check(path)).resolves.toBeUndefined();
   });
 
   it('show their text and lead to each other by the keyboard without JavaScript', async () => {
@@ -104,7 +104,9 @@ requires('chromium').describe('the documents in a browser', () => {
     await page.getByRole('link', { name: 'Security keys' }).press('Enter');
     await page.getByRole('heading', { name: 'Removes a security key' }).waitFor();
     await page.getByRole('link', { name: 'last_key' }).press('Enter');
-    await page.getByRole('heading', { name: 'Your only key' }).waitFor();
+    const heading = page.getByRole('heading', { name: 'Your only key' });
+    await heading.waitFor();
+    expect(page.url()).toBe(`${app.baseUrl}/errors/last_key`);
     await context.close();
   });
 });

@@ -19,6 +19,7 @@ import { KMS_LIMITS, type KmsLimits } from '../../src/platform/kms/call-policy.j
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
 import type { ListenerPlan } from '../../src/listeners.service.js';
 import { Client } from './client.js';
+import { keepDocument } from './traffic/keep-document.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { freePort } from './free-port.js';
 import {
@@ -130,6 +131,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     modules: options.modules ?? [],
   });
   await app.listen();
+  keepDocument(app.nest);
 
   const client = () => new Client(baseUrl);
   const newKey = (keyOptions: SoftwareKeyOptions = {}) =>

@@ -32,7 +32,13 @@ export function runScript<Answer>(
 ): ChildScript<Answer> {
   const child = spawn(
     process.execPath,
-    [...(name.endsWith('.ts') ? TYPESCRIPT : []), file(name), JSON.stringify(argument)],
+    [
+      ...(name.endsWith('.ts') ? TYPESCRIPT : []),
+      '--import',
+      file('traffic/recorder.js'),
+      file(name),
+      JSON.stringify(argument),
+    ],
     {
       cwd: file('../..'),
       stdio: ['pipe', 'pipe', 'pipe'],

@@ -37,9 +37,14 @@ export function start(
   { cwd, environment = {}, input }: ProcessSettings,
 ): EntryPoint {
   const file = fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url));
-  const child = spawn(process.execPath, [file, ...args], {
+  const recorder = fileURLToPath(new URL('traffic/recorder.js', import.meta.url));
+  const child = spawn(process.execPath, ['--import', recorder, file, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'], ...environment },
+    env: {
+      PATH: process.env['PATH'],
+      TEST_TRAFFIC: process.env['TEST_TRAFFIC'],
+      ...environment,
+    },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.on('error', () => undefined); // it ended without reading

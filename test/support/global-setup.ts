@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { resolve } from 'node:path';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { runScript } from './child-script.js';
 import type { EmbeddedServerArgument } from './embedded-server.js';
@@ -16,6 +18,8 @@ declare module 'vitest' {
 /** Builds the bundle of the command, and starts one real PostgreSQL for the whole run, without durability settings. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   bundleCommand();
+  // The workers, which start later, have this variable too.
+  process.env['TEST_TRAFFIC'] = mkdtempSync(join(tmpdir(), 'svc-traffic-'));
   const dataDir = await makeTemporaryDirectory();
   const settings = { max_connections: '300', fsync: 'off', full_page_writes: 'off' };
   const template = 'migrated';

@@ -14,16 +14,23 @@ export interface ServerProcess {
   signal(name: NodeJS.Signals): void;
 }
 
-/** Runs `node dist/<entry>` with this environment only. */
+/** Runs `node dist/<entry>` with this environment only, and the recorder of traffic. */
 export function startServerProcess(
   entry: string,
   environment: Readonly<Record<string, string>>,
   options: { readonly cwd?: string; readonly nodeArguments?: readonly string[] } = {},
 ): ServerProcess {
   const script = fileURLToPath(new URL(`../../dist/${entry}`, import.meta.url));
-  const child = spawn(process.execPath, [...(options.nodeArguments ?? []), script], {
+  const recorder = fileURLToPath(new URL('traffic/recorder.js', import.meta.url));
+  const nodeArguments = [...(options.nodeArguments ?? []), '--import', recorder];
+  const traffic = process.env['TEST_TRAFFIC'];
+  const child = spawn(process.execPath, [...nodeArguments, script], {
     cwd: options.cwd,
-    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      ...(traffic === undefined ? {} : { TEST_TRAFFIC: traffic }),
+      ...environment,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

@@ -1,0 +1,135 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** One kind of response that a test met, as `recorder.js` writes it. */
+export interface Met {
+  readonly method: string;
+  readonly head: boolean;
+  /** The route that took the request; null for one that a step before the routes answered. */
+  readonly template: string | null;
+  readonly path: string | null;
+  readonly status: number;
+  readonly type: string;
+  readonly code: string | null;
+}
+
+interface Response {
+  readonly $ref?: string;
+  readonly content?: Readonly<Record<string, object>>;
+  readonly 'x-error-codes'?: readonly string[];
+}
+
+/** The part of the OpenAPI document that the comparison reads. */
+export interface Described {
+  readonly paths: Readonly<
+    Record<
+      string,
+      Readonly<Record<string, { readonly responses: Readonly<Record<string, Response>> }>>
+    >
+  >;
+  readonly components: { readonly responses: Readonly<Record<string, Response>> };
+}
+
+/** The paths that the document describes as a whole. */
+const DESCRIBED = /^\/(?:v1|api\/v1|scim\/v2)(?:\/|$)/;
+
+/** Lists what the tests met and the document lacks, as `GET /v1/keys 418 text/plain`. */
+export function undocumented(met: readonly Met[], document: Described): string[] {
+  const lines = met.flatMap((one) => {
+    const where = placeOf(one, document);
+    if (where === undefined) {
+      const isMissing = one.template !== null && DESCRIBED.test(one.template);
+      return isMissing ? [`${one.method} ${one.template} is not in the document`] : [];
+    }
+    const response = where.responses[String(one.status)];
+    if (response === undefined) {
+      return isOfMethod(one) ? [] : [`${where.label} ${one.status} ${one.code ?? ''}`.trim()];
+    }
+    const { content, 'x-error-codes': codes } = resolved(response, document);
+    const isKnownType = content === undefined ? one.type === '' : one.type in content;
+    const hasBody = !one.head && one.status !== 304;
+    if (hasBody && !isKnownType) return [`${where.label} ${one.status} as "${one.type}"`];
+    // The library of the OAuth endpoints has codes of its own.
+    const isOurs = one.type === 'application/problem+json' || one.type === 'application/scim+json';
+    const isKnownCode = one.code === null || codes?.includes(one.code) === true;
+    return isOurs && !isKnownCode ? [`${where.label} ${one.status} ${one.code}`] : [];
+  });
+  return [...new Set(lines)].toSorted();
+}
+
+/** Lists what the document has and no test met. */
+export function unmet(met: readonly Met[], document: Described): string[] {
+  const seen = new Set(
+    met.flatMap((one) => {
+      const where = one.head ? undefined : placeOf(one, document);
+      return where ? [`${where.label} ${one.status} ${one.type}`.trim()] : [];
+    }),
+  );
+  return documentedKinds(document).filter((kind) => !seen.has(kind));
+}
+
+/** Lists every documented kind of response: `GET /v1/keys 200 application/json`. */
+export function documentedKinds(document: Described): string[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).flatMap(([method, { responses }]) =>
+      Object.entries(responses).flatMap(([status, response]) => {
+        const types = Object.keys(resolved(response, document).content ?? { '': {} });
+        return types.map((type) => `${method.toUpperCase()} ${path} ${status} ${type}`.trim());
+      }),
+    ),
+  );
+}
+
+/** Reads what all processes of a run recorded. */
+export function readTraffic(folder: string): Met[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.ndjson'))
+    .flatMap((name) => readFileSync(join(folder, name), 'utf8').trim().split('\n'))
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Met);
+}
+
+/** Reads the document that an application of the run served; undefined where none was started. */
+export function readDocument(folder: string): Described | undefined {
+  const file = join(folder, 'document.json');
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Described) : undefined;
+}
+
+/** Another method than those of a path, and HEAD where a GET spends something: the document says it once for all. */
+function isOfMethod({ status, head }: Met): boolean {
+  return status === 405 || (head && status === 404);
+}
+
+interface Place {
+  readonly label: string;
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+/** Finds the operation of a response; undefined for a path or a method that the document does not have. */
+function placeOf(one: Met, { paths }: Described): Place | undefined {
+  const path =
+    one.template === null
+      ? pathLike(one.path ?? '', Object.keys(paths))
+      : one.template.replaceAll(/:(\w+)/g, '{$1}');
+  const operation = path === undefined ? undefined : paths[path]?.[one.method.toLowerCase()];
+  return operation && { label: `${one.method} ${path}`, responses: operation.responses };
+}
+
+/** Finds the path of the document that a request meant. A fixed segment wins over a parameter. */
+function pathLike(path: string, known: readonly string[]): string | undefined {
+  const segments = path.toLowerCase().replace(/\/$/, '').split('/');
+  const fits = known.filter((one) => {
+    const wanted = one.toLowerCase().split('/');
+    return (
+      wanted.length === segments.length &&
+      wanted.every((part, i) => (part.startsWith('{') ? segments[i] !== '' : part === segments[i]))
+    );
+  });
+  const parameters = (one: string) => one.split('{').length;
+  return fits.toSorted((a, b) => parameters(a) - parameters(b))[0];
+}
+
+function resolved(response: Response, { components }: Described): Response {
+  if (response.$ref === undefined) return response;
+  return components.responses[response.$ref.slice('#/components/responses/'.length)] ?? {};
+}

@@ -1,0 +1,45 @@
+// Writes every kind of response of our server into the folder TEST_TRAFFIC: method, route, status, media type and error code.
+// vitest loads it in every worker, and the tests load it in every server process by --import.
+import { subscribe } from 'node:diagnostics_channel';
+import { appendFileSync } from 'node:fs';
+import { threadId } from 'node:worker_threads';
+
+const folder = process.env['TEST_TRAFFIC'];
+const STARTED = Symbol.for('recorder of traffic');
+
+if (folder !== undefined && globalThis[STARTED] === undefined) {
+  globalThis[STARTED] = true;
+  const file = `${folder}/${process.pid}-${threadId}.ndjson`;
+  const seen = new Set();
+  subscribe('http.server.response.finish', ({ request, response }) => {
+    // Only our server has these headers; stand-ins of the tests do not.
+    if (!response.hasHeader('x-ratelimit-limit') || request.method === 'OPTIONS') return;
+    const line = JSON.stringify(factsOf(request, response));
+    if (seen.has(line)) return;
+    seen.add(line);
+    try {
+      appendFileSync(file, `${line}\n`);
+    } catch {
+      // The run has ended, and its folder is gone.
+    }
+  });
+}
+
+function factsOf(request, response) {
+  const template = request.route?.path;
+  const isRouted = template !== undefined && template !== '/{*path}';
+  const type = String(response.getHeader('content-type') ?? '');
+  const key = Object.getOwnPropertySymbols(response).find(
+    ({ description }) => description === 'code of the error',
+  );
+  const target = (request.originalUrl ?? request.url ?? '').replace(/^https?:\/\/[^/?]*/i, '');
+  return {
+    method: request.method === 'HEAD' ? 'GET' : request.method,
+    head: request.method === 'HEAD',
+    template: isRouted ? template : null,
+    path: isRouted ? null : target.replace(/[?#].*$/s, '').slice(0, 200),
+    status: response.statusCode,
+    type: type.split(';')[0].trim().toLowerCase(),
+    code: key === undefined ? null : response[key],
+  };
+}
