@@ -1,5 +1,10 @@
+import { spawnSync } from 'node:child_process';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RoutePolicies } from '../../src/platform/http/routing/route-policies.js';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { documentedKinds, undocumented, unmet, type Met } from '../support/traffic/comparison.js';
+import { requires, SCHEMATHESIS } from '../support/programs.js';
 
 let app: TestApp;
 
@@ -20,5 +25,85 @@ describe('GET /openapi.json', () => {
     const condition = { 'if-none-match': headers.get('etag') ?? '' };
     const again = await app.client().get('/openapi.json', { headers: condition });
     expect(again).toMatchObject({ status: 304, text: '' });
+  });
+
+  it('has every route of /v1, /api/v1 and /scim/v2, and every OAuth endpoint for programs', async () => {
+    const { json } = await app.client().get('/openapi.json');
+    const { routes } = app.nest.get(RoutePolicies);
+    const expected = routes
+      .filter(
+        ({ template, policy }) =>
+          /^\/(?:v1|api\/v1|scim\/v2)(?:\/|$)/.test(template) ||
+          (/^\/(?:oauth|\.well-known)\//.test(template) &&
+            policy.audience === 'api' &&
+            policy.errors !== 'html'),
+      )
+      .map(({ method, template }) => `${method} ${template.replaceAll(/:(\w+)/g, '{$1}')}`);
+    const described = documentedKinds(json).map((kind) => kind.split(' ', 2).join(' '));
+    expect(expected.length).toBeGreaterThan(80);
+    expect(expected.filter((route) => !described.includes(route))).toEqual([]);
+  });
+
+  it('names each operation once, and each code and tag that it refers to exists', async () => {
+    const { json } = await app.client().get('/openapi.json');
+    const operations = Object.values<object>(json.paths).flatMap((one) => Object.values(one));
+    const ids = operations.map(({ operationId }) => operationId as string);
+    expect(new Set(ids).size).toBe(ids.length);
+    const tags = (json.tags as { name: string }[]).map(({ name }) => name);
+    for (const { tags: used } of operations) expect(tags).toEqual(expect.arrayContaining(used));
+    const text = JSON.stringify(json);
+    for (const [, kind = '', name = ''] of text.matchAll(/#\/components\/(\w+)\/([^"]+)"/g)) {
+      expect(json.components[kind], name).toHaveProperty([name]);
+    }
+  });
+});
+
+requires('schemathesis').describe('the meta-schema of OpenAPI 3.1', () => {
+  it('accepts the document', async () => {
+    const { text } = await app.client().get('/openapi.json');
+    const program = `
+import json, sys
+from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR as validator
+document = json.load(sys.stdin)
+print([f"{list(e.instance_path)}: {e.message[:200]}" for e in validator.iter_errors(document)])
+del document["info"]
+print(len(list(validator.iter_errors(document))) > 0)
+`;
+    const python = join(dirname(SCHEMATHESIS), 'python');
+    const { stdout } = spawnSync(python, ['-c', program], { input: text, encoding: 'utf8' });
+    expect(stdout).toBe('[]\nTrue\n');
+  });
+});
+
+describe('the comparison of the traffic of a run with the document', () => {
+  const response = { content: { 'application/problem+json': {} }, 'x-error-codes': ['not_found'] };
+  const document = {
+    paths: { '/v1/keys/{id}': { get: { responses: { '200': {}, '404': response } } } },
+    components: { responses: {} },
+  };
+  const met = (change: Partial<Met>): Met => ({
+    method: 'GET',
+    head: false,
+    template: '/v1/keys/:id',
+    path: null,
+    status: 404,
+    type: 'application/problem+json',
+    code: 'not_found',
+    ...change,
+  });
+
+  it('finds a status, a media type and a code that the document lacks', () => {
+    expect(undocumented([met({})], document)).toEqual([]);
+    expect(undocumented([met({ status: 418 })], document)).toHaveLength(1);
+    expect(undocumented([met({ type: 'text/html' })], document)).toHaveLength(1);
+    expect(undocumented([met({ code: 'last_key' })], document)).toHaveLength(1);
+    const early = met({ template: null, path: '/v1/keys/1', status: 421 });
+    expect(undocumented([early], document)).toHaveLength(1);
+    expect(undocumented([met({ template: '/login', status: 418 })], document)).toEqual([]);
+  });
+
+  it('finds what the document has and no test met', () => {
+    expect(unmet([met({})], document)).toEqual(['GET /v1/keys/{id} 200']);
+    expect(unmet([met({}), met({ status: 200, type: '', code: null })], document)).toEqual([]);
   });
 });

@@ -56,6 +56,7 @@ export class KeyRegistrationController {
       'device_passkey',
       'model_not_allowed',
       'user_verification_missing',
+      'account_inactive',
       'credential_exists',
       'limit_reached',
       'enrollment_refused',

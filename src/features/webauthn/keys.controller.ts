@@ -53,7 +53,7 @@ export class KeysController {
   @Route({
     summary: 'Removes a security key and ends what it opened',
     answers: { 200: z.object({ sessions_revoked: z.int(), current_session_revoked: z.boolean() }) },
-    refusals: ['not_found', 'last_key'],
+    refusals: ['not_found', 'last_key', 'account_inactive'],
     auth: USER_ACCESS_BY_TOUCH,
   })
   async remove(

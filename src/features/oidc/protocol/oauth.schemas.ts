@@ -169,7 +169,8 @@ export const OAUTH_ROUTES = {
     asks: { body: TOKEN_TO_EXAMINE, proof: 'client' },
   },
   revoke: {
-    answers: { 200: null },
+    // The body is empty.
+    answers: { 200: { 'text/plain': 'text' } },
     refusals: REFUSALS,
     asks: { body: TOKEN_TO_EXAMINE, proof: 'client' },
   },
@@ -207,5 +208,5 @@ export const OAUTH_ROUTES = {
       200: z.looseObject({ resource: z.string(), authorization_servers: z.array(z.string()) }),
     },
   },
-  jwks: { answers: { 200: { 'application/jwk-set+json': JWKS } } },
+  jwks: { answers: { 200: { 'application/jwk-set+json': JWKS, 'application/json': JWKS } } },
 } as const;

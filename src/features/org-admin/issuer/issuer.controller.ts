@@ -54,6 +54,7 @@ export class IssuerController {
       'label_reserved',
       'label_taken',
       'issuer_exists',
+      'limit_reached',
       'issuers_not_configured',
       'kms_unavailable',
     ],
