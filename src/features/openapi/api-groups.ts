@@ -19,6 +19,7 @@ export const API: ApiDescription = {
   title: 'Hardware-key authentication service',
   version: '1.0',
   description: DESCRIPTION,
+  refusalsOfScope: { 'svc:admin': ['admin_required'] },
   groups: [
     {
       name: 'Account',

@@ -1,3 +1,5 @@
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+
 /** A group of routes in the document. */
 export interface ApiGroup {
   readonly name: string;
@@ -13,6 +15,8 @@ export interface ApiDescription {
   readonly description: string;
   /** The groups, in the order in which pages list them. */
   readonly groups: readonly ApiGroup[];
+  /** The errors of every route that needs a scope, by scope. */
+  readonly refusalsOfScope: Readonly<Record<string, readonly ErrorCode[]>>;
 }
 
 /** The injection token of the {@link ApiDescription}, which the composition root provides. */

@@ -9,7 +9,7 @@ import { RESPONSE_HEADERS } from './responses.js';
 /** Writes the document of the routes that belong to a group and state their answers. */
 export function apiDocument(
   { routes }: Pick<RoutePolicies, 'routes'>,
-  { title, version, description, groups }: ApiDescription,
+  { title, version, description, groups, refusalsOfScope }: ApiDescription,
   baseUrl: string,
 ): OpenApiDocument {
   const components = new Components();
@@ -20,8 +20,11 @@ export function apiDocument(
   for (const route of routes.filter(({ policy }) => Object.keys(policy.answers).length > 0)) {
     const group = groupOf.of(route.template);
     if (group === undefined) continue;
+    const { policy } = route;
+    const ofScope = refusalsOfScope[policy.auth.scope ?? ''] ?? [];
+    const whole = { ...route, policy: { ...policy, refusals: [...policy.refusals, ...ofScope] } };
     const operations = (paths[pathOf(route)] ??= {});
-    operations[route.method.toLowerCase()] = operationOf(route, group, components);
+    operations[route.method.toLowerCase()] = operationOf(whole, group, components);
   }
   const sorted = Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return {
