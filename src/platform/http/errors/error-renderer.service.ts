@@ -19,7 +19,10 @@ const RENDERERS = {
   problem: problemJson,
   oauth: oauthJson,
   scim: scimJson,
-} satisfies Record<Exclude<ErrorFormat, 'html'>, (error: DomainError, baseUrl: string) => ErrorBody>;
+} satisfies Record<
+  Exclude<ErrorFormat, 'html'>,
+  (error: DomainError, baseUrl: string) => ErrorBody
+>;
 
 /** The step that an error page offers. */
 export interface PageAction {
@@ -74,7 +77,9 @@ export class ErrorRenderer {
     if (!isReceived) return;
     const format = this.formatFor(request);
     const { type, content } =
-      format === 'html' ? this.#html(error, request, visitor) : RENDERERS[format](error, this.#baseUrl);
+      format === 'html'
+        ? this.#html(error, request, visitor)
+        : RENDERERS[format](error, this.#baseUrl);
     this.#setHeaders(error, request, response);
     response.statusCode = error.status;
     response.setHeader('Content-Type', type);
