@@ -224,7 +224,7 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
   },
   invalid_path: {
     cause: 'The path names no attribute of the resource.',
-    remedy: 'Use a path of the schemas that /scim/v2/Schemas lists.',
+    remedy: 'Use a path of the schemas that the SCIM service lists.',
   },
   no_target: {
     cause: 'The path of the operation selects no value.',
@@ -256,7 +256,7 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
   },
   not_implemented: {
     cause: 'The SCIM service does not have this function.',
-    remedy: '/scim/v2/ServiceProviderConfig lists what it has.',
+    remedy: 'The SCIM document ServiceProviderConfig lists what it has.',
   },
   too_many: {
     cause: 'The search or change is too expensive to run.',
