@@ -64,6 +64,12 @@ const ACTS: Partial<Record<AuditType, string>> = {
   admin_remove_user: 'removed …',
 };
 
+/** The same of types that are mostly about the own account. `{name}` is the name of a key. */
+const ACTS_ON_OTHERS: Partial<Record<AuditType, string>> = {
+  session_ended: 'ended a session of …',
+  key_removed: 'removed the key “{name}” of …',
+};
+
 /**
  * Says in words what an event was, to one of its users.
  *
@@ -75,11 +81,16 @@ export function activityText(event: Facts, userId: string): string {
     const value = details[name];
     return (typeof value === 'string' ? toSingleLine(value, LONGEST) : null) ?? otherwise;
   };
-  const act = ACTS[type];
+  const isOnAnother = actorId !== null && event.subjectId !== null && actorId !== event.subjectId;
+  const act = ACTS[type] ?? (isOnAnother ? ACTS_ON_OTHERS[type] : undefined);
   if (act !== undefined) {
     const actor = actorId === userId ? 'You' : (actorEmail ?? 'An admin');
     const member = subjectEmail ?? of('email', 'a member');
-    return `${actor} ${act.replace('…', event.subjectId === userId ? 'you' : member)}`;
+    const object = event.subjectId === userId ? 'you' : member;
+    const words = act.replace(/…|\{name\}/g, (place) =>
+      place === '…' ? object : of('name', 'Security key'),
+    );
+    return `${actor} ${words}`;
   }
   const application =
     toSingleLine(clientName ?? '', LONGEST) ?? of('client_id', of('name', 'an application'));

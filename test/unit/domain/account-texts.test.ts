@@ -32,6 +32,16 @@ describe('the text of an event', () => {
     );
   });
 
+  it('does not say to a user that the user did what an admin did', () => {
+    const by = { actorId: ADMIN, actorEmail: 'eve@a.example' };
+    const removed = event({ type: 'key_removed', details: { name: 'Blue …' }, ...by });
+    const ended = event({ type: 'session_ended', ...by });
+    expect(activityText(removed, ME)).toBe('eve@a.example removed the key “Blue …” of you');
+    expect(activityText(ended, ME)).toBe('eve@a.example ended a session of you');
+    expect(activityText(ended, ADMIN)).toBe('You ended a session of ada@a.example');
+    expect(activityText(event({ type: 'session_ended' }), ME)).toBe('You ended a session');
+  });
+
   it('has no change of direction and no endless name of a key or an application', () => {
     const hostile = `\u202e${'W'.repeat(10_000)}\n`;
     const details = { earlier_name: hostile, name: hostile };

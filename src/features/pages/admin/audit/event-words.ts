@@ -71,6 +71,12 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   github_installation_changed: 'The GitHub installation of {owner} changed[: {github_action}]',
 };
 
+/** The sentences for what one person did to another, of types that are mostly about the own account. */
+const BY_ANOTHER: Partial<Record<AuditType, string>> = {
+  session_ended: '{actor} ended a session of {subject}[ at {client}]',
+  key_removed: '{actor} removed the key “{key}” of {subject}[, a {model}]',
+};
+
 /** The names that every event has, where its own are missing. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   actor: 'The service',
@@ -81,7 +87,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 
 /** Says in a sentence what an event means, with the names of its time. */
 export function sentenceOf(row: AuditRow): SentencePart[] {
-  const template = SENTENCES[row.type as AuditType];
+  const template = templateOf(row);
   const names = namesOf(row);
   if (template === undefined) {
     const about = names['actor'] ?? names['subject'];
@@ -96,6 +102,11 @@ export function sentenceOf(row: AuditRow): SentencePart[] {
     const known = names[key];
     return [known === undefined ? words(DEFAULTS[key] ?? '') : name(known)];
   });
+}
+
+function templateOf({ type, actorId, subjectId }: AuditRow): string | undefined {
+  const isByAnother = actorId !== null && subjectId !== null && actorId !== subjectId;
+  return (isByAnother ? BY_ANOTHER[type as AuditType] : undefined) ?? SENTENCES[type as AuditType];
 }
 
 /** Returns what an event gave or used: an application, a credential, or a key. */
@@ -152,12 +163,17 @@ function namesOf(row: AuditRow): Readonly<Record<string, string | undefined>> {
   const detail = Object.fromEntries(texts);
   return {
     ...detail,
-    actor: textOf(row.actorEmail) ?? textOf(row.actorId),
+    actor: textOf(row.actorEmail) ?? textOf(row.actorId) ?? operatorOf(detail),
     subject: textOf(row.subjectEmail) ?? detail['email'] ?? textOf(row.subjectId),
     client: textOf(row.clientName) ?? detail['client_id'],
     key: detail['key_name'] ?? (row.type.startsWith('key_') ? detail['name'] : undefined),
     model: modelName(typeof details['aaguid'] === 'string' ? details['aaguid'] : null) ?? undefined,
   };
+}
+
+/** Names the operator of the service, who is no user: by the name at the operating system. */
+function operatorOf({ by, os_user: user }: Readonly<Record<string, string | undefined>>) {
+  return by === 'operator' ? `The operator ${user ?? ''}`.trimEnd() : undefined;
 }
 
 function textOf(value: unknown): string | undefined {

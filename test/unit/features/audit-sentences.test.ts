@@ -1,0 +1,51 @@
+import { describe, expect, it } from 'vitest';
+import type { AuditRow } from '#domain/audit/audit-filter.js';
+import { sentenceOf } from '../../../src/features/pages/admin/audit/event-words.js';
+
+const EVE = '01890000-0000-7000-8000-000000000001';
+const ADA = '01890000-0000-7000-8000-000000000002';
+
+function said(changes: Partial<AuditRow>): string {
+  const at = new Date('2026-11-17T10:00:00Z');
+  const row: AuditRow = {
+    id: EVE,
+    type: 'login_success',
+    class: 'auth',
+    actorId: ADA,
+    subjectId: ADA,
+    actorEmail: 'ada@a.example',
+    subjectEmail: 'ada@a.example',
+    clientName: null,
+    requestId: null,
+    ip: null,
+    userAgent: null,
+    details: {},
+    createdAt: at,
+    place: { at: at.toISOString(), id: EVE },
+    ...changes,
+  };
+  return sentenceOf(row)
+    .map(({ text }) => text)
+    .join('');
+}
+
+describe('the sentence of an event in the audit log', () => {
+  it('does not say that a member removed a key or ended a session where an admin did', () => {
+    const byEve = { actorId: EVE, actorEmail: 'eve@a.example' };
+    expect(said({ type: 'key_removed', details: { name: 'Blue' }, ...byEve })).toBe(
+      'eve@a.example removed the key “Blue” of ada@a.example',
+    );
+    expect(said({ type: 'session_ended', ...byEve })).toBe(
+      'eve@a.example ended a session of ada@a.example',
+    );
+    expect(said({ type: 'key_removed', details: { name: 'Blue' } })).toBe(
+      'ada@a.example removed the key “Blue”',
+    );
+  });
+
+  it('names the person at the machine for an act of break-glass, and not the service', () => {
+    const details = { by: 'operator', os_user: 'root', os_uid: 0, host: 'a' };
+    const act = { type: 'admin_promote', actorId: null, actorEmail: null, details };
+    expect(said(act)).toBe('The operator root made ada@a.example an admin');
+  });
+});
