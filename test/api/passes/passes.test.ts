@@ -49,6 +49,20 @@ const events = (id: string) =>
 const INVALID = { status: 403, json: { code: 'enrollment_pass_invalid' } };
 
 describe('a re-enrollment pass', () => {
+  it('is refused, and ends nothing, for a member whom no pass would let enroll: from before SCIM', async () => {
+    const { ada, bob, ids } = await ground();
+    const made = await orgApi(ada, 'POST', '/scim-tokens', { description: 'IdP' });
+    expect(made.json).toMatchObject({ membership: 'scim_only' });
+    expect(await givePass(ada, ids.bob)).toMatchObject({
+      status: 403,
+      json: { code: 'enrollment_refused' },
+    });
+    expect([await keysOfUser(ids.bob), await passRows(ids.bob)]).toEqual([1, 0]);
+    expect((await bob.get('/v1/keys')).status).toBe(200);
+    await orgApi(ada, 'PATCH', '', { membership: 'open' });
+    expect((await givePass(ada, ids.bob)).status).toBe(201);
+  });
+
   it('ends the keys, sessions and certificates in the transaction that makes it, and is shown once', async () => {
     const { ada, bob, bobKey, ids, domain } = await ground();
     const body = { public_key: newPublicKeyLine() };
