@@ -29,16 +29,18 @@ export function readMemberCursor(cursor: string): MemberPlace | undefined {
   try {
     const read: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
     const [order, value, id] = PLACE.parse(read);
-    const isDate = /^(?:\d{4}-\d{2}-\d{2}|-infinity)$/.test(value);
-    const isPlace = order !== 'last_use' || (isDate && !Number.isNaN(dateOf(value)));
-    return isPlace ? { order, value, id } : undefined;
+    return order !== 'last_use' || isDay(value) ? { order, value, id } : undefined;
   } catch {
     return undefined;
   }
 }
 
-function dateOf(value: string): number {
-  return value === '-infinity' ? 0 : Date.parse(`${value}T00:00:00Z`);
+/** Checks that PostgreSQL accepts the day: `Date` reads February 30 as March 2, and PostgreSQL has no year 0. */
+function isDay(value: string): boolean {
+  if (value === '-infinity') return true;
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(value) || value.startsWith('0000')) return false;
+  const day = new Date(`${value}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value);
 }
 
 const place = z

@@ -132,6 +132,8 @@ describe('a search for members', () => {
     'q=a&q=b',
     `after=${cursorOf(['address', 'a', randomUUID()])}`,
     `sort=last_use&after=${cursorOf(['last_use', '2026-13-40', randomUUID()])}`,
+    `sort=last_use&after=${cursorOf(['last_use', '2026-02-30', randomUUID()])}`,
+    `sort=last_use&after=${cursorOf(['last_use', '0000-01-01', randomUUID()])}`,
     `sort=address&after=${cursorOf(['address', 'a\u0000', randomUUID()])}`,
     'after=W10',
   ])('refuses %s', async (query) => {
