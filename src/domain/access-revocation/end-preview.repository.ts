@@ -1,4 +1,4 @@
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { RevokedCounts } from './revocable.js';
 
@@ -12,17 +12,23 @@ export interface EndPreview {
   readonly counts: RevokedCounts | null;
 }
 
-/** Counts what some users hold, by the conditions by which the end of their access counts. */
+/** Counts what some users hold, by the conditions by which the end of their access counts: nothing that has expired. */
 export async function previewEnd(
   tx: EntityManager,
   userIds: readonly string[],
 ): Promise<EndPreview> {
   if (userIds.length > MOST_COUNTED) return { users: userIds.length, counts: null };
-  const [counts] = await sql<{ sessions: number; certificates: number; github_tokens: number }>(tx)`
-    SELECT (SELECT count(*)::int FROM sessions WHERE user_id = ANY (${userIds}::uuid[])) AS sessions,
+  const ids = fragment`ANY (${userIds}::uuid[])`;
+  const [counts] = await sql<Record<string, number>>(tx)`
+    SELECT (SELECT count(*)::int FROM sessions WHERE user_id = ${ids} AND expires_at > now()) AS sessions,
            (SELECT count(*)::int FROM ssh_certificates
-            WHERE user_id = ANY (${userIds}::uuid[]) AND revoked_at IS NULL) AS certificates,
-           (SELECT count(*)::int FROM github_tokens
-            WHERE user_id = ANY (${userIds}::uuid[]) AND expires_at > now()) AS github_tokens`;
+            WHERE user_id = ${ids} AND revoked_at IS NULL AND valid_before > now()) AS certificates,
+           (SELECT count(*)::int FROM oauth_grants WHERE user_id = ${ids} AND expires_at > now()) AS grants,
+           (SELECT count(*)::int FROM oauth_grants g JOIN oauth_artifacts t ON t.grant_id = g.id
+            WHERE g.user_id = ${ids} AND g.expires_at > now() AND t.model = 'AccessToken'
+              AND t.consumed_at IS NULL AND t.expires_at > now())
+         + (SELECT count(*)::int FROM oauth_clients c JOIN oauth_artifacts t ON t.client_id = c.id
+            WHERE c.owner_id = ${ids} AND t.model = 'ClientCredentials' AND t.expires_at > now()) AS tokens,
+           (SELECT count(*)::int FROM github_tokens WHERE user_id = ${ids} AND expires_at > now()) AS github_tokens`;
   return { users: userIds.length, counts: { ...counts } };
 }

@@ -43,6 +43,34 @@ async function boundToBoth(email: string) {
 }
 
 describe('the withdrawal of an identity provider', () => {
+  it('ends what its page said it would, and neither counts what has expired', async () => {
+    const { ada, bob, bobId } = await twoProviders();
+    const issue = () => bob.client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    const { serial } = (await issue()).json;
+    expect((await issue()).status).toBe(200);
+    await rows(
+      app.dataSource,
+      `UPDATE ssh_certificates SET valid_after = now() - interval '2 hours', valid_before = now() - interval '1 hour'
+       WHERE serial = $1`,
+      [serial],
+    );
+    const further = app.client();
+    expect((await further.logIn(bob.key)).status).toBe(200);
+    await rows(
+      app.dataSource,
+      `UPDATE sessions SET expires_at = now() - interval '1 hour'
+       WHERE id = (SELECT id FROM sessions WHERE user_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1)`,
+      [bobId],
+    );
+    const other = (await providersOf(ada)).find(({ provider }) => provider === 'other');
+
+    const page = await ada.get(`/admin/providers/${other?.id}`);
+    const answer = await withdraw(ada, 'other');
+
+    expect(page.text).toContain('1 member loses access: 1 session and 1 SSH certificate.');
+    expect(answer.json.ended).toEqual({ users: 1, sessions: 1, certificates: 1 });
+  });
+
   it('ends what users hold who are bound through it alone, and nothing of any other user', async () => {
     const { ada, bob, bobId, address, domain } = await twoProviders();
     const carol = await boundToBoth(address('carol'));
