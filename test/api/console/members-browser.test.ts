@@ -233,7 +233,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
       await plain.goto('/admin/members');
       await plain.getByLabel('Name or address').fill('crowd');
       await plain.getByLabel('Number of keys').selectOption('none');
-      await plain.getByRole('button', { name: 'Show' }).click();
+      await plain.getByRole('button', { name: 'Search' }).click();
       expect(await plain.locator('tbody tr').count()).toBe(50);
       await plain.getByRole('link', { name: 'Next page' }).click();
       expect(await plain.locator('tbody tr').count()).toBe(5);

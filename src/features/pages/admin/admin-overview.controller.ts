@@ -9,6 +9,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { admitAdmin, PAGE_ROUTE } from '../shell/admission.js';
 import { moment } from '../shell/moment.js';
 import { person } from '../shell/person.js';
+import { labelOf } from './event-words.js';
 
 const NUMBER = new Intl.NumberFormat('en-GB');
 
@@ -42,7 +43,7 @@ export class AdminOverviewController {
       events: events.map((event) => ({
         ...event,
         at: moment(event.at),
-        title: titleOf(event.type),
+        title: labelOf(event.type),
       })),
     };
     response.type('html').send(this.views.render('admin', page));
@@ -53,10 +54,4 @@ export class AdminOverviewController {
 export function counted(members: number): string {
   if (members <= MOST_COUNTED_MEMBERS) return NUMBER.format(members);
   return `more than ${NUMBER.format(MOST_COUNTED_MEMBERS)}`;
-}
-
-/** Writes the type of an event as a title: `Admin remove user`. */
-function titleOf(type: string): string {
-  const words = type.replaceAll('_', ' ').replace(/^org\b/, 'organization');
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -16,7 +16,7 @@ import {
 } from '#domain/audit-search/ready-questions.js';
 import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
 import { moment } from '../../shell/moment.js';
-import { labelOf, personOf, sentenceOf, shortened, thingOf } from './event-words.js';
+import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
 
 /** The path of the page. */
 const PAGE = '/admin/audit';
