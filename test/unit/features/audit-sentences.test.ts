@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRow } from '#domain/audit/audit-filter.js';
-import { sentenceOf } from '../../../src/features/pages/admin/audit/event-words.js';
+import { sentenceOf } from '../../../src/features/pages/admin/event-words.js';
 
 const EVE = '01890000-0000-7000-8000-000000000001';
 const ADA = '01890000-0000-7000-8000-000000000002';
