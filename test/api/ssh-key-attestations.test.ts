@@ -362,7 +362,7 @@ describe('SVC_SSH_REQUIRE_SK=true', () => {
     const left = () =>
       rows(app.dataSource, 'SELECT FROM ssh_attested_keys WHERE user_id = $1', [userId]);
     expect(await left()).toHaveLength(1);
-    expect((await orgApi(client, 'POST', `/members/${userId}/remove`)).status).toBe(200);
+    expect((await orgApi(client, 'POST', `/members/${userId}/remove`)).status).toBe(204);
     expect(await left()).toEqual([]);
   });
 });

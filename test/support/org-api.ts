@@ -9,8 +9,9 @@ export function orgApi(
   method: string,
   path: string,
   body?: unknown,
+  headers: Record<string, string> = {},
 ): Promise<Answer> {
-  const options = { address: newAddress() };
+  const options = { address: newAddress(), headers };
   const full = `/api/v1/org${path}`;
   return browser.send(method, full, body === undefined ? options : { ...options, body });
 }

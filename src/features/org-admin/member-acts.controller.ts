@@ -1,10 +1,12 @@
-import { Controller, Delete, HttpCode, Param, Post } from '@nestjs/common';
+import { Controller, Delete, Headers, HttpCode, Param, Post, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { Members, adminOf } from '#domain/directory/members.service.js';
 import { MemberAccess } from '#domain/member-access/member-access.service.js';
 import { ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { sendDeleted } from '#platform/http/request/preference.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { IfMatch, type MemberCheck } from './member-act.js';
@@ -123,18 +125,19 @@ export class MemberActsController {
   @Post(':id/remove')
   @Route({
     summary: 'Removes a member',
-    answers: { 200: ONLY_ENDED_JSON },
+    answers: { 200: ONLY_ENDED_JSON, 204: null },
     refusals: ['not_found', 'own_account', 'precondition_failed', 'last_admin'],
   })
-  @HttpCode(200)
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
     @IfMatch() check: MemberCheck | undefined,
-  ): Promise<OnlyEndedJson> {
+    @Headers('prefer') prefer: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
     const act = { admin: adminOf(session), memberId, origin, check };
-    return { ended: await this.members.remove(act) };
+    sendDeleted(response, prefer, { ended: await this.members.remove(act) });
   }
 
   @Delete(':id/sessions/:session_id')

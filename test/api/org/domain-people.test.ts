@@ -211,7 +211,7 @@ describe('people of a removed domain', () => {
     await proven(admin, dns, 'removed.example');
     const held = await holdingAll('removed.example');
     const colleague = await running.member('colleague@octo.example');
-    expect((await removal(admin, 'removed.example')).status).toBe(200);
+    expect((await removal(admin, 'removed.example')).status).toBe(204);
     await expectNothing(held);
     const provisioned = await running.organization.scim('POST', '/Users', {
       userName: 'late@removed.example',
@@ -322,7 +322,7 @@ describe('people of a removed domain', () => {
     );
     const enrollments = browsers.map((browser) => browser.enroll(app.newKey()));
     const [removed] = await Promise.all([removal(ada, 'enrolling-extra.example'), ...enrollments]);
-    expect(removed.status).toBe(200);
+    expect(removed.status).toBe(204);
     for (const browser of browsers) expect((await certificate(browser)).status).not.toBe(200);
     const live = `sessions s JOIN users u ON u.id = s.user_id WHERE u.email LIKE '%@enrolling-extra.example'`;
     expect(await count(app.dataSource, live)).toBe(0);
@@ -348,7 +348,7 @@ describe('people of a removed domain', () => {
        FROM users u, generate_series(1, CASE u.email WHEN 'p1@large.example' THEN 25 ELSE 1 END)
        WHERE u.email LIKE '%@large.example'`,
     );
-    expect((await removal(admin, 'large.example')).status).toBe(200);
+    expect((await removal(admin, 'large.example')).status).toBe(204);
     const left = `ssh_certificates WHERE key_id LIKE '%@large.example' AND revoked_at IS NULL`;
     expect(await count(app.dataSource, left)).toBe(0);
     expect((await auditOfDomain(app, 'large.example')).at(-1)?.details).toMatchObject({

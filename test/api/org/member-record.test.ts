@@ -102,7 +102,8 @@ describe('the acts of an admin', () => {
       const record = await orgApi(the.ada, 'GET', `/members/${the.id}`);
       const will = ended(record.json.ending[name]);
       expect(will).toEqual({ ...withEverything, ...more });
-      const answer = await orgApi(the.ada, 'POST', `/members/${the.id}/${act}`);
+      const prefer = { prefer: 'return=representation' };
+      const answer = await orgApi(the.ada, 'POST', `/members/${the.id}/${act}`, undefined, prefer);
       expect([answer.status, ended(answer.json.ended)]).toEqual([200, will]);
       const [event] = await rows<{ details: Record<string, number> }>(
         app.dataSource,

@@ -217,7 +217,7 @@ describe('a re-enrollment pass', () => {
   it('goes with the account of a member who is removed', async () => {
     const { ada, ids } = await ground();
     await passFor(ada, ids.bob);
-    expect((await orgApi(ada, 'POST', `/members/${ids.bob}/remove`)).status).toBe(200);
+    expect((await orgApi(ada, 'POST', `/members/${ids.bob}/remove`)).status).toBe(204);
     expect(await passRows(ids.bob)).toBe(0);
   });
 

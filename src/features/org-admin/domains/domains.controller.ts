@@ -1,12 +1,13 @@
-import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Post, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { z } from 'zod';
-import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { OrganizationDomains } from '#domain/organization-domains/organization-domains.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { sendDeleted } from '#platform/http/request/preference.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import {
@@ -78,15 +79,17 @@ export class DomainsController {
   @Delete(':domain')
   @Route({
     summary: 'Removes a domain, and ends what its users hold',
-    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }) },
+    answers: { 200: z.object({ ended: z.record(z.string(), z.int()) }), 204: null },
     refusals: ['admin_required', 'not_found', 'primary_domain', 'own_account'],
   })
   async remove(
     @Caller() session: VerifiedSession,
     @Param({ schema: DOMAIN_NAME }) { domain }: { domain: string },
     @ClientOrigin() origin: AuditOrigin,
-  ): Promise<{ readonly ended: RevokedCounts }> {
+    @Headers('prefer') prefer: string | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
     const act = { admin: adminOf(session), domain, origin };
-    return { ended: await this.organizationDomains.remove(act) };
+    sendDeleted(response, prefer, { ended: await this.organizationDomains.remove(act) });
   }
 }
