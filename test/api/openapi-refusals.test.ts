@@ -300,13 +300,13 @@ describe('the faults that the document states are met at every operation', () =>
   });
 
   it('408 where the database is too slow, or the body does not arrive', async () => {
-    const runner = stage.app.dataSource.createQueryRunner();
-    await runner.startTransaction();
-    await runner.query('LOCK TABLE sessions, scim_tokens IN ACCESS EXCLUSIVE MODE');
     const late = stage.operations.filter(({ responses }) => responses['408']);
     const answers: (readonly [string, string | undefined, RawAnswer])[] = [];
-    // A few at a time: a request that waits holds a connection to the database.
+    // A few at a time: a request that waits holds a connection to the database, and a lock ends after a while.
     for (let i = 0; i < late.length; i += 8) {
+      const runner = stage.app.dataSource.createQueryRunner();
+      await runner.startTransaction();
+      await runner.query('LOCK TABLE sessions, scim_tokens IN ACCESS EXCLUSIVE MODE');
       const some = late.slice(i, i + 8).map(async (operation) => {
         const change = isNoAuth(operation) ? { length: 5000 } : {};
         const bytes = requestOf(stage, operation, change);
@@ -314,9 +314,9 @@ describe('the faults that the document states are met at every operation', () =>
         return [operation.label, type, await exchangeSlowly(stage.app.baseUrl, bytes)] as const;
       });
       answers.push(...(await Promise.all(some)));
+      await runner.rollbackTransaction();
+      await runner.release();
     }
-    await runner.rollbackTransaction();
-    await runner.release();
     const wrong = answers.filter(
       ([, type, { status, header }]) =>
         status !== 408 || header('content-type')?.split(';')[0] !== type,
