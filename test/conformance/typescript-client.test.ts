@@ -37,8 +37,17 @@ describe('the TypeScript client that openapi-typescript generates', () => {
   const compile = (...more: string[]) =>
     program(
       'typescript/bin/tsc',
-      ...['--strict', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'],
-      ...['--module', 'nodenext', '--target', 'es2024', '--types', 'node', ...more, 'walk.ts'],
+      '--strict',
+      '--noUncheckedIndexedAccess',
+      '--exactOptionalPropertyTypes',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+      '--types',
+      'node',
+      ...more,
+      'walk.ts',
     ).then(
       () => '',
       (error: { readonly stdout: string }) => error.stdout,

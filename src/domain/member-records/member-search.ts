@@ -72,7 +72,7 @@ export const MEMBER_QUERY = z
       .trim()
       .min(1)
       .max(254)
-      .regex(/^\P{Cc}*$/u, 'must be a text without control characters')
+      .refine((text) => !/\p{Cc}/u.test(text), 'must be a text without control characters')
       .optional(),
     /** A model of which the member has a key. */
     model: z.enum([...MODEL_NAMES, UNKNOWN_MODEL], { error: 'must be a model' }).optional(),

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { Controller, Get, Query, StreamableFile } from '@nestjs/common';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { OwnAccount } from '#domain/account/own-account.service.js';
 import type { EventRange } from '#domain/account/own-events.repository.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
@@ -33,7 +33,7 @@ export class AccountRecordsController {
   @Get('export')
   @Route({
     summary: 'Exports everything that is held about the user, as a file',
-    answers: { 200: { 'application/json': 'text' } },
+    answers: { 200: z.looseObject({ exported_at: z.iso.datetime() }) },
   })
   async export(@Caller() session: VerifiedSession): Promise<StreamableFile> {
     const parts = await this.account.export(session);

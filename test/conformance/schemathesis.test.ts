@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startGitHubApplication, type GitHubApplication } from '../support/github.js';
+import { startDocumentKeyGround, type DocumentKeyGround } from '../support/issuers.js';
+import { requires, SCHEMATHESIS } from '../support/programs.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+/** The checks of every response: no 5xx, and nothing that the document does not say. */
+const CHECKS = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+];
+
+/** The groups of operations, with the test cases of each operation. */
+const GROUPS = [
+  ['the routes of users and admins', '^/(api|v1)/', 130],
+  ['SCIM', '^/scim/', 130],
+  ['OAuth and metadata', '^/(oauth|[.]well-known)', 130],
+] as const;
+
+/** RFC 7644 §3.11 wants 501 here, where a token belongs to no user: the one 5xx that is no fault of the service. */
+const NO_FAULT = '/scim/v2/Me';
+
+const LEAST_REQUESTS = 10_000;
+
+/** Python writes no compiled copy of this file beside it. */
+const HOOKS = fileURLToPath(new URL('../support/schemathesis/hooks.py', import.meta.url));
+
+requires('schemathesis', 'moto').describe(
+  'schemathesis, which writes requests from the document',
+  () => {
+    let kms: DocumentKeyGround;
+    let application: GitHubApplication;
+    let folder: string;
+    let requests = 0;
+    const count = () => (requests += 1);
+
+    beforeAll(async () => {
+      kms = await startDocumentKeyGround();
+      application = await startGitHubApplication({ environment: kms.environment });
+      folder = await makeTemporaryDirectory();
+      // A touch of the key ahead of the clock: the run takes longer than a touch lasts.
+      await application.app.dataSource.query(
+        "UPDATE sessions SET auth_time = now() + interval '1 hour'",
+      );
+      subscribe('http.server.response.finish', count);
+    });
+
+    afterAll(async () => {
+      unsubscribe('http.server.response.finish', count);
+      await application.close();
+      await kms.close();
+      await removeDirectory(folder);
+    });
+
+    /** Runs schemathesis over the operations of some paths. */
+    async function run(
+      paths: string,
+      examples: number,
+    ): Promise<{ status: number; output: string }> {
+      const { app, organization } = application;
+      const args = [
+        ['run', `${app.baseUrl}/openapi.json`, '--exclude-path', NO_FAULT],
+        ['--include-path-regex', paths, '--checks', CHECKS.join(',')],
+        ['--phases', 'fuzzing', '--max-examples', String(examples)],
+        ['--workers', '2', '--seed', '14', '--no-shrink', '--generation-database', 'none'],
+        ['--suppress-health-check', 'all', '--warnings', 'off', '--no-color'],
+      ].flat();
+      const child = spawn(SCHEMATHESIS, args, {
+        cwd: folder,
+        env: {
+          PATH: process.env['PATH'],
+          HOME: folder,
+          SCHEMATHESIS_HOOKS: HOOKS,
+          PYTHONDONTWRITEBYTECODE: '1',
+          TEST_SESSION: organization.admin.client.cookie('svc_session'),
+          TEST_SCIM_TOKEN: organization.token,
+        },
+      });
+      let output = '';
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+      }
+      const [status] = (await once(child, 'close')) as [number];
+      return { status, output };
+    }
+
+    it.each(GROUPS)('finds no 5xx and nothing undocumented in %s', async (_, paths, examples) => {
+      const { status, output } = await run(paths, examples);
+      expect(status, output.slice(-20_000)).toBe(0);
+    });
+
+    it(`sends at least ${LEAST_REQUESTS} requests`, () => {
+      process.stdout.write(`schemathesis sent ${requests} requests\n`);
+      expect(requests).toBeGreaterThanOrEqual(LEAST_REQUESTS);
+    });
+  },
+);
