@@ -38,6 +38,7 @@ const NOTHING: Readonly<Record<string, string>> = { serial: '1', domain: 'nobody
 
 /** Bodies that pass validation, by the end of the operation. */
 const BODIES: readonly (readonly [RegExp, string])[] = [
+  [/^POST \/api\/v1\/org\/scim-tokens$/, '{"description":"x","replaces":"none"}'],
   [/^PATCH \/v1\/keys\//, '{"name":"a key"}'],
   [/^PATCH \/scim/, '{"Operations":[{"op":"replace","value":{"displayName":"x"}}]}'],
   [/^(?:POST|PUT) \/scim\/v2\/Users/, '{"userName":"a@b.example"}'],
@@ -276,6 +277,54 @@ describe('the refusals that the document states are met at every operation', () 
       }
     }
     expect(await expectEach(stage, 429, () => ({ address }))).toBeGreaterThan(80);
+  });
+});
+
+describe('SCIM in plain JSON, for a client that accepts it alone', () => {
+  let stage: Stage;
+
+  beforeAll(async () => {
+    stage = await newStage();
+  });
+
+  afterAll(() => stage.app.close());
+
+  /** Sends a request to SCIM and expects a status in plain JSON. */
+  async function scim(status: number, method: string, path: string, body?: object) {
+    const answer = await stage.app.client().send(method, `/scim/v2${path}`, {
+      ...(body ? { body } : {}),
+      headers: {
+        authorization: `Bearer ${stage.scimToken}`,
+        accept: 'application/json',
+        origin: '',
+      },
+    });
+    expect([path, answer.status]).toEqual([path, status]);
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    return answer.json as { readonly id: string };
+  }
+
+  it('is the media type of every response with a resource or a list', async () => {
+    const operations = [{ op: 'replace', path: 'displayName', value: 'changed' }];
+    for (const [kind, resource] of [
+      ['/Users', { userName: 'grace@acme.example' }],
+      ['/Groups', { displayName: 'a group' }],
+    ] as const) {
+      const { id } = await scim(201, 'POST', kind, resource);
+      await scim(200, 'GET', `${kind}/${id}`);
+      await scim(200, 'GET', kind);
+      await scim(200, 'POST', `${kind}/.search`, {});
+      await scim(200, 'PUT', `${kind}/${id}`, resource);
+      await scim(200, 'PATCH', `${kind}/${id}?attributes=displayName`, { Operations: operations });
+    }
+    await scim(200, 'GET', '');
+    await scim(200, 'POST', '/.search', {});
+    await scim(200, 'POST', '/Bulk', { Operations: [] });
+    for (const path of ['/ServiceProviderConfig', '/Schemas', '/ResourceTypes']) {
+      await scim(200, 'GET', path);
+    }
+    await scim(200, 'GET', '/ResourceTypes/User');
+    await scim(200, 'GET', '/Schemas/urn:ietf:params:scim:schemas:core:2.0:User');
   });
 });
 

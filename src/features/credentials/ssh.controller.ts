@@ -60,6 +60,7 @@ export class SshController {
       'hardware_ssh_key_required',
       'invalid_state',
       'attestation_rejected',
+      'model_not_allowed',
     ],
   })
   @HttpCode(200)

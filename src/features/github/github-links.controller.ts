@@ -59,7 +59,7 @@ export class GitHubLinksController {
   @Route({
     summary: 'Begins the link of a GitHub installation',
     answers: { 200: z.object({ authorization_url: z.string() }) },
-    refusals: ['admin_required', 'not_found', 'github_not_configured'],
+    refusals: ['admin_required', 'github_not_configured'],
   })
   @HttpCode(200)
   async begin(

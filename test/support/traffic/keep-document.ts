@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ApiDocument } from '../../../src/platform/http/openapi/api-document.service.js';
@@ -8,5 +8,7 @@ export function keepDocument(nest: NestExpressApplication): void {
   const folder = process.env['TEST_TRAFFIC'];
   if (folder === undefined) return;
   const file = join(folder, 'document.json');
-  if (!existsSync(file)) writeFileSync(file, nest.get(ApiDocument).served.bytes);
+  if (existsSync(file)) return;
+  mkdirSync(folder, { recursive: true }); // no test fails for a folder that another process removed
+  writeFileSync(file, nest.get(ApiDocument).served.bytes);
 }
