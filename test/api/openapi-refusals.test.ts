@@ -305,6 +305,7 @@ describe('SCIM in plain JSON, for a client that accepts it alone', () => {
   }
 
   it('is the media type of every response with a resource or a list', async () => {
+    expect.hasAssertions();
     const operations = [{ op: 'replace', path: 'displayName', value: 'changed' }];
     for (const [kind, resource] of [
       ['/Users', { userName: 'grace@acme.example' }],
