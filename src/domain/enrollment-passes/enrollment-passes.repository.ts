@@ -85,17 +85,6 @@ export class EnrollmentPassesRepository implements Revocable {
     return found.length === 0 ? undefined : { pass: await this.find(tx, memberId) };
   }
 
-  /**
-   * Returns true for a member who cannot enroll with any pass: SCIM alone makes members of the organization, and did not make this one.
-   * The settings stay as they are until the transaction ends. The caller holds the lock on the row of the user.
-   */
-  async isLeftToScim(tx: EntityManager, userId: string): Promise<boolean> {
-    const found = await sql<{ id: string }>(tx)`
-      SELECT o.id FROM organizations o JOIN users u ON u.org_id = o.id
-      WHERE u.id = ${userId} AND NOT u.scim_managed AND o.membership = 'scim_only' FOR SHARE OF o`;
-    return found.length === 1;
-  }
-
   /** Compares a presented pass with that of the user. It locks and changes nothing. */
   async compare(tx: EntityManager, { userId, hash }: PresentedPass): Promise<PassFacts> {
     const [row] = await sql<{ fits: boolean }>(tx)`

@@ -26,7 +26,7 @@ export class EnrollmentPasses {
   /**
    * Gives a member a pass, and ends the credentials of the member.
    *
-   * @throws DomainError admin_required, not_found, own_account, account_inactive, enrollment_refused
+   * @throws DomainError admin_required, not_found, own_account, account_inactive
    */
   give(act: MemberAct): Promise<Renewal> {
     const { admin, origin } = act;

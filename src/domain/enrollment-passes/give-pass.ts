@@ -17,7 +17,7 @@ export interface Renewal {
  * earlier pass. The caller holds the lock on the row of the user.
  *
  * @param createdBy the id of the admin; null for the operator of the service
- * @throws DomainError account_inactive: a deactivated user cannot sign in; enrollment_refused: the pass would open nothing
+ * @throws DomainError account_inactive: a deactivated user cannot sign in
  */
 export async function givePass(
   tx: EntityManager,
@@ -28,12 +28,6 @@ export async function givePass(
 ): Promise<Renewal> {
   if (!user.active) {
     throw new DomainError('account_inactive', 'This account is deactivated. Activate it first.');
-  }
-  if (await parts.passes.isLeftToScim(tx, user.id)) {
-    throw new DomainError(
-      'enrollment_refused',
-      'Nothing was changed. The organization takes its members from SCIM alone, and this member is from before: a pass would open nothing. Provision the member by SCIM, or open the membership, first.',
-    );
   }
   const ended = await parts.directory.revokeCredentials(tx, user, deprovisioning);
   const { token, hash } = mintPass();

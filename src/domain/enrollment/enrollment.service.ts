@@ -203,7 +203,7 @@ export class Enrollment {
   ): Promise<EnrollingUser> {
     let user: EnrollingUser;
     if (session.user) {
-      user = await this.#lock(tx, session.user.id);
+      user = await this.#lock(tx, session.user.id, passHash !== undefined);
       await this.#end(tx, session.id);
       const pass = { userId: user.id, orgId: user.orgId, hash: passHash };
       decidePass(await consumePass(tx, pass, origin));
@@ -234,10 +234,11 @@ export class Enrollment {
     }
   }
 
-  async #lock(tx: EntityManager, userId: string): Promise<EnrollingUser> {
+  /** @param bringsPass true for a user with a pass, which the caller verifies: it stands for the membership that SCIM would give */
+  async #lock(tx: EntityManager, userId: string, bringsPass: boolean): Promise<EnrollingUser> {
     const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
     if (email === null) throw refused('This account has no e-mail address.');
-    if (orgId !== null && !scimManaged) await this.#assertOpen(tx, orgId);
+    if (orgId !== null && !scimManaged && !bringsPass) await this.#assertOpen(tx, orgId);
     return { id, orgId, email };
   }
 

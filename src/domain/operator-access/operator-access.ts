@@ -63,7 +63,6 @@ export class OperatorAccess {
    * Performs an act.
    *
    * @throws DomainError not_found for a user who is gone, account_inactive, admin_required for a user without an organization,
-   *   enrollment_refused for a pass that would open nothing,
    *   domain_not_proven for an address that the organization does not own
    */
   perform(act: OperatorAct): Promise<ActOutcome> {

@@ -49,18 +49,23 @@ const events = (id: string) =>
 const INVALID = { status: 403, json: { code: 'enrollment_pass_invalid' } };
 
 describe('a re-enrollment pass', () => {
-  it('is refused, and ends nothing, for a member whom no pass would let enroll: from before SCIM', async () => {
-    const { ada, bob, ids } = await ground();
+  it('brings back a member from before SCIM where SCIM alone makes members, and nothing else does', async () => {
+    const { ada, ids, domain } = await ground();
     const made = await orgApi(ada, 'POST', '/scim-tokens', { description: 'IdP' });
     expect(made.json).toMatchObject({ membership: 'scim_only' });
-    expect(await givePass(ada, ids.bob)).toMatchObject({
+    const pass = await passFor(ada, ids.bob);
+    const browser = await signedIn(app, `bob@${domain}`);
+    expect(await enrollWith(app, browser, app.newKey(), `${pass}x`)).toMatchObject(INVALID);
+    expect((await enrollWith(app, browser, app.newKey(), pass)).status).toBe(200);
+    expect((await browser.get('/v1/keys')).json.keys).toHaveLength(1);
+
+    await orgApi(ada, 'POST', `/members/${ids.bob}/revoke-credentials`);
+    const again = await signedIn(app, `bob@${domain}`);
+    expect(await enrollWith(app, again, app.newKey())).toMatchObject({
       status: 403,
       json: { code: 'enrollment_refused' },
     });
-    expect([await keysOfUser(ids.bob), await passRows(ids.bob)]).toEqual([1, 0]);
-    expect((await bob.get('/v1/keys')).status).toBe(200);
-    await orgApi(ada, 'PATCH', '', { membership: 'open' });
-    expect((await givePass(ada, ids.bob)).status).toBe(201);
+    expect(await keysOfUser(ids.bob)).toBe(0);
   });
 
   it('ends the keys, sessions and certificates in the transaction that makes it, and is shown once', async () => {

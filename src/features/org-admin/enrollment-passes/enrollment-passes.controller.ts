@@ -28,7 +28,7 @@ export class EnrollmentPassesController {
   @Route({
     summary: 'Gives a member a re-enrollment pass, and revokes the credentials of the member',
     answers: { 201: NEW_PASS_JSON },
-    refusals: ['not_found', 'own_account', 'account_inactive', 'enrollment_refused'],
+    refusals: ['not_found', 'own_account', 'account_inactive'],
   })
   @HttpCode(201)
   async give(

@@ -25,6 +25,8 @@ export function showSecret(form, answer, next) {
   result.hidden = false;
   if (!form.contains(result)) form.hidden = true;
   output.focus();
+  // A page that "Back" restores shows nothing.
+  addEventListener('pagehide', () => result.replaceChildren(), { once: true });
 }
 
 /** A button copies a text where the browser allows it; without a clipboard it stays hidden. */
