@@ -117,7 +117,7 @@ describe('the headers of every response', () => {
     ['a 404 of the API', 'GET /v1/nothing', 404, API, `${BODY} ${CORS}`],
     ['a 404 of OAuth', 'GET /oauth/nothing', 404, API, `${BODY} ${CORS}`],
     ['a 404 of SCIM', 'GET /scim/v2/Nothing', 404, API, `${BODY} ${CORS}`],
-    ['a 404 of the pages', 'GET /admin/audit', 404, UI, BODY],
+    ['a 404 of the pages', 'GET /admin/absent', 404, UI, BODY],
     ['a 404 of a navigation', 'GET /oauth/logout/nothing/here', 404, API, BODY],
     ['a 404 without a route', 'GET /nothing', 404, API, `${BODY} ${CORS}`],
     ['a 405', 'DELETE /health', 405, API, `${BODY} ${CORS} allow`],
@@ -208,7 +208,7 @@ describe('a request without a route', () => {
     ['/api/v1/org/nothing', 'application/problem+json', 'not_found'],
     ['/oauth/nothing', 'application/json', 'invalid_request'],
     ['/scim/v2/Nothing', 'application/scim+json', '"404"'],
-    ['/admin/audit', 'text/html', 'Not found'],
+    ['/admin/absent', 'text/html', 'Not found'],
     ['/oauth/logout/nothing/here', 'text/html', 'Not found'],
     ['/oauth/callback/nothing', 'text/html', 'Not found'],
   ])('gets 404 in the error format of %s', async (path, type, content) => {
