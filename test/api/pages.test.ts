@@ -243,10 +243,18 @@ describe('/static', () => {
     ['webauthn.js', 'text/javascript; charset=utf-8'],
     ['favicon.svg', 'image/svg+xml'],
   ])('serves %s as %s, and not again while it is unchanged', async (name, type) => {
-    const first = await app.client().get(`/static/${name}`);
+    const plain = { headers: { 'accept-encoding': 'identity' } };
+    const first = await app.client().get(`/static/${name}`, plain);
     expect([first.status, first.headers.get('content-type')]).toEqual([200, type]);
     const etag = first.headers.get('etag') ?? '';
     expect(etag).toMatch(/^"[\w-]{43}"$/);
+    const gzip = { headers: { 'accept-encoding': 'gzip' } };
+    const compressed = await app.client().get(`/static/${name}`, gzip);
+    expect(compressed.headers.get('content-encoding')).toBe('gzip');
+    expect([compressed.text, compressed.headers.get('etag')]).toEqual([
+      first.text,
+      etag.replace(/"$/, '-gzip"'),
+    ]);
 
     expect(await rawRequest(`/static/${name}`, { 'if-none-match': etag })).toEqual([304, '']);
     const [changed] = await rawRequest(`/static/${name}`, { 'if-none-match': '"old"' });

@@ -2,12 +2,15 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 
 /** A file of the pages, kept in memory. */
 export interface StaticFile {
   readonly type: string;
   readonly content: Buffer;
   readonly etag: string;
+  /** The same content in the coding gzip. It has no secret, so that its length tells nothing. */
+  readonly compressed: { readonly content: Buffer; readonly etag: string };
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -25,8 +28,10 @@ export function readStaticFiles(folder: URL): ReadonlyMap<string, StaticFile> {
       .map((entry) => {
         const name = basename(entry.name);
         const content = readFileSync(join(entry.parentPath, name));
-        const etag = `"${createHash('sha256').update(content).digest('base64url')}"`;
-        return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', content, etag }];
+        const hash = createHash('sha256').update(content).digest('base64url');
+        const type = TYPES[extname(name)] ?? 'application/octet-stream';
+        const compressed = { content: gzipSync(content), etag: `"${hash}-gzip"` };
+        return [name, { type, content, etag: `"${hash}"`, compressed }];
       }),
   );
 }

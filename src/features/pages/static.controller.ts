@@ -16,11 +16,15 @@ export class StaticController {
   read(@Param('name') name: string, @Req() request: Request, @Res() response: Response): void {
     const file = this.#files.get(name);
     if (!file) throw new DomainError('not_found', 'There is nothing here.');
-    response.setHeader('ETag', file.etag);
+    response.vary('Accept-Encoding');
+    const isCompressed = request.acceptsEncodings(['gzip', 'identity']) === 'gzip';
+    const { content, etag } = isCompressed ? file.compressed : file;
+    response.setHeader('ETag', etag);
     if (request.fresh) {
       response.status(304).end();
       return;
     }
-    response.type(file.type).send(file.content);
+    if (isCompressed) response.setHeader('Content-Encoding', 'gzip');
+    response.type(file.type).send(content);
   }
 }
