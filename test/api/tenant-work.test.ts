@@ -167,7 +167,7 @@ describe('work whose cost grows with the data of a tenant', () => {
   ])('10.2 %s is costly work of its organization', async (_, ask) => {
     const work = vi.spyOn(app.nest.get(TenantWork), 'costly');
     expect((await ask()).status).toBe(200);
-    expect(work.mock.calls.map(([tenant]) => tenant)).toEqual([orgId]);
+    expect(new Set(work.mock.calls.map(([tenant]) => tenant))).toEqual(new Set([orgId]));
     work.mockRestore();
   });
 
