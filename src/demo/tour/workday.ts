@@ -25,6 +25,15 @@ export interface WorkdayReport {
   readonly access: Readonly<Record<AccessKind, AccessReport>>;
 }
 
+/** One stay of the leaver: what was given, and what of it still works. A try that is late reports to the day that it began in. */
+interface Day {
+  readonly client: HttpClient;
+  readonly serial: string;
+  readonly open: Set<AccessKind>;
+  readonly endedAfter: Map<AccessKind, number>;
+  deletedAt?: number;
+}
+
 const CERTIFICATE = z.object({ serial: z.string(), certificate: z.string() });
 const REVOCATION = z.object({ revoked: z.boolean() });
 const APPLICATION_STATE = z.object({ state: z.string() });
@@ -40,11 +49,7 @@ const ADDRESS = '192.0.2.24';
 /** The access of the leaver: a session, a certificate and a sign-in at the demo application, each tried for real. */
 export class Workday {
   readonly #anyone: HttpClient;
-  #client: HttpClient;
-  #serial = '';
-  #deletedAt: number | undefined;
-  #open = new Set<AccessKind>();
-  readonly #endedAfter = new Map<AccessKind, number>();
+  #day: Day;
   #returning: Promise<void> | undefined;
   #look: { readonly at: number; readonly done: Promise<void> } | undefined;
 
@@ -57,7 +62,12 @@ export class Workday {
     },
   ) {
     this.#anyone = new HttpClient(parts.baseUrl, ADDRESS);
-    this.#client = this.#anyone;
+    this.#day = {
+      client: this.#anyone,
+      serial: '',
+      open: new Set<AccessKind>(),
+      endedAfter: new Map<AccessKind, number>(),
+    };
   }
 
   /** Begins the day of the leaver, who is made again where the last one left: key, session, certificate, application. */
@@ -71,19 +81,17 @@ export class Workday {
     await sshd?.keepCertificate(KEY_PAIR, issued.certificate);
     const page = await client.get(`${applicationUrl}/sign-in`);
     if (page.status !== 200 || page.url.origin !== applicationUrl) throw unexpected(page);
-    this.#client = client;
-    this.#serial = issued.serial;
-    this.#deletedAt = undefined;
-    this.#endedAfter.clear();
+    const open = new Set<AccessKind>(ACCESS_KINDS);
+    const day: Day = { client, serial: issued.serial, open, endedAfter: new Map() };
+    await this.#lookAtAll(day);
+    if (open.size < ACCESS_KINDS.length) throw new Error('the leaver has no full access');
+    this.#day = day;
     this.#look = undefined;
-    this.#open = new Set(ACCESS_KINDS);
-    await this.#lookAtAll();
-    if (this.#open.size < ACCESS_KINDS.length) throw new Error('the leaver has no full access');
   }
 
   /** Begins a new day of a leaver who left. Presses at the same time begin one. */
   async comeBack(): Promise<void> {
-    if (this.#deletedAt === undefined) return;
+    if (this.#day.deletedAt === undefined) return;
     this.#returning ??= this.begin().finally(() => (this.#returning = undefined));
     await this.#returning;
   }
@@ -92,20 +100,21 @@ export class Workday {
   async end(): Promise<void> {
     const start = systemClock.monotonic();
     if (!(await this.parts.organization.remove(READY.leaver))) return;
-    this.#deletedAt = start;
-    void this.#watch(start);
+    this.#day.deletedAt = start;
+    void this.#watch(this.#day, start);
   }
 
   /** Reports the access, as a try of the last moments found it. */
   async report(): Promise<WorkdayReport> {
     const now = systemClock.monotonic();
     if (!this.#look || now - this.#look.at > FRESH) {
-      this.#look = { at: now, done: this.#lookAtAll() };
+      this.#look = { at: now, done: this.#lookAtAll(this.#day) };
     }
     await this.#look.done;
+    const { open, endedAfter, deletedAt } = this.#day;
     const of = (kind: AccessKind): AccessReport => ({
-      isOpen: this.#open.has(kind),
-      endedAfter: this.#endedAfter.get(kind) ?? null,
+      isOpen: open.has(kind),
+      endedAfter: endedAfter.get(kind) ?? null,
     });
     const [session, certificate, application] = ACCESS_KINDS.map(of) as [
       AccessReport,
@@ -113,40 +122,40 @@ export class Workday {
       AccessReport,
     ];
     return {
-      isEmployed: this.#deletedAt === undefined,
+      isEmployed: deletedAt === undefined,
       access: { session, certificate, application },
     };
   }
 
-  async #watch(start: number): Promise<void> {
-    while (this.#open.size > 0 && systemClock.monotonic() - start < WATCH.longest) {
-      await this.#lookAtAll().catch(() => {});
+  async #watch(day: Day, start: number): Promise<void> {
+    while (day.open.size > 0 && systemClock.monotonic() - start < WATCH.longest) {
+      await this.#lookAtAll(day).catch(() => {});
       await systemClock.sleep(WATCH.interval);
     }
   }
 
   /** Tries each kind of access that is open. An access that has ended is not tried again: it never comes back. */
-  async #lookAtAll(): Promise<void> {
+  async #lookAtAll(day: Day): Promise<void> {
     const look = async (kind: AccessKind) => {
-      if (!this.#open.has(kind) || (await this.#isOpen(kind)) || !this.#open.delete(kind)) return;
-      if (this.#deletedAt === undefined) return;
-      const seconds = (systemClock.monotonic() - this.#deletedAt) / 1000;
-      this.#endedAfter.set(kind, Number(seconds.toFixed(2)));
+      if (!day.open.has(kind) || (await this.#isOpen(day, kind)) || !day.open.delete(kind)) return;
+      if (day.deletedAt === undefined) return;
+      const seconds = (systemClock.monotonic() - day.deletedAt) / 1000;
+      day.endedAfter.set(kind, Number(seconds.toFixed(2)));
     };
     await Promise.all(ACCESS_KINDS.map(look));
   }
 
-  async #isOpen(kind: AccessKind): Promise<boolean> {
-    if (kind === 'session') return (await this.#client.get('/v1/keys')).status === 200;
-    if (kind === 'certificate') return this.#certificateWorks();
-    const state = await this.#client.get(`${this.parts.applicationUrl}/state`);
+  async #isOpen(day: Day, kind: AccessKind): Promise<boolean> {
+    if (kind === 'session') return (await day.client.get('/v1/keys')).status === 200;
+    if (kind === 'certificate') return this.#certificateWorks(day);
+    const state = await day.client.get(`${this.parts.applicationUrl}/state`);
     return read(state, APPLICATION_STATE).state === 'signed-in';
   }
 
   /** Tries a login at the real sshd; without one it asks the service for the revocation. */
-  async #certificateWorks(): Promise<boolean> {
+  async #certificateWorks({ serial }: Day): Promise<boolean> {
     if (this.parts.sshd) return this.parts.sshd.accepts(KEY_PAIR);
-    const path = `/v1/credentials/ssh/krl/${this.#serial}`;
+    const path = `/v1/credentials/ssh/krl/${serial}`;
     return !read(await this.#anyone.get(path), REVOCATION).revoked;
   }
 }
