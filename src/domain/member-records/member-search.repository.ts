@@ -54,7 +54,11 @@ type Bind = (value: unknown) => string;
 
 /** The values by which the orders compare. Each has an index that begins with the organization. */
 const ORDERS = {
-  added: { value: 'u.id::text', by: 'u.id', after: (value: string) => `u.id > ${value}::uuid` },
+  added: {
+    value: 'u.id::text',
+    by: 'u.id',
+    after: (value: string) => `(u.org_id, u.id) > ($1, ${value}::uuid)`,
+  },
   address: {
     value: 'u.email_key',
     by: 'u.email_key COLLATE "C"',
@@ -92,8 +96,11 @@ export async function searchMembers(
 function searchText(query: MemberQuery, bind: Bind): string {
   const { q, sort = 'added', after, limit } = query;
   const order = ORDERS[sort];
-  const conditions = ['u.org_id = $1', ...filtersOf(query, bind)];
-  if (q !== undefined) conditions.push('u.id IN (SELECT f.id FROM found f)');
+  const filters = filtersOf(query, bind);
+  if (q !== undefined) filters.push('u.id IN (SELECT f.id FROM found f)');
+  // A range has the order of the index of the organization, whichever plan is chosen: an equality would leave that of the ids.
+  const isPlain = filters.length === 0 && sort === 'added';
+  const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {
     conditions.push(
       order.after(
@@ -112,7 +119,7 @@ function searchText(query: MemberQuery, bind: Bind): string {
     LEFT JOIN (SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.key_count,
                       u.email_key, u.key_used_on, ${order.value} AS place
                FROM users u WHERE ${conditions.join(' AND ')}
-               ORDER BY ${order.by} LIMIT ${bind(limit + 1)}) u ON true
+               ORDER BY ${isPlain ? 'u.org_id, ' : ''}${order.by} LIMIT ${bind(limit + 1)}) u ON true
     ORDER BY ${order.by}`;
 }
 
