@@ -193,6 +193,16 @@ describe('concurrent requests', () => {
     expect(statuses(answers)).toEqual([201, ...Array.from({ length: 19 }, () => 409)]);
   });
 
+  it('refuses the name of another group to PUT and PATCH, and keeps the group as it was', async () => {
+    const { displayName } = await made(ours, 'Groups', { displayName: randomUUID() });
+    const { id, displayName: own } = await made(ours, 'Groups', { displayName: randomUUID() });
+    const path = `/Groups/${id as string}`;
+    const change = patchOf({ op: 'replace', path: 'displayName', value: displayName });
+    expectScimError(await ours.send('PUT', path, { displayName }), 409, 'uniqueness');
+    expectScimError(await ours.send('PATCH', path, change), 409, 'uniqueness');
+    expect((await shown(ours, 'Groups', id)).displayName).toBe(own);
+  });
+
   it('20 PATCHes of one user all take effect', async () => {
     const { id } = await made(ours, 'Users', { userName: address() });
     const answers = await times(20, (n) =>

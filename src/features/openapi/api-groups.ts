@@ -9,6 +9,8 @@ const DESCRIPTION = `Every credential here needs an attested FIDO2 security key.
   \`/oauth\` ignore them (RFC 6749 §3.1).
 - **Other methods** than those of a path get 405 with \`Allow\`; \`HEAD\` works as \`GET\` does, and
   \`OPTIONS\` answers 204. Unknown paths get 404. They are in no operation below.
+- **Other hosts**: the host of an organization’s issuer has \`/.well-known/openid-configuration\` and
+  \`/oauth/jwks\`, and 404 at every other path below. Plain http is redirected to https with 308.
 - **Rate limits**: every response has \`x-ratelimit-limit\` and \`x-ratelimit-remaining\`. A client that waits
   the seconds of \`retry-after\` is let in.
 - **Changes**: within a version, responses may gain members and enumerations may gain values.

@@ -30,7 +30,7 @@ export class ScimTokensController {
   @Route({
     summary: 'Creates a SCIM token',
     answers: { 201: NEW_TOKEN_JSON },
-    refusals: ['admin_required', 'limit_reached', 'not_found'],
+    refusals: ['admin_required', 'limit_reached', 'not_found', 'rotation_pending'],
   })
   @HttpCode(201)
   async create(

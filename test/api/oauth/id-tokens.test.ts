@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf, type Application } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { withQuery } from '../../support/scim-requests.js';
 import { CALLBACK, authorize, parameterOf, postForm } from '../../support/oauth-flow.js';
 
 const ADA = 'ada@id-tokens.example';
@@ -120,6 +121,8 @@ describe('ID tokens and userinfo', () => {
       const tokens = await issued(application, { scope: 'openid email' });
       const answer = await userinfo(tokens.access_token);
       expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/jwt']);
+      const posted = await postForm(app, '/oauth/userinfo', { access_token: tokens.access_token });
+      expect([posted.status, claimsOf(posted.text)]).toEqual([200, claimsOf(answer.text)]);
       const jwks = createLocalJWKSet((await app.client().get('/oauth/jwks')).json);
       const { payload } = await jwtVerify(answer.text, jwks, {
         issuer: app.baseUrl,
@@ -136,6 +139,17 @@ describe('ID tokens and userinfo', () => {
       expect((await userinfo(tokens.access_token)).json.email).toBe(ADA);
     },
   );
+
+  it('10.15 userinfo refuses a scope that the access token does not have with 403 (RFC 6750 §3.1)', async () => {
+    const { access_token } = await issued(await registered({}), { scope: 'openid' });
+    const scope = 'openid email';
+    const headers = { authorization: `Bearer ${access_token}` };
+    const byGet = await app.client().get(withQuery('/oauth/userinfo', { scope }), { headers });
+    const byPost = await postForm(app, '/oauth/userinfo', { access_token, scope });
+    for (const { status, json } of [byGet, byPost]) {
+      expect([status, json.error]).toEqual([403, 'insufficient_scope']);
+    }
+  });
 
   it('10.15 a client that registers itself may have userinfo signed, and FAPI never with RS256', async () => {
     const metadata = { redirect_uris: [CALLBACK], userinfo_signed_response_alg: 'RS256' };

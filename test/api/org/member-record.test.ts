@@ -183,6 +183,22 @@ describe('If-Match', () => {
     expect((await act(ada, id, 'demote', '*')).status).toBe(200);
   });
 
+  it('refuses the end of a session and of a key of a member who has changed since', async () => {
+    const { ada, bob, id, domain } = await organization();
+    const tag = await tagOf(ada, id);
+    await addKey(app, bob, app.newKey(), 'Spare');
+    const { security_keys, sessions } = (await orgApi(ada, 'GET', `/members/${id}`)).json;
+    for (const part of [`keys/${security_keys[0].id as string}`, `sessions/${sessions[0].id as string}`]) {
+      const answer = await ada.send('DELETE', `/api/v1/org/members/${id}/${part}`, {
+        headers: { 'if-match': tag },
+        address: newAddress(),
+      });
+      expect([part, answer.status, answer.json.code]).toEqual([part, 412, 'precondition_failed']);
+    }
+    expect(await keysOf(app, `bob@${domain}`)).toHaveLength(2);
+    expect((await bob.get('/v1/keys')).status).toBe(200);
+  });
+
   it('has a tag that a new key, a role and a state change, and a login does not', async () => {
     const { ada, bob, key, id, domain } = await organization();
     const tags = [await tagOf(ada, id)];

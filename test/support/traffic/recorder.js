@@ -14,6 +14,7 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
   subscribe('http.server.response.finish', ({ request, response }) => {
     // Only our server has these headers; stand-ins of the tests do not.
     if (!response.hasHeader('x-ratelimit-limit') || request.method === 'OPTIONS') return;
+    if (isElsewhere(request, response)) return;
     const line = JSON.stringify(factsOf(request, response));
     if (seen.has(line)) return;
     seen.add(line);
@@ -23,6 +24,12 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
       // The run has ended, and its folder is gone.
     }
   });
+}
+
+/** The document describes the service's own origin: neither the host of a tenant, nor the plain listener that redirects to https. */
+function isElsewhere(request, response) {
+  const host = /^https?:\/\/([^/?]*)/i.exec(request.url)?.[1] ?? request.headers.host ?? '';
+  return response.statusCode === 308 || /\.localhost(?::\d*)?$/i.test(host);
 }
 
 function factsOf(request, response) {

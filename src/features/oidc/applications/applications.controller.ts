@@ -111,7 +111,7 @@ export class ApplicationsController {
   @Route({
     summary: 'Changes an application',
     answers: { 200: APPLICATION_JSON },
-    refusals: ['not_found'],
+    refusals: ['not_found', 'precondition_failed'],
   })
   async update(
     @Caller() session: VerifiedSession,
