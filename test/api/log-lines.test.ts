@@ -29,16 +29,16 @@ describe('the log line of a request', () => {
       'SELECT id, org_id FROM users WHERE email = $1',
       ['ada@log-lines.example'],
     );
-    expect(await lineOf('/v1/keys?secret=1', { 'x-forwarded-for': '192.0.2.7' })).toMatchObject({
+    expect(await lineOf('/v1/account/activity?limit=1', { 'x-forwarded-for': '192.0.2.7' })).toMatchObject({
       level: 'info',
       method: 'GET',
-      route: '/v1/keys',
+      route: '/v1/account/activity',
       status: 200,
       ms: expect.any(Number),
       client: '192.0.2.7',
       user_id: user?.id,
       org_id: user?.org_id,
-      msg: 'GET /v1/keys 200',
+      msg: 'GET /v1/account/activity 200',
     });
   });
 

@@ -34,17 +34,19 @@ export interface BrowserProfile {
   readonly pageErrors: string[];
   /** Makes `navigator.credentials` call a software key on every page that is opened later. */
   plugIn(key: PluggedKey): Promise<void>;
+  /** Gives the profile another client address, with limits of its own: for the next test of a file, which is another visit. */
+  move(): Promise<void>;
   /** Closes the profile and deletes its cookies. */
   leave(): Promise<void>;
 }
 
 /** Opens a new browser profile on an origin, with its own client address. */
 export async function openProfile(browser: Browser, baseUrl: string): Promise<BrowserProfile> {
-  const extraHTTPHeaders = { 'x-forwarded-for': newAddress() };
+  const fromNewAddress = () => ({ 'x-forwarded-for': newAddress() });
   const ignoreHTTPSErrors = baseUrl.startsWith('https:'); // issued by an authority of the test
   const context = await browser.newContext({
     baseURL: baseUrl,
-    extraHTTPHeaders,
+    extraHTTPHeaders: fromNewAddress(),
     ignoreHTTPSErrors,
   });
   context.setDefaultTimeout(60_000); // less than the limit of a test, so that a step that hangs is named
@@ -66,6 +68,7 @@ export async function openProfile(browser: Browser, baseUrl: string): Promise<Br
     page,
     pageErrors,
     plugIn: (key) => plugIn(context, key, baseUrl),
+    move: () => context.setExtraHTTPHeaders(fromNewAddress()),
     leave: () => context.close(),
   };
 }

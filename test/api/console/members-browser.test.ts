@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
@@ -35,6 +35,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     await page.getByRole('button', { name: 'Use your security key' }).click();
     await page.waitForURL('/admin');
   });
+  beforeEach(() => visitor.move());
   afterAll(async () => {
     await visitor.leave();
     await browser.close();

@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
@@ -19,6 +19,7 @@ requires('chromium').describe('a lost key in Chromium', () => {
     visitor = await openProfile(browser, app.baseUrl);
     ({ page } = visitor);
   });
+  beforeEach(() => visitor.move());
   afterAll(async () => {
     await visitor.leave();
     await browser.close();
