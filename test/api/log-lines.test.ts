@@ -29,7 +29,9 @@ describe('the log line of a request', () => {
       'SELECT id, org_id FROM users WHERE email = $1',
       ['ada@log-lines.example'],
     );
-    expect(await lineOf('/v1/account/activity?limit=1', { 'x-forwarded-for': '192.0.2.7' })).toMatchObject({
+    expect(
+      await lineOf('/v1/account/activity?limit=1', { 'x-forwarded-for': '192.0.2.7' }),
+    ).toMatchObject({
       level: 'info',
       method: 'GET',
       route: '/v1/account/activity',

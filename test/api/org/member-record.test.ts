@@ -188,7 +188,10 @@ describe('If-Match', () => {
     const tag = await tagOf(ada, id);
     await addKey(app, bob, app.newKey(), 'Spare');
     const { security_keys, sessions } = (await orgApi(ada, 'GET', `/members/${id}`)).json;
-    for (const part of [`keys/${security_keys[0].id as string}`, `sessions/${sessions[0].id as string}`]) {
+    for (const part of [
+      `keys/${security_keys[0].id as string}`,
+      `sessions/${sessions[0].id as string}`,
+    ]) {
       const answer = await ada.send('DELETE', `/api/v1/org/members/${id}/${part}`, {
         headers: { 'if-match': tag },
         address: newAddress(),
