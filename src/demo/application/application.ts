@@ -47,7 +47,7 @@ export class DemoApplication {
     return `${this.url}/callback`;
   }
 
-  /** Starts the application. It signs nobody in until {@link connect}. @param port 0 for a free one */
+  /** Starts the application. It refuses every sign-in until {@link connect}. @param port 0 for a free one */
   static async start(port: number): Promise<DemoApplication> {
     const server = createServer();
     const bound = await listenOnLoopback(server, port);

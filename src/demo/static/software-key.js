@@ -56,7 +56,7 @@ function showChoice() {
   return made;
 }
 
-/** Offers the accounts of the key where nobody is signed in, as a browser does for a key with several: one press logs in. */
+/** Offers the accounts of the key where there is no session, as a browser does for a key with several: one press logs in. */
 async function showAccounts() {
   const login = document.querySelector('form[data-ceremony="login"]');
   if (!login || document.documentElement.dataset.session) return;

@@ -43,12 +43,12 @@ const KEY_PAIR = 'leaver';
 const FRESH = 1500;
 /** Milliseconds between two looks while the access ends, and the longest wait for its end. */
 const WATCH = { interval: 300, longest: 30_000 };
-/** The address of questions that anybody may ask, so that they count apart from the visitor's. */
+/** The client address of public questions, so that they count apart from the visitor's. */
 const ADDRESS = '192.0.2.24';
 
 /** The access of the leaver: a session, a certificate and a sign-in at the demo application, each tried for real. */
 export class Workday {
-  readonly #anyone: HttpClient;
+  readonly #public: HttpClient;
   #day: Day;
   #returning: Promise<void> | undefined;
   #look: { readonly at: number; readonly done: Promise<void> } | undefined;
@@ -61,9 +61,9 @@ export class Workday {
       readonly sshd: TourSshd | undefined;
     },
   ) {
-    this.#anyone = new HttpClient(parts.baseUrl, ADDRESS);
+    this.#public = new HttpClient(parts.baseUrl, ADDRESS);
     this.#day = {
-      client: this.#anyone,
+      client: this.#public,
       serial: '',
       open: new Set<AccessKind>(),
       endedAfter: new Map<AccessKind, number>(),
@@ -156,6 +156,6 @@ export class Workday {
   async #certificateWorks({ serial }: Day): Promise<boolean> {
     if (this.parts.sshd) return this.parts.sshd.accepts(KEY_PAIR);
     const path = `/v1/credentials/ssh/krl/${serial}`;
-    return !read(await this.#anyone.get(path), REVOCATION).revoked;
+    return !read(await this.#public.get(path), REVOCATION).revoked;
   }
 }

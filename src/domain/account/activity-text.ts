@@ -73,7 +73,7 @@ const ACTS_ON_OTHERS: Partial<Record<AuditType, string>> = {
 /**
  * Says in words what an event was, to one of its users.
  *
- * @param userId the user to whom it is said
+ * @param userId the reader
  */
 export function activityText(event: Facts, userId: string): string {
   const { type, actorId, actorEmail, subjectEmail, clientName, details } = event;

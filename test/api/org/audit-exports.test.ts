@@ -96,7 +96,7 @@ describe('the export of the audit log as CSV', () => {
     expect(line.filter((cell) => cell === `'${text}`)).toHaveLength(4);
   });
 
-  it('is JSON where the format says so, whatever the client prefers', async () => {
+  it('is JSON where the format says so, against the client’s preference', async () => {
     const answer = await read('?format=json&limit=1', 'text/csv');
     expect(answer.json.events).toHaveLength(1);
   });
