@@ -1,13 +1,13 @@
-import { Controller, Get, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { OwnApplications } from '#domain/account/applications/own-applications.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
+import { PAGE_ROUTE } from '../shell/admission.js';
 import { moment } from '../shell/moment.js';
-import { person } from '../shell/person.js';
+import { showToUser } from '../shell/show-page.js';
 
 /** Serves `/account/applications`: the applications that the user signed in to. */
 @Controller('account/applications')
@@ -20,23 +20,17 @@ export class OwnApplicationsPageController {
 
   @Get()
   @Route({ summary: 'Shows the applications that the user signed in to' })
-  async show(
-    @Caller() caller: LiveSession | undefined,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const session = admitUser(caller, request, response);
-    if (!session) return;
-    const applications = await this.applications.list(session.user.id);
-    const page = {
-      person: person(session),
-      applications: applications.map((application) => ({
-        ...application,
-        path: `/v1/account/applications/${encodeURIComponent(application.id)}`,
-        since: moment(application.since),
-        lastUsed: application.lastUsedAt && moment(application.lastUsedAt),
-      })),
-    };
-    response.type('html').send(this.views.render('own-applications', page));
+  async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    await showToUser(this.views, { caller, response }, 'own-applications', async (session) => {
+      const applications = await this.applications.list(session.user.id);
+      return {
+        applications: applications.map((application) => ({
+          ...application,
+          path: `/v1/account/applications/${encodeURIComponent(application.id)}`,
+          since: moment(application.since),
+          lastUsed: application.lastUsedAt && moment(application.lastUsedAt),
+        })),
+      };
+    });
   }
 }

@@ -1,5 +1,5 @@
-import { Controller, Get, Query, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Query, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import type { z } from 'zod';
 import {
   isRevocable,
@@ -12,9 +12,9 @@ import { Clock } from '#platform/clock/clock.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
+import { PAGE_ROUTE } from '../shell/admission.js';
 import { moment } from '../shell/moment.js';
-import { person } from '../shell/person.js';
+import { showToUser } from '../shell/show-page.js';
 import { PAGE_QUERY, pagingOf, rangeOf } from './account-page.js';
 
 const KINDS: Readonly<Record<CredentialKind, string>> = {
@@ -40,20 +40,17 @@ export class CredentialsPageController {
   async show(
     @Caller() caller: LiveSession | undefined,
     @Query({ schema: PAGE_QUERY }) query: z.output<typeof PAGE_QUERY>,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const session = admitUser(caller, request, response);
-    if (!session) return;
-    const range = rangeOf(query);
-    const { items, next } = await this.credentials.page(session.user.id, range);
-    const now = this.clock.now();
-    const page = {
-      person: person(session),
-      credentials: items.map((credential) => shown(credential, now)),
-      paging: pagingOf('/account/credentials', range, next),
-    };
-    response.type('html').send(this.views.render('own-credentials', page));
+    await showToUser(this.views, { caller, response }, 'own-credentials', async (session) => {
+      const range = rangeOf(query);
+      const { items, next } = await this.credentials.page(session.user.id, range);
+      const now = this.clock.now();
+      return {
+        credentials: items.map((credential) => shown(credential, now)),
+        paging: pagingOf('/account/credentials', range, next),
+      };
+    });
   }
 }
 

@@ -1,5 +1,5 @@
-import { Controller, Get, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { AuditEventsRepository, type KeyEvent } from '#domain/audit/audit-events.repository.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';
@@ -10,9 +10,9 @@ import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
+import { PAGE_ROUTE } from '../shell/admission.js';
 import { moment } from '../shell/moment.js';
-import { person } from '../shell/person.js';
+import { showToUser } from '../shell/show-page.js';
 import { keyDrawing } from './key-drawing.js';
 
 /** The most events of keys that a user sees. */
@@ -40,35 +40,29 @@ export class KeysPageController {
 
   @Get()
   @Route({ summary: 'Shows the security keys of the user' })
-  async show(
-    @Caller() caller: LiveSession | undefined,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const session = admitUser(caller, request, response);
-    if (!session) return;
-    const { user } = session;
-    const [keys, access, events] = await Promise.all([
-      this.keys.list(user.id),
-      this.keys.countAccess(user.id),
-      this.auditEvents.listKeyEvents(this.manager, user, EVENTS_SHOWN),
-    ]);
-    const page = {
-      person: person(session),
-      mayRemove: keys.length > 1,
-      mayAdd: keys.length < MOST_KEYS,
-      keys: keys.map((key) => ({
-        ...key,
-        model: modelOf(key.aaguid),
-        drawing: { ...keyDrawing(modelName(key.aaguid)), id: key.id },
-        created: moment(key.createdAt),
-        lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
-        current: key.id === session.authenticatorId,
-        ends: endsWithKey(access.get(key.id) ?? {}),
-      })),
-      events: events.map(eventOf),
-    };
-    response.type('html').send(this.views.render('keys', page));
+  async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    await showToUser(this.views, { caller, response }, 'keys', async (session) => {
+      const { user } = session;
+      const [keys, access, events] = await Promise.all([
+        this.keys.list(user.id),
+        this.keys.countAccess(user.id),
+        this.auditEvents.listKeyEvents(this.manager, user, EVENTS_SHOWN),
+      ]);
+      return {
+        mayRemove: keys.length > 1,
+        mayAdd: keys.length < MOST_KEYS,
+        keys: keys.map((key) => ({
+          ...key,
+          model: modelOf(key.aaguid),
+          drawing: { ...keyDrawing(modelName(key.aaguid)), id: key.id },
+          created: moment(key.createdAt),
+          lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
+          current: key.id === session.authenticatorId,
+          ends: endsWithKey(access.get(key.id) ?? {}),
+        })),
+        events: events.map(eventOf),
+      };
+    });
   }
 }
 

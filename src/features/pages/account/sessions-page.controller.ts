@@ -1,14 +1,14 @@
-import { Controller, Get, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { displayName } from '#domain/grants/clients/display-name.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { PAGE_ROUTE, admitUser } from '../shell/admission.js';
+import { PAGE_ROUTE } from '../shell/admission.js';
 import { moment } from '../shell/moment.js';
-import { person } from '../shell/person.js';
+import { showToUser } from '../shell/show-page.js';
 
 /** Serves `/account/sessions`, where users list their sessions and end one with all its tokens. */
 @Controller('account/sessions')
@@ -21,25 +21,19 @@ export class SessionsPageController {
 
   @Get()
   @Route({ summary: 'Shows the sessions of the user' })
-  async show(
-    @Caller() caller: LiveSession | undefined,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const session = admitUser(caller, request, response);
-    if (!session) return;
-    const sessions = await this.sessions.list(session.user.id);
-    const page = {
-      person: person(session),
-      sessions: sessions.map((own) => ({
-        ...own,
-        title: own.client ? titleOf(own.client) : 'A browser',
-        opened: moment(own.createdAt),
-        expires: moment(own.expiresAt),
-        current: own.id === session.id,
-      })),
-    };
-    response.type('html').send(this.views.render('sessions', page));
+  async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    await showToUser(this.views, { caller, response }, 'sessions', async (session) => {
+      const sessions = await this.sessions.list(session.user.id);
+      return {
+        sessions: sessions.map((own) => ({
+          ...own,
+          title: own.client ? titleOf(own.client) : 'A browser',
+          opened: moment(own.createdAt),
+          expires: moment(own.expiresAt),
+          current: own.id === session.id,
+        })),
+      };
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { adminOf, adminRequired } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
@@ -18,11 +18,10 @@ export const PAGE_ROUTE = {
  */
 export function admitUser(
   session: LiveSession | undefined,
-  request: Request,
   response: Response,
 ): VerifiedSession | undefined {
   if (session?.level === 'verified') return session;
-  response.redirect(303, `/login?redirect_to=${encodeURIComponent(request.originalUrl)}`);
+  response.redirect(303, `/login?redirect_to=${encodeURIComponent(response.req.originalUrl)}`);
   return undefined;
 }
 
@@ -34,10 +33,9 @@ export function admitUser(
  */
 export function admitAdmin(
   session: LiveSession | undefined,
-  request: Request,
   response: Response,
 ): { readonly session: VerifiedSession; readonly admin: Admin } | undefined {
-  const admitted = admitUser(session, request, response);
+  const admitted = admitUser(session, response);
   if (!admitted) return undefined;
   if (!admitted.user.isOrgAdmin) throw adminRequired();
   return { session: admitted, admin: adminOf(admitted) };

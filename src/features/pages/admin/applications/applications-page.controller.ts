@@ -1,5 +1,5 @@
-import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Param, Query, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { z } from 'zod';
 import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
 import { registrationOf } from '#domain/applications/registration-metadata.js';
@@ -18,9 +18,9 @@ import { Caller } from '#platform/http/access/caller.js';
 import { entityTag } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
-import { person } from '../../shell/person.js';
+import { showToAdmin } from '../../shell/show-page.js';
 import { clusterFields, fieldsOf, KINDS } from './form-fields.js';
 
 const LIST = z.object({
@@ -48,55 +48,49 @@ export class ApplicationsPageController {
   async list(
     @Caller() caller: LiveSession | undefined,
     @Query({ schema: LIST }) { after }: z.output<typeof LIST>,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const { applications, next } = await this.applications.listWithFacts(
-      managerOf(admitted.session),
-      after,
-    );
-    const now = this.clock.now();
-    const page = {
-      person: person(admitted.session),
-      after,
-      next,
-      applications: applications.map(({ application, ownerEmail, secretsEnd }) => ({
-        ...shown(application),
-        owner: ownerEmail,
-        secretsEnd: secretsEnd && moment(secretsEnd),
-        endsSoon: endsSoon(secretsEnd, now),
-      })),
-    };
-    response.type('html').send(this.views.render('org-applications', page));
+    await showToAdmin(this.views, { caller, response }, 'org-applications', async (_, session) => {
+      const { applications, next } = await this.applications.listWithFacts(
+        managerOf(session),
+        after,
+      );
+      const now = this.clock.now();
+      return {
+        after,
+        next,
+        applications: applications.map(({ application, ownerEmail, secretsEnd }) => ({
+          ...shown(application),
+          owner: ownerEmail,
+          secretsEnd: secretsEnd && moment(secretsEnd),
+          endsSoon: endsSoon(secretsEnd, now),
+        })),
+      };
+    });
   }
 
   /** @throws DomainError admin_required */
   @Get('new')
   @Route({ summary: 'Shows the form that registers an application' })
-  register(
+  async register(
     @Caller() caller: LiveSession | undefined,
     @Query({ schema: NEW }) { type }: z.output<typeof NEW>,
-    @Req() request: Request,
     @Res() response: Response,
-  ): void {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const kind = Object.keys(KINDS).find((name) => name === type);
-    const page = {
-      person: person(admitted.session),
-      kinds: Object.entries(KINDS).map(([name, [title, text]]) => ({ name, title, text })),
-      kind,
-      title: kind === undefined ? '' : KINDS[kind as ApplicationType | 'kubernetes'][0],
-      fields:
-        kind === 'kubernetes'
-          ? clusterFields('', true)
-          : isType(kind)
-            ? fieldsOf(kind, undefined)
-            : [],
-    };
-    response.type('html').send(this.views.render('org-application-new', page));
+  ): Promise<void> {
+    await showToAdmin(this.views, { caller, response }, 'org-application-new', () => {
+      const kind = Object.keys(KINDS).find((name) => name === type);
+      return {
+        kinds: Object.entries(KINDS).map(([name, [title, text]]) => ({ name, title, text })),
+        kind,
+        title: kind === undefined ? '' : KINDS[kind as ApplicationType | 'kubernetes'][0],
+        fields:
+          kind === 'kubernetes'
+            ? clusterFields('', true)
+            : isType(kind)
+              ? fieldsOf(kind, undefined)
+              : [],
+      };
+    });
   }
 
   /** @throws DomainError admin_required, not_found */
@@ -105,35 +99,32 @@ export class ApplicationsPageController {
   async show(
     @Caller() caller: LiveSession | undefined,
     @Param('id') id: string,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const manager = managerOf(admitted.session);
-    const { application, ownerEmail, secrets, access } = await this.applications.details(
-      manager,
-      id,
-    );
-    const now = this.clock.now();
-    const isCluster = application.resource !== null;
-    const registration = registrationOf(application.metadata);
-    const end = lastSecretEnd(secrets);
-    const page = {
-      person: person(admitted.session),
-      application: shown(application),
-      tag: entityTag(applicationVersion(application)),
-      owner: ownerEmail,
-      access,
-      usesSecret: !isCluster && usesSecret(registration.auth_method),
-      secrets: secrets.map((secret) => shownSecret(secret, now)),
-      secretsEnd: end && moment(end),
-      endsSoon: endsSoon(end, now),
-      fields: isCluster
-        ? clusterFields(registration.name, false)
-        : fieldsOf(registration.type, registration),
-    };
-    response.type('html').send(this.views.render('org-application', page));
+    await showToAdmin(this.views, { caller, response }, 'org-application', async (_, session) => {
+      const manager = managerOf(session);
+      const { application, ownerEmail, secrets, access } = await this.applications.details(
+        manager,
+        id,
+      );
+      const now = this.clock.now();
+      const isCluster = application.resource !== null;
+      const registration = registrationOf(application.metadata);
+      const end = lastSecretEnd(secrets);
+      return {
+        application: shown(application),
+        tag: entityTag(applicationVersion(application)),
+        owner: ownerEmail,
+        access,
+        usesSecret: !isCluster && usesSecret(registration.auth_method),
+        secrets: secrets.map((secret) => shownSecret(secret, now)),
+        secretsEnd: end && moment(end),
+        endsSoon: endsSoon(end, now),
+        fields: isCluster
+          ? clusterFields(registration.name, false)
+          : fieldsOf(registration.type, registration),
+      };
+    });
   }
 }
 

@@ -1,5 +1,5 @@
-import { Controller, Get, Param, Query, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Param, Query, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { z } from 'zod';
 import { readCursor } from '#domain/audit-search/audit-cursor.js';
 import { AuditEvents } from '#domain/audit-search/audit-events.service.js';
@@ -7,14 +7,14 @@ import { searchOf } from '#domain/audit-search/audit-question.js';
 import { PERIODS } from '#domain/audit-search/periods.js';
 import { MOST_QUESTIONS, SavedQuestions } from '#domain/audit-search/saved-questions.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
-import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
+import type { LiveSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
-import { person } from '../../shell/person.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
+import { showToAdmin } from '../../shell/show-page.js';
 import {
   exportsOf,
   factsOf,
@@ -61,50 +61,48 @@ export class AuditPageController {
   @Get()
   @Route({ summary: 'Shows the audit log of the organization' })
   async search(
-    @Caller() session: LiveSession | undefined,
+    @Caller() caller: LiveSession | undefined,
     @Query({ schema: QUERY }) query: PageQuery,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(session, request, response);
-    if (!admitted) return;
-    const asked = readQuestion(query);
-    const saved = await this.savedQuestions.list(admitted.admin);
-    this.#show(response, 'audit', admitted.session, {
-      ...asked,
-      summary: summaryOf(asked.question),
-      choices: TYPE_CHOICES,
-      links: questionLinks(asked.question, saved, this.clock.now()),
-      ...(await this.#answer(admitted.admin, asked, query.after)),
+    await showToAdmin(this.views, { caller, response }, 'audit', async (admin) => {
+      const asked = readQuestion(query);
+      const saved = await this.savedQuestions.list(admin);
+      return {
+        ...asked,
+        summary: summaryOf(asked.question),
+        choices: TYPE_CHOICES,
+        links: questionLinks(asked.question, saved, this.clock.now()),
+        ...(await this.#answer(admin, asked, query.after)),
+      };
     });
   }
 
   @Get('questions')
   @Route({ summary: 'Shows the saved questions to the audit log' })
   async questions(
-    @Caller() session: LiveSession | undefined,
+    @Caller() caller: LiveSession | undefined,
     @Query({ schema: QUERY }) query: PageQuery,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(session, request, response);
-    if (!admitted) return;
-    const { question } = readQuestion(query);
-    const saved = await this.savedQuestions.list(admitted.admin);
-    this.#show(response, 'audit-questions', admitted.session, {
-      question,
-      summary: summaryOf(question),
-      back: hrefOf(question),
-      periods: PERIODS,
-      hasDays: question.from !== undefined || question.to !== undefined,
-      mayAdd: saved.length < MOST_QUESTIONS,
-      most: MOST_QUESTIONS,
-      saved: saved.map(({ id, name, filters: { period, ...filters } }) => ({
-        id,
-        name,
-        summary: summaryOf(filters),
-        period: period && PERIODS[period],
-      })),
+    await showToAdmin(this.views, { caller, response }, 'audit-questions', async (admin) => {
+      const { question } = readQuestion(query);
+      const saved = await this.savedQuestions.list(admin);
+      return {
+        question,
+        summary: summaryOf(question),
+        back: hrefOf(question),
+        periods: PERIODS,
+        hasDays: question.from !== undefined || question.to !== undefined,
+        mayAdd: saved.length < MOST_QUESTIONS,
+        most: MOST_QUESTIONS,
+        saved: saved.map(({ id, name, filters: { period, ...filters } }) => ({
+          id,
+          name,
+          summary: summaryOf(filters),
+          period: period && PERIODS[period],
+        })),
+      };
     });
   }
 
@@ -112,17 +110,16 @@ export class AuditPageController {
   @Get(':id')
   @Route({ summary: 'Shows an event of the audit log' })
   async event(
-    @Caller() session: LiveSession | undefined,
+    @Caller() caller: LiveSession | undefined,
     @Param({ schema: EVENT }) { id }: z.output<typeof EVENT>,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(session, request, response);
-    if (!admitted) return;
-    const { event, sameRequest, members } = await this.auditEvents.describe(admitted.admin, id);
-    this.#show(response, 'audit-event', admitted.session, {
-      event: factsOf(event, members),
-      sameRequest: sameRequest.map(rowOf),
+    await showToAdmin(this.views, { caller, response }, 'audit-event', async (admin) => {
+      const { event, sameRequest, members } = await this.auditEvents.describe(admin, id);
+      return {
+        event: factsOf(event, members),
+        sameRequest: sameRequest.map(rowOf),
+      };
     });
   }
 
@@ -150,9 +147,5 @@ export class AuditPageController {
       if (!(error instanceof DomainError) || error.code !== 'too_many') throw error;
       return { result: undefined, failure: error.detail };
     }
-  }
-
-  #show(response: Response, view: string, session: VerifiedSession, data: object): void {
-    response.type('html').send(this.views.render(view, { person: person(session), ...data }));
   }
 }

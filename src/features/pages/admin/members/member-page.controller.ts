@@ -1,5 +1,5 @@
-import { Controller, Get, Param, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Param, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { isFipsModel, modelName } from '#domain/authenticators/attestation/model-policy.js';
 import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
 import { MOST_LISTED } from '#domain/member-records/member-details.repository.js';
@@ -8,10 +8,10 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
 import { endedWords } from '../../shell/ended-words.js';
 import { moment } from '../../shell/moment.js';
-import { person } from '../../shell/person.js';
+import { showToAdmin } from '../../shell/show-page.js';
 
 /** Serves `/admin/members/{id}`, where admins see a member and act on the account. */
 @Controller('admin/members')
@@ -29,20 +29,17 @@ export class MemberPageController {
   async show(
     @Caller() caller: LiveSession | undefined,
     @Param('id') id: string,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const record = await this.records.show(admitted.admin, id);
-    const pass = await this.passes.ofMember(admitted.admin, id);
-    const page = {
-      person: person(admitted.session),
-      isSelf: record.member.id === admitted.admin.id,
-      pass: pass && { ...pass, expires: moment(pass.expiresAt) },
-      ...shown(record),
-    };
-    response.type('html').send(this.views.render('member', page));
+    await showToAdmin(this.views, { caller, response }, 'member', async (admin) => {
+      const record = await this.records.show(admin, id);
+      const pass = await this.passes.ofMember(admin, id);
+      return {
+        isSelf: record.member.id === admin.id,
+        pass: pass && { ...pass, expires: moment(pass.expiresAt) },
+        ...shown(record),
+      };
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-import { Controller, Get, Query, Req, Res } from '@nestjs/common';
+import { Controller, Get, Query, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import {
@@ -17,9 +17,9 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
-import { person } from '../../shell/person.js';
+import { showToAdmin } from '../../shell/show-page.js';
 
 /** The members on a page. */
 const PAGE_SIZE = '50';
@@ -45,25 +45,22 @@ export class MembersPageController {
   async list(
     @Caller() caller: LiveSession | undefined,
     @Query({ schema: PAGE_QUERY }) query: MemberQuery,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const { members, next, isComplete } = await this.records.list(admitted.admin, query);
-    const chosen = choicesOf(request.query);
-    const page = {
-      person: person(admitted.session),
-      members: members.map(shown),
-      chosen,
-      models: MODEL_NAMES,
-      unknownModel: UNKNOWN_MODEL,
-      isFiltered: Object.keys(chosen).some((name) => name !== 'sort' && name !== 'after'),
-      first: query.after && linkTo(chosen, undefined),
-      next: next === null ? undefined : linkTo(chosen, next),
-      mostFound: isComplete ? undefined : MOST_FOUND,
-    };
-    response.type('html').send(this.views.render('members', page));
+    await showToAdmin(this.views, { caller, response }, 'members', async (admin) => {
+      const { members, next, isComplete } = await this.records.list(admin, query);
+      const chosen = choicesOf(response.req.query);
+      return {
+        members: members.map(shown),
+        chosen,
+        models: MODEL_NAMES,
+        unknownModel: UNKNOWN_MODEL,
+        isFiltered: Object.keys(chosen).some((name) => name !== 'sort' && name !== 'after'),
+        first: query.after && linkTo(chosen, undefined),
+        next: next === null ? undefined : linkTo(chosen, next),
+        mostFound: isComplete ? undefined : MOST_FOUND,
+      };
+    });
   }
 }
 

@@ -1,5 +1,5 @@
-import { Controller, Get, Param, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Param, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { proofRecord } from '#domain/organization-domains/domain-record.js';
 import { stateOf } from '#domain/organization-domains/domain-state.js';
 import type { OrganizationDomain } from '#domain/organization-domains/organization-domains.repository.js';
@@ -8,9 +8,9 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
-import { person } from '../../shell/person.js';
+import { showToAdmin } from '../../shell/show-page.js';
 import { endsText } from './ends.js';
 
 /** Serves `/admin/domains`: the domains of an organization, and the record that proves each. */
@@ -25,16 +25,11 @@ export class DomainsPageController {
   /** @throws DomainError admin_required */
   @Get()
   @Route({ summary: 'Shows the domains of the organization' })
-  async list(
-    @Caller() caller: LiveSession | undefined,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const domains = await this.organizationDomains.list(admitted.admin);
-    const page = { person: person(admitted.session), domains: domains.map(shownDomain) };
-    response.type('html').send(this.views.render('org-domains', page));
+  async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    await showToAdmin(this.views, { caller, response }, 'org-domains', async (admin) => {
+      const domains = await this.organizationDomains.list(admin);
+      return { domains: domains.map(shownDomain) };
+    });
   }
 
   /** @throws DomainError admin_required, not_found */
@@ -43,19 +38,16 @@ export class DomainsPageController {
   async show(
     @Caller() caller: LiveSession | undefined,
     @Param('domain') name: string,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const preview = await this.organizationDomains.preview(admitted.admin, name);
-    const page = {
-      person: person(admitted.session),
-      domain: shownDomain(preview.domain),
-      isOwn: preview.isOwn,
-      ends: endsText(preview.ends),
-    };
-    response.type('html').send(this.views.render('org-domain', page));
+    await showToAdmin(this.views, { caller, response }, 'org-domain', async (admin) => {
+      const preview = await this.organizationDomains.preview(admin, name);
+      return {
+        domain: shownDomain(preview.domain),
+        isOwn: preview.isOwn,
+        ends: endsText(preview.ends),
+      };
+    });
   }
 }
 

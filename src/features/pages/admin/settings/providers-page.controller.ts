@@ -1,5 +1,5 @@
-import { Controller, Get, Param, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Param, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import {
   OrganizationProviders,
   type OrganizationProvider,
@@ -8,9 +8,9 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
-import { person } from '../../shell/person.js';
+import { showToAdmin } from '../../shell/show-page.js';
 import { endsText } from './ends.js';
 
 /** Serves `/admin/providers`: the identity providers through which members sign in. */
@@ -25,25 +25,19 @@ export class ProvidersPageController {
   /** @throws DomainError admin_required */
   @Get()
   @Route({ summary: 'Shows the identity providers of the organization' })
-  async list(
-    @Caller() caller: LiveSession | undefined,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const { providers, available } = await this.organizationProviders.list(admitted.admin);
-    const page = {
-      person: person(admitted.session),
-      providers: providers.map((one) => ({ ...shownProvider(one), users: one.users })),
-      available: available.map(({ slug, name, issuer, tenancy }) => ({
-        slug,
-        name,
-        issuer,
-        tenants: tenancy.kind === 'one' ? null : tenancy.kind,
-      })),
-    };
-    response.type('html').send(this.views.render('org-providers', page));
+  async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    await showToAdmin(this.views, { caller, response }, 'org-providers', async (admin) => {
+      const { providers, available } = await this.organizationProviders.list(admin);
+      return {
+        providers: providers.map((one) => ({ ...shownProvider(one), users: one.users })),
+        available: available.map(({ slug, name, issuer, tenancy }) => ({
+          slug,
+          name,
+          issuer,
+          tenants: tenancy.kind === 'one' ? null : tenancy.kind,
+        })),
+      };
+    });
   }
 
   /** @throws DomainError admin_required, not_found */
@@ -52,19 +46,16 @@ export class ProvidersPageController {
   async show(
     @Caller() caller: LiveSession | undefined,
     @Param('id') id: string,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const preview = await this.organizationProviders.preview(admitted.admin, id);
-    const page = {
-      person: person(admitted.session),
-      provider: shownProvider(preview.provider),
-      obstacle: preview.obstacle,
-      ends: endsText(preview.ends),
-    };
-    response.type('html').send(this.views.render('org-provider', page));
+    await showToAdmin(this.views, { caller, response }, 'org-provider', async (admin) => {
+      const preview = await this.organizationProviders.preview(admin, id);
+      return {
+        provider: shownProvider(preview.provider),
+        obstacle: preview.obstacle,
+        ends: endsText(preview.ends),
+      };
+    });
   }
 }
 

@@ -1,5 +1,5 @@
-import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Inject, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import { IssuerAdmin } from '#domain/organization-admin/issuer-admin.service.js';
 import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
 import { publishedKeys } from '#domain/organization-issuers/issuer-key-state.js';
@@ -11,9 +11,9 @@ import { Caller } from '#platform/http/access/caller.js';
 import { jsonTag } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
-import { person } from '../../shell/person.js';
+import { showToAdmin } from '../../shell/show-page.js';
 
 /** Serves `/admin/settings`: the name, the membership mode and the issuer of an organization. */
 @Controller('admin/settings')
@@ -33,26 +33,20 @@ export class SettingsPageController {
   /** @throws DomainError admin_required */
   @Get()
   @Route({ summary: 'Shows the settings of the organization' })
-  async show(
-    @Caller() caller: LiveSession | undefined,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const [settings, issuer] = await Promise.all([
-      this.organizationAdmin.show(admitted.admin),
-      this.issuerAdmin.show(admitted.admin),
-    ]);
-    const page = {
-      person: person(admitted.session),
-      settings,
-      tag: jsonTag(settings),
-      hasIssuers: this.issuerAdmin.isConfigured,
-      exampleIssuer: issuerOfLabel(this.#baseUrl, 'your-label'),
-      issuer: issuer && shownIssuer(issuer, this.#baseUrl),
-    };
-    response.type('html').send(this.views.render('org-settings', page));
+  async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    await showToAdmin(this.views, { caller, response }, 'org-settings', async (admin) => {
+      const [settings, issuer] = await Promise.all([
+        this.organizationAdmin.show(admin),
+        this.issuerAdmin.show(admin),
+      ]);
+      return {
+        settings,
+        tag: jsonTag(settings),
+        hasIssuers: this.issuerAdmin.isConfigured,
+        exampleIssuer: issuerOfLabel(this.#baseUrl, 'your-label'),
+        issuer: issuer && shownIssuer(issuer, this.#baseUrl),
+      };
+    });
   }
 }
 

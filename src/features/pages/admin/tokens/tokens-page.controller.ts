@@ -1,5 +1,5 @@
-import { Controller, Get, Inject, Param, Req, Res } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import { Controller, Get, Inject, Param, Res } from '@nestjs/common';
+import type { Response } from 'express';
 import {
   OrganizationAdmin,
   type ListedToken,
@@ -11,9 +11,9 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { admitAdmin, PAGE_ROUTE } from '../../shell/admission.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
-import { person } from '../../shell/person.js';
+import { showToAdmin } from '../../shell/show-page.js';
 
 /** Serves `/admin/scim-tokens`, where admins make, rotate and end the tokens of their identity provider. */
 @Controller('admin/scim-tokens')
@@ -32,27 +32,20 @@ export class TokensPageController {
   /** @throws DomainError admin_required */
   @Get()
   @Route({ summary: 'Shows the SCIM tokens of the organization' })
-  async list(
-    @Caller() caller: LiveSession | undefined,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const { admin, session } = admitted;
-    const [tokens, isFirst, { membership }] = await Promise.all([
-      this.organizationAdmin.listTokens(admin),
-      this.organizationAdmin.isFirstToken(admin),
-      this.organizationAdmin.show(admin),
-    ]);
-    const page = {
-      person: person(session),
-      scimUrl: this.#scimUrl,
-      switchesMembership: isFirst && membership === 'open',
-      expiring: tokens.filter(({ expiresSoon }) => expiresSoon).length,
-      tokens: tokens.map((token) => listedToken(token, tokens)),
-    };
-    response.type('html').send(this.views.render('scim-tokens', page));
+  async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
+    await showToAdmin(this.views, { caller, response }, 'scim-tokens', async (admin) => {
+      const [tokens, isFirst, { membership }] = await Promise.all([
+        this.organizationAdmin.listTokens(admin),
+        this.organizationAdmin.isFirstToken(admin),
+        this.organizationAdmin.show(admin),
+      ]);
+      return {
+        scimUrl: this.#scimUrl,
+        switchesMembership: isFirst && membership === 'open',
+        expiring: tokens.filter(({ expiresSoon }) => expiresSoon).length,
+        tokens: tokens.map((token) => listedToken(token, tokens)),
+      };
+    });
   }
 
   /** @throws DomainError admin_required, not_found */
@@ -61,21 +54,18 @@ export class TokensPageController {
   async rotate(
     @Caller() caller: LiveSession | undefined,
     @Param('id') id: string,
-    @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const admitted = admitAdmin(caller, request, response);
-    if (!admitted) return;
-    const rotation = await this.organizationAdmin.findRotation(admitted.admin, id);
-    const page = {
-      person: person(admitted.session),
-      scimUrl: this.#scimUrl,
-      step: rotationStep(rotation),
-      old: shownToken(rotation.old),
-      oldEnded: rotation.oldEndedAt && moment(rotation.oldEndedAt),
-      replacement: rotation.replacement && shownToken(rotation.replacement),
-    };
-    response.type('html').send(this.views.render('scim-token-rotation', page));
+    await showToAdmin(this.views, { caller, response }, 'scim-token-rotation', async (admin) => {
+      const rotation = await this.organizationAdmin.findRotation(admin, id);
+      return {
+        scimUrl: this.#scimUrl,
+        step: rotationStep(rotation),
+        old: shownToken(rotation.old),
+        oldEnded: rotation.oldEndedAt && moment(rotation.oldEndedAt),
+        replacement: rotation.replacement && shownToken(rotation.replacement),
+      };
+    });
   }
 }
 
