@@ -1,3 +1,5 @@
+import { endedItems } from '#domain/access-revocation/ended-words.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { KnownPerson } from '#domain/operator-access/people.repository.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
@@ -51,19 +53,7 @@ export function personJson(person: KnownPerson): object {
   };
 }
 
-const NOUNS: Readonly<Record<string, readonly [string, string]>> = {
-  sessions: ['session', 'sessions'],
-  certificates: ['SSH certificate', 'SSH certificates'],
-  keys: ['security key', 'security keys'],
-  ssh_keys: ['attested SSH key', 'attested SSH keys'],
-  github_tokens: ['GitHub token', 'GitHub tokens'],
-  enrollment_passes: ['re-enrollment pass', 're-enrollment passes'],
-};
-
 /** Lists counts in words: `2 sessions, 1 security key`. */
-export function endedText(ended: Readonly<Record<string, number>>): string {
-  const items = Object.entries(ended)
-    .filter(([, count]) => count > 0)
-    .map(([kind, count]) => `${count} ${(NOUNS[kind] ?? [kind, kind])[count === 1 ? 0 : 1]}`);
-  return items.join(', ') || 'nothing';
+export function endedText(ended: RevokedCounts): string {
+  return endedItems(ended).join(', ') || 'nothing';
 }

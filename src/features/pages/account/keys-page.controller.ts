@@ -1,6 +1,6 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { endedWords } from '#domain/access-revocation/ended-words.js';
 import { AuditEventsRepository, type KeyEvent } from '#domain/audit/audit-events.repository.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';
 import { MOST_KEYS } from '#domain/enrollment/enrollment-policy.js';
@@ -17,15 +17,6 @@ import { keyDrawing } from './key-drawing.js';
 
 /** The most events of keys that a user sees. */
 const EVENTS_SHOWN = 20;
-
-/** The words of a page for each count of what the removal of a key ends. */
-const WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
-  sessions: ['session', 'sessions'],
-  certificates: ['SSH certificate', 'SSH certificates'],
-  github_tokens: ['GitHub token', 'GitHub tokens'],
-};
-
-const LIST = new Intl.ListFormat('en-GB');
 
 /** Serves `/account/keys`, where users add, rename and remove their security keys and read what happened to them. */
 @Controller('account/keys')
@@ -58,7 +49,7 @@ export class KeysPageController {
           created: moment(key.createdAt),
           lastUsed: key.lastUsedAt && moment(key.lastUsedAt),
           current: key.id === session.authenticatorId,
-          ends: endsWithKey(access.get(key.id) ?? {}),
+          ends: endedWords(access.get(key.id) ?? {}),
         })),
         events: events.map(eventOf),
       };
@@ -72,15 +63,4 @@ function modelOf(aaguid: string | null): string {
 
 function eventOf(event: KeyEvent) {
   return { ...event, at: moment(event.at), model: modelOf(event.aaguid) };
-}
-
-/** Says what ends with a key: `2 sessions and 1 SSH certificate`. Empty for a key on which nothing depends. */
-export function endsWithKey(counts: RevokedCounts): string {
-  const items = Object.entries(counts)
-    .filter(([, count]) => count > 0)
-    .map(([kind, count]) => {
-      const [one, many] = WORDS[kind] ?? [kind, kind];
-      return `${count} ${count === 1 ? one : many}`;
-    });
-  return LIST.format(items);
 }

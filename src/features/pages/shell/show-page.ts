@@ -1,4 +1,5 @@
 import type { Response } from 'express';
+import { ENDED_WORDS } from '#domain/access-revocation/ended-words.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
 import type { Views } from '#platform/http/views/views.service.js';
@@ -53,5 +54,6 @@ function send(
   session: VerifiedSession,
   data: object,
 ): void {
-  response.type('html').send(views.render(view, { ...data, person: person(session) }));
+  const page = { ...data, person: person(session), endedWords: ENDED_WORDS };
+  response.type('html').send(views.render(view, page));
 }

@@ -1,5 +1,6 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { endedWords } from '#domain/access-revocation/ended-words.js';
 import { isFipsModel, modelName } from '#domain/authenticators/attestation/model-policy.js';
 import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
 import { MOST_LISTED } from '#domain/member-records/member-details.repository.js';
@@ -9,7 +10,6 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
-import { endedWords } from '../../shell/ended-words.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 

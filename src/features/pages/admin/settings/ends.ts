@@ -1,5 +1,5 @@
 import type { EndPreview } from '#domain/access-revocation/end-preview.repository.js';
-import { endedWords } from '../../shell/ended-words.js';
+import { endedWords } from '#domain/access-revocation/ended-words.js';
 
 const NUMBER = new Intl.NumberFormat('en-GB');
 

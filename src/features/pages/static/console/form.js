@@ -15,20 +15,8 @@ import { bodyOf } from './fields.js';
 import { openWithNotice, showNotice } from './notice.js';
 import { showSecret } from './secret.js';
 
-/** The words for what an act ended, by the names of the API. */
-const ENDED = {
-  users: ['member', 'members'],
-  sessions: ['session', 'sessions'],
-  certificates: ['SSH certificate', 'SSH certificates'],
-  keys: ['security key', 'security keys'],
-  ssh_keys: ['proven SSH key', 'proven SSH keys'],
-  grants: ['sign-in at an application', 'sign-ins at applications'],
-  tokens: ['token', 'tokens'],
-  github_tokens: ['GitHub token', 'GitHub tokens'],
-  secrets: ['secret', 'secrets'],
-  applications: ['registered application', 'registered applications'],
-  enrollment_passes: ['re-enrollment pass', 're-enrollment passes'],
-};
+/** The words for each kind of item that an act ends: the layout of the page has them from the server. */
+const WORDS = JSON.parse(document.querySelector('[data-ended-words]').dataset.endedWords);
 
 showNotice();
 for (const form of document.querySelectorAll('form[data-send]')) connect(form);
@@ -67,6 +55,6 @@ function endedText(ended) {
   if (!ended) return '';
   const items = Object.entries(ended)
     .filter(([, count]) => count > 0)
-    .map(([kind, count]) => `${count} ${(ENDED[kind] ?? [kind, kind])[count === 1 ? 0 : 1]}`);
+    .map(([kind, count]) => `${count} ${(WORDS[kind] ?? [kind, kind])[count === 1 ? 0 : 1]}`);
   return items.length === 0 ? 'Nothing had to end.' : `Ended: ${items.join(', ')}.`;
 }

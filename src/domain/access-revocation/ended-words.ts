@@ -1,7 +1,11 @@
-import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import type { RevokedCounts } from './revocable.js';
 
-/** The words of a page for each count of what ends. `static/console/form.js` has the same words for what ended. */
-const WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+/**
+ * The words for each kind of item that an act ends, by the names of the API. Pages, their scripts and the command of the operator
+ * read this table.
+ */
+export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
+  users: ['member', 'members'],
   keys: ['security key', 'security keys'],
   sessions: ['session', 'sessions'],
   certificates: ['SSH certificate', 'SSH certificates'],
@@ -9,6 +13,7 @@ const WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   grants: ['sign-in at an application', 'sign-ins at applications'],
   tokens: ['token', 'tokens'],
   github_tokens: ['GitHub token', 'GitHub tokens'],
+  secrets: ['secret', 'secrets'],
   applications: ['registered application', 'registered applications'],
   enrollment_passes: ['re-enrollment pass', 're-enrollment passes'],
 };
@@ -17,9 +22,13 @@ const LIST = new Intl.ListFormat('en-GB');
 
 /** Says what ends with an act: `2 sessions and 1 SSH certificate`. Empty where nothing ends. */
 export function endedWords(counts: RevokedCounts): string {
-  const items = Object.entries(WORDS).flatMap(([kind, [one, many]]) => {
+  return LIST.format(endedItems(counts));
+}
+
+/** Lists what ends with an act, in the order of the table: `2 sessions`, `1 SSH certificate`. */
+export function endedItems(counts: RevokedCounts): string[] {
+  return Object.entries(ENDED_WORDS).flatMap(([kind, [one, many]]) => {
     const count = counts[kind] ?? 0;
     return count > 0 ? [`${count} ${count === 1 ? one : many}`] : [];
   });
-  return LIST.format(items);
 }
