@@ -1,28 +1,36 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import type { Request } from 'express';
+import { adminOf, type MemberAct } from '#domain/directory/members.service.js';
 import type { Member } from '#domain/directory/users.repository.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import type { AdmittedRequest } from '#platform/http/access/caller.js';
+import { originOf } from '#platform/http/request/client-origin.js';
 import { namesTag } from '#platform/http/request/entity-tag.js';
 
-/** Refuses an act on a member that has changed since the admin read it. */
-export type MemberCheck = (member: Member) => void;
+/** Makes the act of a request on a member: by its admin, from its origin, and with its condition. */
+export type ActOn = (memberId: string) => MemberAct;
 
 /** Returns the weak entity tag of a member (RFC 9110 §8.8.3): it changes with the account, the role, the state and the keys. */
 export function memberTag({ revision }: Member): string {
   return `W/"${revision}"`;
 }
 
-/** Gives a handler the check of `If-Match` (RFC 9110 §13.1.1); undefined where the request has no such condition. */
-export const IfMatch = createParamDecorator(
-  (_: unknown, context: ExecutionContext): MemberCheck | undefined => {
-    const condition = context.switchToHttp().getRequest<Request>().headers['if-match'];
-    if (condition === undefined) return undefined;
-    return (member) => {
-      if (namesTag(condition, memberTag(member))) return;
-      throw new DomainError(
-        'precondition_failed',
-        'This member has changed since you opened the page. Load it again, then decide.',
-      );
-    };
-  },
-);
+/** Gives a handler of an admin the act that the request asks for. With `If-Match`, the act meets the named state only. */
+export const Act = createParamDecorator((_: unknown, context: ExecutionContext): ActOn => {
+  const request = context.switchToHttp().getRequest<AdmittedRequest>();
+  const admin = adminOf(request.session as VerifiedSession); // the route admits no other caller
+  const act = { admin, origin: originOf(request), check: checkOf(request.headers['if-match']) };
+  return (memberId) => ({ ...act, memberId });
+});
+
+/** Returns the check of `If-Match` (RFC 9110 §13.1.1); undefined where the request has no such condition. */
+function checkOf(condition: string | undefined): MemberAct['check'] {
+  if (condition === undefined) return undefined;
+  return (member) => {
+    if (namesTag(condition, memberTag(member))) return;
+    throw new DomainError(
+      'precondition_failed',
+      'This member has changed since you opened the page. Load it again, then decide.',
+    );
+  };
+}

@@ -1,15 +1,11 @@
 import { Controller, Delete, Headers, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { Members, adminOf } from '#domain/directory/members.service.js';
+import { Members } from '#domain/directory/members.service.js';
 import { MemberAccess } from '#domain/member-access/member-access.service.js';
 import { ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
-import type { VerifiedSession } from '#domain/sessions/session.js';
-import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { sendDeleted } from '#platform/http/request/preference.js';
-import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { IfMatch, type MemberCheck } from './member-act.js';
+import { Act, type ActOn } from './member-act.js';
 import {
   ENDED_MEMBER_JSON,
   endedMemberJson,
@@ -43,13 +39,10 @@ export class MemberActsController {
   })
   @HttpCode(200)
   async promote(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
+    @Act() act: ActOn,
   ): Promise<MemberJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    return memberJson(await this.members.promote(act));
+    return memberJson(await this.members.promote(act(id)));
   }
 
   @Post(':id/demote')
@@ -60,13 +53,10 @@ export class MemberActsController {
   })
   @HttpCode(200)
   async demote(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
+    @Act() act: ActOn,
   ): Promise<MemberJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    return memberJson(await this.members.demote(act));
+    return memberJson(await this.members.demote(act(id)));
   }
 
   @Post(':id/activate')
@@ -77,13 +67,10 @@ export class MemberActsController {
   })
   @HttpCode(200)
   async activate(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
+    @Act() act: ActOn,
   ): Promise<MemberJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    return memberJson(await this.members.activate(act));
+    return memberJson(await this.members.activate(act(id)));
   }
 
   @Post(':id/deactivate')
@@ -94,13 +81,10 @@ export class MemberActsController {
   })
   @HttpCode(200)
   async deactivate(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
+    @Act() act: ActOn,
   ): Promise<EndedMemberJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    const { member, ended } = await this.members.deactivate(act);
+    const { member, ended } = await this.members.deactivate(act(id));
     return endedMemberJson(member, ended);
   }
 
@@ -112,13 +96,10 @@ export class MemberActsController {
   })
   @HttpCode(200)
   async revokeCredentials(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
+    @Act() act: ActOn,
   ): Promise<EndedMemberJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    const { member, ended } = await this.members.revokeCredentials(act);
+    const { member, ended } = await this.members.revokeCredentials(act(id));
     return endedMemberJson(member, ended);
   }
 
@@ -129,15 +110,12 @@ export class MemberActsController {
     refusals: ['not_found', 'own_account', 'precondition_failed', 'last_admin'],
   })
   async remove(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: MEMBER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
+    @Act() act: ActOn,
     @Headers('prefer') prefer: string | undefined,
     @Res() response: Response,
   ): Promise<void> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    sendDeleted(response, prefer, { ended: await this.members.remove(act) });
+    sendDeleted(response, prefer, { ended: await this.members.remove(act(id)) });
   }
 
   @Delete(':id/sessions/:session_id')
@@ -148,14 +126,11 @@ export class MemberActsController {
   })
   @HttpCode(200)
   async endSession(
-    @Caller() session: VerifiedSession,
     @Param({ schema: SESSION_OF_MEMBER })
-    { id: memberId, session_id: sessionId }: { id: string; session_id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    { id, session_id: sessionId }: { id: string; session_id: string },
+    @Act() act: ActOn,
   ): Promise<OnlyEndedJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    return { ended: await this.access.endSession(act, sessionId) };
+    return { ended: await this.access.endSession(act(id), sessionId) };
   }
 
   @Delete(':id/keys/:key_id')
@@ -166,13 +141,9 @@ export class MemberActsController {
   })
   @HttpCode(200)
   async removeKey(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: KEY_OF_MEMBER })
-    { id: memberId, key_id: keyId }: { id: string; key_id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Param({ schema: KEY_OF_MEMBER }) { id, key_id: keyId }: { id: string; key_id: string },
+    @Act() act: ActOn,
   ): Promise<OnlyEndedJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    return { ended: await this.access.removeKey(act, keyId) };
+    return { ended: await this.access.removeKey(act(id), keyId) };
   }
 }
