@@ -70,14 +70,31 @@ export async function checkPage(
       const where = `${path}, ${name}, ${colorScheme}`;
       expect(response?.status(), where).toBe(200);
       await ready(page);
-      expect(await accessibilityViolations(page), where).toEqual([]);
-      expect(await overflowing(page), where).toEqual([]);
+      await checkLook(page, where);
       expect(traffic.foreign(), where).toEqual([]);
       expect(await traffic.bytes(), where).toBeLessThan(LARGEST_PAGE);
     }
   }
   traffic.stop();
   expect(pageErrors).toEqual([]);
+}
+
+/** Checks the open page as {@link checkPage} does, without loading it again: for the end of a flow that works once. */
+export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promise<void> {
+  for (const [name, size] of Object.entries(SCREENS)) {
+    await page.setViewportSize(size);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await checkLook(page, `${page.url()}, ${name}, ${colorScheme}`);
+    }
+  }
+  expect(pageErrors).toEqual([]);
+}
+
+/** Checks the open page on the present screen: no violation of WCAG 2.2 AA, and no scrolling sideways. */
+async function checkLook(page: Page, where: string): Promise<void> {
+  expect(await accessibilityViolations(page), where).toEqual([]);
+  expect(await overflowing(page), where).toEqual([]);
 }
 
 /** Records the requests of a page: the bytes that it loads, and the addresses of other origins. */
