@@ -109,8 +109,8 @@ POST   /oauth/fido2/challenge                     authentication form   256 api 
 POST   /oauth/device                              authentication fields 256 api        oauth      none
 GET    /device                                    general        none   256 ui         html       optional    from:strict
 POST   /device                                    authentication form   256 ui         html       optional    from:strict
-POST   /device/approve                            general        json   256 ui         problem    none        from:strict
-POST   /device/deny                               general        json   256 ui         problem    none        from:strict
+POST   /device/approve                            general        json   256 ui         problem    optional    from:strict
+POST   /device/deny                               general        json   256 ui         problem    optional    from:strict
 POST   /oauth/introspect                          general        fields 256 api        oauth      none
 POST   /oauth/revoke                              general        fields 256 api        oauth      none
 GET    /oauth/userinfo                            unlimited      none   256 api        oauth      none

@@ -42,6 +42,8 @@ export interface ApprovalPage {
   };
   readonly device: DeviceRequest['device'];
   readonly user: { readonly email: string };
+  /** The session of the browser, which the script of the page states with the decision. */
+  readonly sessionId: string;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
 }
@@ -61,6 +63,7 @@ export function approvalPage(
     },
     device,
     user: { email: resourceOwner.email ?? '' },
+    sessionId: resourceOwner.sessionId,
     scopes: grant.scopes,
     resources: [...grant.resources.keys()],
   };

@@ -28,7 +28,7 @@ import { beginLogin, loginPage, providerChoices, type LoginServices } from './up
   tier: 'general',
   audience: 'ui',
   errors: 'problem',
-  auth: { session: 'none', origin: 'strict' },
+  auth: { session: 'optional', origin: 'strict' },
 })
 export class DeviceController {
   readonly #loginServices: LoginServices;
@@ -53,7 +53,6 @@ export class DeviceController {
   @Get()
   @Route({
     errors: 'html',
-    auth: { session: 'optional', origin: 'strict' },
     summary: 'Asks for the code of a device',
   })
   ask(
@@ -71,7 +70,6 @@ export class DeviceController {
     tier: 'authentication',
     body: { kind: 'form' },
     errors: 'html',
-    auth: { session: 'optional', origin: 'strict' },
     summary: 'Shows the device that a code belongs to',
   })
   @HttpCode(200)
