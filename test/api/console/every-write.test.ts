@@ -5,55 +5,139 @@ import {
 } from '../../../src/platform/http/routing/route-policies.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
-import { touchedAgo } from '../../support/keys.js';
-import { addMember } from '../../support/org-api.js';
+import { databaseDigest } from '../../support/database-digest.js';
+import { addKey, keysOf, touchedAgo } from '../../support/keys.js';
+import { CALLBACK, authorize, newPkce } from '../../support/oauth-flow.js';
+import { idOf, orgApi } from '../../support/org-api.js';
 import { rows } from '../../support/rows.js';
+import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
 const ADMIN = 'ada@every-write.example';
+const MEMBER = 'grace@every-write.example';
 const ABSENT = '00000000-0000-7000-8000-000000000000';
 const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** Tables that a refused request may change: rate limits, and the record of the denial itself. */
-const APART = new Set(['rate_limits', 'audit_events']);
+/** The writes outside SCIM that any origin may send, since no cookie decides them, and what decides each. */
+const WITHOUT_COOKIE: Readonly<Record<string, string>> = {
+  'POST /saml/acs': 'the signed response, in the browser that the service sent to the provider',
+  'POST /api/webhooks/github': 'the signature of GitHub',
+  'POST /oauth/authorize': 'nothing: it asks, and only a page of the service agrees',
+  'POST /oauth/par': 'the client authentication',
+  'POST /oauth/token': 'the client authentication',
+  'POST /oauth/fido2/challenge': 'the client authentication',
+  'POST /oauth/device': 'the client authentication',
+  'POST /oauth/introspect': 'the client authentication',
+  'POST /oauth/revoke': 'the client authentication',
+  'POST /oauth/userinfo': 'the access token; it reads',
+  'POST /oauth/register': 'nothing: a client registers itself',
+  'PUT /oauth/register/:clientId': 'the registration access token',
+  'DELETE /oauth/register/:clientId': 'the registration access token',
+  'POST /oauth/logout': 'nothing: it asks',
+  'POST /oauth/logout/confirm': 'the secret of the form that asked',
+};
 
 describe('every write of the service', () => {
   let app: TestApp;
   let browser: Client;
-  let member: string;
+  let written: readonly CompiledRoute[];
   let routes: readonly CompiledRoute[];
+  /** The parameters of the templates with things that exist, so that a write that is let through changes one. */
+  let places: Readonly<Record<string, string>>;
   beforeAll(async () => {
     app = await startTestApp();
-    ({ client: browser } = await app.enrolled(ADMIN));
-    member = await addMember(app, ADMIN, 'grace@every-write.example');
-    routes = app.nest
-      .get(RoutePolicies)
-      .routes.filter(
-        ({ method, policy }) => WRITES.has(method) && policy.auth.session !== 'provisioner',
-      );
+    const ada = await app.enrolled(ADMIN);
+    const grace = await app.enrolled(MEMBER);
+    browser = ada.client;
+    await addKey(app, browser, app.newKey(), 'Second');
+    await addKey(app, grace.client, app.newKey(), 'Second');
+    await app.client().logIn(ada.key);
+    places = { ...(await ownThings()), ...(await thingsOfTheOrganization(grace.client)) };
+    written = app.nest.get(RoutePolicies).routes.filter(({ method }) => WRITES.has(method));
+    routes = written.filter(({ policy }) => policy.auth.session !== 'provisioner');
   });
   afterAll(() => app.close());
 
-  /** A digest of every table, so that a change of any row is seen. */
-  async function database(): Promise<Record<string, string>> {
-    const tables = await rows<{ name: string }>(
-      app.dataSource,
-      `SELECT relname AS name FROM pg_class
-       WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace ORDER BY 1`,
-    );
-    const digests: Record<string, string> = {};
-    for (const { name } of tables.filter((table) => !APART.has(table.name))) {
-      const [row] = await rows<{ digest: string }>(
-        app.dataSource,
-        `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' ORDER BY t::text)), '') AS digest FROM "${name}" t`,
-      );
-      digests[name] = row?.digest ?? '';
-    }
-    return digests;
+  /** Makes something with the session of the admin. */
+  async function made(path: string, body: object): Promise<Record<string, string>> {
+    const answer = await browser.post(path, body, { address: newAddress() });
+    if (answer.status > 201) throw new Error(`${path}: ${answer.text}`);
+    return answer.json as Record<string, string>;
   }
 
-  /** The path of a route: members are a real member, and every other parameter is an id that nothing has. */
+  /** Returns the id of the newest session of a user. */
+  async function sessionOf(email: string): Promise<string> {
+    const [session] = await rows<{ id: string }>(
+      app.dataSource,
+      `SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id
+       WHERE u.email = $1 ORDER BY s.created_at DESC LIMIT 1`,
+      [email],
+    );
+    return session?.id ?? '';
+  }
+
+  async function ownThings() {
+    const { serial = '' } = await made('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    const application = { name: 'Site', type: 'web', redirect_uris: [CALLBACK] };
+    const { client_id: clientId = '' } = await made('/api/v1/applications', application);
+    await authorize(browser, {
+      client_id: clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      code_challenge: newPkce().challenge,
+      code_challenge_method: 'S256',
+    });
+    const { json } = await browser.get(`/api/v1/applications/${clientId}/secrets`);
+    const [secret] = (json as { secrets: { id: string }[] }).secrets;
+    return {
+      'v1/keys/:id': `v1/keys/${(await keysOf(app, ADMIN))[1]?.id}`,
+      'v1/sessions/:id': `v1/sessions/${await sessionOf(ADMIN)}`,
+      ':serial': serial,
+      'account/applications/:client_id': `account/applications/${clientId}`,
+      'v1/applications/:id': `v1/applications/${clientId}`,
+      ':secretId': secret?.id ?? '',
+    };
+  }
+
+  async function thingsOfTheOrganization(grace: Client) {
+    const org = '/api/v1/org';
+    const { id: token } = await made(`${org}/scim-tokens`, { description: 'Okta' });
+    const { id: question } = await made(`${org}/audit-questions`, { name: 'Who', person: 'grace' });
+    await made(`${org}/domains`, { domain: 'lab-every-write.example' });
+    const { providers } = (await orgApi(browser, 'GET', '/providers')).json;
+    await rows(
+      app.dataSource,
+      `INSERT INTO github_installations (id, org_id, account_id, owner, repository_selection, changed_at, linked_by)
+       SELECT 77, org_id, 78, 'octo', 'all', now(), id FROM users WHERE email = $1`,
+      [ADMIN],
+    );
+    return {
+      'members/:id': `members/${await idOf(app, MEMBER)}`,
+      ':session_id': await sessionOf(MEMBER),
+      ':key_id': (await keysOf(app, MEMBER))[1]?.id ?? '',
+      'scim-tokens/:id': `scim-tokens/${token}`,
+      'audit-questions/:id': `audit-questions/${question}`,
+      ':domain': 'lab-every-write.example',
+      'providers/:id': `providers/${(providers as { id: string }[])[0]?.id}`,
+      'installations/:id': 'installations/77',
+      // The application of a colleague, for the last test.
+      colleague: await applicationOf(grace),
+    };
+  }
+
+  async function applicationOf(member: Client): Promise<string> {
+    const body = { name: 'Own', type: 'web', redirect_uris: [CALLBACK] };
+    const answer = await member.post('/api/v1/applications', body, { address: newAddress() });
+    return (answer.json as { client_id: string }).client_id;
+  }
+
+  const database = () => databaseDigest(app.dataSource);
+
+  /** The path of a route with things that exist; a parameter without one is an id that nothing has. */
   const pathOf = ({ template }: CompiledRoute) =>
-    template.replace('members/:id', `members/${member}`).replaceAll(/:\w+/g, ABSENT);
+    Object.entries(places)
+      .reduce((path, [part, real]) => path.replace(part, real), template)
+      .replaceAll(/:\w+/g, ABSENT);
 
   /** Sends a write to each route with the same headers, and returns each status with the code of the problem. */
   async function sendAll(
@@ -71,10 +155,27 @@ describe('every write of the service', () => {
     return answers;
   }
 
+  const nameOf = ({ method, template }: CompiledRoute) => `${method} ${template}`;
   const all = (of: readonly CompiledRoute[], answer: string) =>
-    Object.fromEntries(of.map(({ method, template }) => [`${method} ${template}`, answer]));
+    Object.fromEntries(of.map((route) => [nameOf(route), answer]));
   const ofApi = ({ template }: CompiledRoute) => /^\/(?:api\/)?v1\//.test(template);
   const verified = () => routes.filter(({ policy }) => policy.auth.session === 'verified');
+
+  it('is checked here with things that exist, or decided by something other than a cookie', () => {
+    const withoutCookie = written.filter(({ policy }) => policy.auth.origin === 'any');
+    const ofProvisioners = withoutCookie.filter(
+      ({ policy }) => policy.auth.session === 'provisioner',
+    );
+    expect(ofProvisioners.every(({ template }) => template.startsWith('/scim/v2/'))).toBe(true);
+    const others = withoutCookie.filter((route) => !ofProvisioners.includes(route));
+    expect(others.map(nameOf).toSorted()).toEqual(Object.keys(WITHOUT_COOKIE).toSorted());
+    expect(others.map(({ policy }) => policy.auth.session)).toEqual(others.map(() => 'none'));
+    const withAbsent = routes.filter((route) => pathOf(route).includes(ABSENT)).map(nameOf);
+    expect(withAbsent.filter((name) => !(name in WITHOUT_COOKIE))).toEqual([
+      'POST /interaction/:uid/consent', // page-posts.test.ts has real ones
+      'POST /interaction/:uid/deny',
+    ]);
+  });
 
   it('refuses another origin and a missing one on every API route that reads the cookie', async () => {
     const before = await database();
@@ -101,8 +202,17 @@ describe('every write of the service', () => {
 
   it('refuses the write of a page that was made for another session', async () => {
     const before = await database();
-    expect(await sendAll(verified(), { 'svc-session': ABSENT })).toEqual(
-      all(verified(), '409 stale_page'),
+    const checked = routes.filter(({ policy }) => policy.auth.session !== 'none');
+    expect(checked.filter((route) => !ofApi(route)).map(nameOf)).toContain('POST /device/approve');
+    const answers = await sendAll(checked, { 'svc-session': ABSENT });
+    const asPage = new Set(['POST /logout', 'POST /device']); // their error is a page
+    expect(answers).toEqual(
+      Object.fromEntries(
+        checked.map((route) => [
+          nameOf(route),
+          asPage.has(nameOf(route)) ? '409' : '409 stale_page',
+        ]),
+      ),
     );
     expect(await database()).toEqual(before);
   });
@@ -136,6 +246,18 @@ describe('every write of the service', () => {
     const checked = verified().filter(({ policy }) => policy.auth.scope === 'svc:admin');
     const before = await database();
     expect(await sendAll(checked, {})).toEqual(all(checked, '403 admin_required'));
+    expect(await database()).toEqual(before);
+  });
+
+  it('refuses a demoted admin every write of the application of a colleague', async () => {
+    await rows(app.dataSource, 'UPDATE users SET is_org_admin = false WHERE email = $1', [ADMIN]);
+    const before = await database();
+    const checked = verified().filter(({ template }) =>
+      template.startsWith('/api/v1/applications/:id'),
+    );
+    expect(checked.length).toBe(5);
+    places = { 'v1/applications/:id': `v1/applications/${places['colleague']}` };
+    expect(await sendAll(checked, {})).toEqual(all(checked, '404 not_found'));
     expect(await database()).toEqual(before);
   });
 });

@@ -1,0 +1,23 @@
+import type { DataSource } from 'typeorm';
+import { rows } from './rows.js';
+
+/** Tables that a refused request may change: rate limits, and the record of the denial itself. */
+const APART = new Set(['rate_limits', 'audit_events']);
+
+/** Returns a digest of every table, so that a test sees the change of any row. */
+export async function databaseDigest(dataSource: DataSource): Promise<Record<string, string>> {
+  const tables = await rows<{ name: string }>(
+    dataSource,
+    `SELECT relname AS name FROM pg_class
+     WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace ORDER BY 1`,
+  );
+  const digests: Record<string, string> = {};
+  for (const { name } of tables.filter((table) => !APART.has(table.name))) {
+    const [row] = await rows<{ digest: string }>(
+      dataSource,
+      `SELECT count(*) || ' ' || coalesce(md5(string_agg(t::text, '|' ORDER BY t::text)), '') AS digest FROM "${name}" t`,
+    );
+    digests[name] = row?.digest ?? '';
+  }
+  return digests;
+}
