@@ -20,8 +20,16 @@ export class TestClock extends Clock {
     return this.elapsed;
   }
 
-  override sleep(milliseconds: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
+  override sleep(
+    milliseconds: number,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const stop = () => {
+      reject(new DOMException('The sleep was aborted.', 'AbortError'));
+    };
+    if (signal?.aborted === true) stop();
+    signal?.addEventListener('abort', stop, { once: true });
     this.#sleepers.add({ until: this.elapsed + milliseconds, wake: resolve });
     return promise;
   }
