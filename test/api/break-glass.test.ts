@@ -3,8 +3,10 @@ import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sealSecret } from '../../src/platform/crypto/sealed-secret.js';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { addApplication } from '../support/applications.js';
 import { breakGlass, handTo, renameProvider, securityLines } from '../support/break-glass.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { postForm } from '../support/oauth-flow.js';
 import { idOf, orgApi } from '../support/org-api.js';
 import { enrollWith, passGround, signedIn } from '../support/passes.js';
 import { count, rows } from '../support/rows.js';
@@ -90,12 +92,25 @@ describe('node dist/admin.js beside the running service', () => {
     const { domain, ada, bob, bobKey, ids } = await ground();
     const body = { public_key: newPublicKeyLine() };
     const { serial } = (await bob.post('/v1/credentials/ssh', body)).json;
+    const owner = `bob@${domain}`;
+    const metadata = {
+      redirect_uris: [],
+      response_types: [],
+      grant_types: ['client_credentials'],
+    };
+    const { clientId, clientSecret } = await addApplication(app, metadata, { owner });
+    const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
+    const form = { grant_type: 'client_credentials' };
+    const ask = () => postForm(app, '/oauth/token', form, { authorization: `Basic ${basic}` });
+    expect((await ask()).status).toBe(200);
     const ended = await admin(['revoke-everything', `bob@${domain}`, '--yes', '--json']);
     expect(ended.status).toBe(0);
     expect(JSON.parse(ended.stdout)).toMatchObject({
       changed: true,
-      ended: { sessions: 1, certificates: 1, keys: 1 },
+      ended: { sessions: 1, certificates: 1, keys: 1, tokens: 1 },
     });
+    expect((await ask()).status).toBe(400);
+    expect(await count(app.dataSource, 'oauth_artifacts WHERE client_id = $1', [clientId])).toBe(0);
     expect((await bob.get('/v1/keys')).status).toBe(401);
     expect((await app.client().logIn(bobKey)).status).toBe(400);
     const revoked = await app.client().get(`/v1/credentials/ssh/krl/${serial}`);

@@ -111,7 +111,7 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
   () => true,
 );
 
-/** A token of a client's own. The owner of the client, if it has one, must be a user who may be issued credentials. */
+/** A token of a client's own. The owner of the client, if it has one, must be a user who has a key and may be issued credentials. */
 export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
     requires: { user: 'owner of the client', client: true },

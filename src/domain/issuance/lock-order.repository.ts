@@ -8,7 +8,7 @@ export type RowLocks = 'wait' | 'skip';
 
 /** The rows that a credential hangs on: the statement locks them, and they must be live and of one user. */
 export interface Requirements {
-  /** The user: named by the request, or the owner of its client, where the client has an owner. */
+  /** The user: named by the request, or the owner of its client, where the client has an owner. An owner has a key. */
   readonly user: 'of the request' | 'owner of the client';
   readonly client?: boolean;
   /** The application of kind `kubernetes` that the request names: of the organization that the user has now. */
@@ -35,7 +35,7 @@ export interface RowBehind {
 
 /**
  * Returns the rows behind a request in the order of locks of the whole service: the user, the client, the cluster, the session, the
- * grant. The end of an account takes the same order (`domain/access-revocation`), so that no two transactions wait for one another.
+ * grant, the keys of the owner. The end of an account takes the same order (`domain/access-revocation`), so that no two transactions wait for one another.
  */
 export function rowsBehind({ user, client, cluster, session, grant }: Requirements): RowBehind[] {
   return [
@@ -56,6 +56,7 @@ export function rowsBehind({ user, client, cluster, session, grant }: Requiremen
     ...(cluster ? [CLUSTER] : []),
     ...(session ? [sessionBehind(session.where)] : []),
     ...(grant ? [grantBehind(grant === 'parent')] : []),
+    ...(user === 'owner of the client' ? [KEY_OF_OWNER] : []),
   ];
 }
 
@@ -79,6 +80,21 @@ const CLUSTER: RowBehind = {
   columns: fragment`t.id AS cluster_id`,
   join: fragment`LEFT JOIN cluster t ON t.id = k.application_id AND t.org_id = a.org_id`,
   isGone: fragment`t.id IS NULL`,
+};
+
+/**
+ * No credential without hardware: after the end of all keys of its owner, a client gets nothing until the owner has enrolled a key. The
+ * locks see the end of a key that began earlier.
+ */
+const KEY_OF_OWNER: RowBehind = {
+  name: fragment`owner_key`,
+  selected: fragment`h.user_id`,
+  from: fragment`authenticators h`,
+  where: fragment`h.user_id = ANY (ARRAY(SELECT of_user FROM asked))`,
+  lock: fragment`FOR KEY SHARE OF h`,
+  columns: fragment`h.user_id AS key_owner`,
+  join: fragment`LEFT JOIN (SELECT DISTINCT user_id FROM owner_key) h ON h.user_id = k.of_user`,
+  isGone: fragment`(k.of_user IS NOT NULL AND h.user_id IS NULL)`,
 };
 
 function sessionBehind(where: SqlFragment): RowBehind {

@@ -83,16 +83,16 @@ async function holdEverything({ bob, id, domain }: Awaited<ReturnType<typeof org
 const ended = (counts: Record<string, number>) =>
   Object.fromEntries(Object.entries(counts).filter(([, n]) => n > 0));
 
-const withEverything = { sessions: 4, certificates: 2, grants: 2, tokens: 1, github_tokens: 2 };
+const withEverything = { sessions: 4, certificates: 2, grants: 2, tokens: 2, github_tokens: 2 };
 
 describe('the acts of an admin', () => {
   it.each([
-    ['deactivate', 'deactivate', { tokens: 2, enrollment_passes: 1 }],
+    ['deactivate', 'deactivate', { enrollment_passes: 1 }],
     ['revoke-credentials', 'revoke_credentials', { keys: 2, ssh_keys: 1, enrollment_passes: 1 }],
     [
       'remove',
       'remove',
-      { tokens: 2, keys: 2, ssh_keys: 1, applications: 1, enrollment_passes: 1 },
+      { keys: 2, ssh_keys: 1, applications: 1, enrollment_passes: 1 },
     ],
   ] as const)(
     '%s ends what the record of the member said it would, and the audit log says so',

@@ -71,6 +71,7 @@ export class ClientsRepository implements Revocable {
   /** The row of a deleted user takes the applications along, by the foreign key. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
+    'credentials-revoked',
     'domain-lost',
     'provider-withdrawn',
   ]);
