@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
-import type { Answer } from '../support/client.js';
+import { newAddress, type Answer } from '../support/client.js';
 import { orgApi } from '../support/org-api.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
@@ -239,5 +239,52 @@ describe('an audit search', () => {
     );
     expect(found.map(({ id }) => id)).toEqual(expected.map(({ id }) => id));
     expect(expected.length).toBeGreaterThan(2);
+  });
+});
+
+describe('the credentials that were issued to a user', () => {
+  const ofAdmin = `(SELECT id FROM users WHERE email = 'admin@${DOMAIN}')`;
+  const list = (query: string) => () =>
+    admin().get(`/v1/account/credentials?${query}`, { address: newAddress() });
+
+  beforeAll(async () => {
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, actor_id, subject_id, details, created_at)
+       SELECT gen_random_uuid(), e.type, e.class, u.id, u.id, e.details::jsonb, now() - make_interval(secs => n)
+       FROM generate_series(1, 10000) n, ${ofAdmin} u (id), LATERAL (
+         SELECT 'logout', 'auth', '{}' WHERE n BETWEEN 501 AND 9500
+         UNION ALL SELECT 'oauth_token_issued', 'oauth', '{"grant_type": "token_exchange"}' WHERE n BETWEEN 501 AND 9500
+         UNION ALL SELECT 'aws_credential', 'oauth', '{}' WHERE n <= 500 OR n > 9500) e (type, class, details)`,
+    );
+    await rows(app.dataSource, 'ANALYZE audit_events');
+  });
+
+  it.each(['limit=20', 'limit=5'])(
+    '?%s: a page reads them alone, however long the history is',
+    async (query) => {
+      const first = await list(query)();
+      const after = first.json.next as string;
+      for (const page of [query, `${query}&after=${after}`]) {
+        const [statement] = await statementsOf(list(page), 'audit_events');
+        const nodes = mainNodes(await planOf(statement as Statement, ''));
+        const events = nodes.filter(({ 'Index Name': name }) => name?.startsWith('audit'));
+        expect(events.map((node) => node['Index Name'])).toEqual([
+          'audit_events_issued_to_subject',
+        ]);
+        expect(events[0]).not.toHaveProperty('Filter');
+        expect(nodes.map((node) => node['Node Type']).join(' ')).not.toMatch(/Sort|Hash|Bitmap/);
+      }
+    },
+  );
+
+  it('are all on the pages, the oldest behind the long part without one', async () => {
+    let [found, after] = [0, ''];
+    do {
+      const { credentials, next } = (await list(`limit=200${after}`)()).json;
+      found += credentials.length as number;
+      after = next === null ? '' : `&after=${next}`;
+    } while (after !== '');
+    expect(found).toBe(1000);
   });
 });

@@ -68,7 +68,7 @@ export async function listOwnEvents(
 
 /**
  * Lists the events in which credentials were issued in the name of a user, the newest first. A token exchange has two events, of
- * which the one about the exchange is listed.
+ * which the one about the exchange is listed. An index has exactly these events in the order of the list.
  */
 export async function listOwnIssuances(
   tx: EntityManager,
@@ -81,8 +81,8 @@ export async function listOwnIssuances(
     LEFT JOIN ssh_certificates c
       ON e.type = 'ssh_credential' AND c.serial = (e.details ->> 'serial')::bigint AND c.user_id = e.subject_id
     WHERE e.subject_id = ${userId} AND ${afterPlace(after)}
-      AND (e.type IN ('ssh_credential', 'aws_credential', 'github_credential', 'token_exchange')
-        OR (e.type = 'oauth_token_issued' AND e.details ->> 'grant_type' IS DISTINCT FROM 'token_exchange'))
+      AND e.type IN ('ssh_credential', 'aws_credential', 'github_credential', 'token_exchange', 'oauth_token_issued')
+      AND (e.type <> 'oauth_token_issued' OR e.details ->> 'grant_type' IS DISTINCT FROM 'token_exchange')
     ORDER BY e.created_at DESC, e.id DESC LIMIT ${limit}`;
   return rows.map((row) => ({ ...ownEvent(row), revokedAt: row.revokedAt }));
 }
