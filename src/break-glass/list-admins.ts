@@ -1,3 +1,4 @@
+import { MOST_PEOPLE } from '#domain/operator-access/people.repository.js';
 import type { OperatorAccess } from '#domain/operator-access/operator-access.js';
 import type { GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';
@@ -10,6 +11,9 @@ export async function listAdmins(
   terminal: OperatorTerminal,
 ): Promise<void> {
   const admins = await access.find({ organization: org, adminsOnly: true });
+  if (admins.length === MOST_PEOPLE) {
+    terminal.say(`Only the first ${MOST_PEOPLE} are listed. Name an organization with --org.`);
+  }
   if (json) {
     terminal.print(JSON.stringify({ admins: admins.map(personJson) }, undefined, 2));
     return;

@@ -10,10 +10,23 @@ export interface OperatorTerminal {
   ask(question: string): Promise<string | undefined>;
 }
 
+/** Characters that a terminal obeys or hides: controls, and formats such as a change of direction. */
+const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
+
+/** Escapes the characters of names and errors that a terminal would obey, as JSON escapes them: a JSON document stays the same. */
+export function visible(text: string): string {
+  return text.replaceAll(OBEYED, (found) => (found === '\n' ? found : escaped(found)));
+}
+
+function escaped(text: string): string {
+  const units = Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+}
+
 /** The streams of this process. */
 export const processTerminal: OperatorTerminal = {
-  print: (line) => void process.stdout.write(`${line}\n`),
-  say: (line) => void process.stderr.write(`${line}\n`),
+  print: (line) => void process.stdout.write(`${visible(line)}\n`),
+  say: (line) => void process.stderr.write(`${visible(line)}\n`),
   ask: readAnswer,
 };
 

@@ -1,0 +1,23 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { processTerminal } from '../../../src/break-glass/terminal.js';
+
+afterEach(() => vi.restoreAllMocks());
+
+const HOSTILE = '\u001b[2J\u009b31m\u202eadmin\u2066\u2028\u0007\u{e0041}\ud800';
+
+it('a hostile name moves no cursor of the operator, and a JSON document keeps the name', () => {
+  let written = '';
+  const keep = (chunk: unknown) => {
+    written += String(chunk);
+    return true;
+  };
+  vi.spyOn(process.stdout, 'write').mockImplementation(keep);
+  vi.spyOn(process.stderr, 'write').mockImplementation(keep);
+  processTerminal.say(HOSTILE);
+  processTerminal.print(JSON.stringify({ name: HOSTILE }, undefined, 2));
+  vi.restoreAllMocks();
+  expect(written).not.toMatch(/[^\P{C}\n]/u);
+  const document: unknown = JSON.parse(written.slice(written.indexOf('{')));
+  expect(document).toEqual({ name: HOSTILE });
+});
+
