@@ -335,6 +335,24 @@ describe('who may give a pass', () => {
     expect(await withdrawPass(ada, ids.bob)).toMatchObject(stale);
   });
 
+  it('an admin who saw another state of the member changes nothing', async () => {
+    const { ada, ids, domain } = await ground();
+    const path = `/members/${ids.bob}`;
+    const act = (method: string, tag: string) =>
+      orgApi(ada, method, `${path}/enrollment-passes`, undefined, { 'if-match': tag });
+    const tag = async () => (await orgApi(ada, 'GET', path)).headers.get('etag') ?? '';
+    const seen = await tag();
+    await orgApi(ada, 'POST', `${path}/promote`); // another admin, meanwhile
+    const stale = { status: 412, json: { code: 'precondition_failed' } };
+    expect(await act('POST', seen)).toMatchObject(stale);
+    expect([await keysOfUser(ids.bob), await passRows(ids.bob)]).toEqual([1, 0]);
+    const given = await act('POST', await tag());
+    expect(given.status).toBe(201);
+    expect(await act('DELETE', seen)).toMatchObject(stale);
+    const browser = await signedIn(app, `bob@${domain}`);
+    expect((await enrollWith(app, browser, app.newKey(), given.json.pass)).status).toBe(200);
+  });
+
   it('an admin of another organization finds no such member', async () => {
     const { ids, bob } = await ground();
     const other = await ground();

@@ -7,6 +7,7 @@ import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Route } from '#platform/http/routing/route.js';
+import { IfMatch, type MemberCheck } from '../member-act.js';
 import {
   HOLDER_ID,
   NEW_PASS_JSON,
@@ -17,7 +18,10 @@ import {
   type PassesJson,
 } from './enrollment-passes.schemas.js';
 
-/** `/api/v1/org/members/{id}/enrollment-passes`: the one pass by which a member enrolls another key. */
+/**
+ * `/api/v1/org/members/{id}/enrollment-passes`: the one pass by which a member enrolls another key. `If-Match` names the state of the
+ * member, as for the other acts.
+ */
 @Controller('api/v1/org/members/:id/enrollment-passes')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class EnrollmentPassesController {
@@ -28,15 +32,17 @@ export class EnrollmentPassesController {
   @Route({
     summary: 'Gives a member a re-enrollment pass, and revokes the credentials of the member',
     answers: { 201: NEW_PASS_JSON },
-    refusals: ['not_found', 'own_account', 'account_inactive'],
+    refusals: ['not_found', 'own_account', 'account_inactive', 'precondition_failed'],
   })
   @HttpCode(201)
   async give(
     @Caller() session: VerifiedSession,
     @Param({ schema: HOLDER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
+    @IfMatch() check: MemberCheck | undefined,
   ): Promise<NewPassJson> {
-    return newPassJson(await this.passes.give({ admin: adminOf(session), memberId, origin }));
+    const act = { admin: adminOf(session), memberId, origin, check };
+    return newPassJson(await this.passes.give(act));
   }
 
   @Get()
@@ -57,14 +63,15 @@ export class EnrollmentPassesController {
   @Route({
     summary: 'Withdraws the re-enrollment pass of a member',
     answers: { 204: null },
-    refusals: ['not_found', 'own_account'],
+    refusals: ['not_found', 'own_account', 'precondition_failed'],
   })
   @HttpCode(204)
   async withdraw(
     @Caller() session: VerifiedSession,
     @Param({ schema: HOLDER_ID }) { id: memberId }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
+    @IfMatch() check: MemberCheck | undefined,
   ): Promise<void> {
-    await this.passes.withdraw({ admin: adminOf(session), memberId, origin });
+    await this.passes.withdraw({ admin: adminOf(session), memberId, origin, check });
   }
 }
