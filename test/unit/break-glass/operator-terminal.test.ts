@@ -20,4 +20,3 @@ it('a hostile name moves no cursor of the operator, and a JSON document keeps th
   const document: unknown = JSON.parse(written.slice(written.indexOf('{')));
   expect(document).toEqual({ name: HOSTILE });
 });
-

@@ -1,13 +1,11 @@
 import { Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
-import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Route } from '#platform/http/routing/route.js';
-import { IfMatch, type MemberCheck } from '../member-act.js';
+import { Act, type ActOn } from '../member-act.js';
 import {
   HOLDER_ID,
   NEW_PASS_JSON,
@@ -36,13 +34,10 @@ export class EnrollmentPassesController {
   })
   @HttpCode(201)
   async give(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: HOLDER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Act() act: ActOn,
+    @Param({ schema: HOLDER_ID }) { id }: { id: string },
   ): Promise<NewPassJson> {
-    const act = { admin: adminOf(session), memberId, origin, check };
-    return newPassJson(await this.passes.give(act));
+    return newPassJson(await this.passes.give(act(id)));
   }
 
   @Get()
@@ -67,11 +62,9 @@ export class EnrollmentPassesController {
   })
   @HttpCode(204)
   async withdraw(
-    @Caller() session: VerifiedSession,
-    @Param({ schema: HOLDER_ID }) { id: memberId }: { id: string },
-    @ClientOrigin() origin: AuditOrigin,
-    @IfMatch() check: MemberCheck | undefined,
+    @Act() act: ActOn,
+    @Param({ schema: HOLDER_ID }) { id }: { id: string },
   ): Promise<void> {
-    await this.passes.withdraw({ admin: adminOf(session), memberId, origin, check });
+    await this.passes.withdraw(act(id));
   }
 }
