@@ -89,11 +89,7 @@ describe('the acts of an admin', () => {
   it.each([
     ['deactivate', 'deactivate', { enrollment_passes: 1 }],
     ['revoke-credentials', 'revoke_credentials', { keys: 2, ssh_keys: 1, enrollment_passes: 1 }],
-    [
-      'remove',
-      'remove',
-      { keys: 2, ssh_keys: 1, applications: 1, enrollment_passes: 1 },
-    ],
+    ['remove', 'remove', { keys: 2, ssh_keys: 1, applications: 1, enrollment_passes: 1 }],
   ] as const)(
     '%s ends what the record of the member said it would, and the audit log says so',
     async (act, name, more) => {
