@@ -9,7 +9,7 @@ import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { OrganizationDomainsModule } from '#domain/organization-domains/organization-domains.module.js';
 import { OrganizationProvidersModule } from '#domain/organization-providers/organization-providers.module.js';
 import { DomainsController } from './domains/domains.controller.js';
-import { EnrollmentPassesController } from './enrollment-passes/enrollment-passes.controller.js';
+import { EnrollmentPassesController } from './enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
 import { MemberActsController } from './member-acts.controller.js';
 import { MembersController } from './members.controller.js';

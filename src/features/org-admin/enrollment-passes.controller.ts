@@ -5,7 +5,7 @@ import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { Act, type ActOn } from '../member-act.js';
+import { Act, type ActOn } from './member-act.js';
 import {
   HOLDER_ID,
   NEW_PASS_JSON,
