@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { API } from '../../src/features/openapi/api-groups.js';
 import { CATALOGUE } from '../../src/platform/errors/catalogue.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { openProfile, startBrowser } from '../support/browser.js';
@@ -85,16 +86,23 @@ requires('chromium').describe('the documents in a browser', () => {
 
   afterAll(() => browser.close());
 
-  /** Each page is checked as a visitor of its own, with a limit of its own. */
-  async function check(path: string): Promise<void> {
+  const groups = API.groups.map(({ name }) => name.toLowerCase().replaceAll(' ', '-'));
+
+  it('lead from the first page to the page of each group', async () => {
+    const paths = await linksOf('/docs/api');
+    expect(paths).toEqual(expect.arrayContaining(groups.map((group) => `/docs/api/${group}`)));
+  });
+
+  it.each([
+    '/errors',
+    '/errors/internal',
+    '/docs/api',
+    ...groups.map((name) => `/docs/api/${name}`),
+  ])('are accessible, light and dark, on every screen, within 60 KB: %s', async (path) => {
     const visitor = await openProfile(browser, app.baseUrl);
     await checkPage(visitor, path);
+    expect(visitor.pageErrors).toEqual([]);
     await visitor.leave();
-  }
-
-  it('are accessible, light and dark, on every screen, within 60 KB', async () => {
-    const paths = ['/errors', '/errors/internal', '/docs/api', ...(await linksOf('/docs/api'))];
-    for (const path of paths) await expect(check(path)).resolves.toBeUndefined();
   });
 
   it('show their text and lead to each other by the keyboard without JavaScript', async () => {
