@@ -1,5 +1,5 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
-import { activityText } from './activity-text.js';
+import { activityText, isByOperator } from './activity-text.js';
 import { listHeldCertificates, type HeldRecords } from './held-records.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -66,7 +66,8 @@ async function* activity(userId: string, read: ReadPart) {
 }
 
 function exportedEvent(event: OwnEvent, userId: string) {
-  const { id, type, createdAt, details, requestId } = event;
+  const { id, type, createdAt, requestId } = event;
+  const details = isByOperator(event) ? withoutOperator(event.details) : event.details;
   const { ip, userAgent } = originFor(event, userId);
   return {
     id,
@@ -78,6 +79,12 @@ function exportedEvent(event: OwnEvent, userId: string) {
     request_id: requestId,
     details,
   };
+}
+
+/** The person and the machine behind an act of the operator are for the admins of the organization. */
+function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
+  const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;
+  return others;
 }
 
 /** Returns the address and device of an event: those of another person are not shown to the user. */

@@ -23,6 +23,7 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   enrollment_refused: (of) => `A security key was refused: ${of('reason', 'no reason on record')}`,
   logout: () => 'You logged out',
   session_ended: () => 'You ended a session',
+  enrollment_pass_used: () => 'You enrolled a security key with a re-enrollment pass',
   key_registered: (of) => `You added the key “${of('name', 'Security key')}”`,
   key_removed: (of) => `You removed the key “${of('name', 'Security key')}”`,
   key_renamed: (of) =>
@@ -62,6 +63,8 @@ const ACTS: Partial<Record<AuditType, string>> = {
   admin_activate: 'activated …',
   admin_revoke_credentials: 'revoked all credentials of …',
   admin_remove_user: 'removed …',
+  enrollment_pass_created: 'revoked all credentials of …, and gave a re-enrollment pass',
+  enrollment_pass_revoked: 'withdrew the re-enrollment pass of …',
 };
 
 /** The same of types that are mostly about the own account. `{name}` is the name of a key. */
@@ -84,7 +87,8 @@ export function activityText(event: Facts, userId: string): string {
   const isOnAnother = actorId !== null && event.subjectId !== null && actorId !== event.subjectId;
   const act = ACTS[type] ?? (isOnAnother ? ACTS_ON_OTHERS[type] : undefined);
   if (act !== undefined) {
-    const actor = actorId === userId ? 'You' : (actorEmail ?? 'An admin');
+    const other = isByOperator(event) ? 'The operator of the service' : 'An admin';
+    const actor = actorId === userId ? 'You' : (actorEmail ?? other);
     const member = subjectEmail ?? of('email', 'a member');
     const object = event.subjectId === userId ? 'you' : member;
     const words = act.replace(/…|\{name\}/g, (place) =>
@@ -95,6 +99,11 @@ export function activityText(event: Facts, userId: string): string {
   const application =
     toSingleLine(clientName ?? '', LONGEST) ?? of('client_id', of('name', 'an application'));
   return OWN[type]?.(of, application) ?? generalText(type);
+}
+
+/** Tells whether the operator of the service acted, who is no user. */
+export function isByOperator({ actorId, details }: Pick<Facts, 'actorId' | 'details'>): boolean {
+  return actorId === null && details['by'] === 'operator';
 }
 
 function forRole(role: string): string {

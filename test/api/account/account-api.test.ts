@@ -450,6 +450,28 @@ describe('GET /v1/account/export', () => {
     expect([exported.activity.length, ids.size]).toEqual([all, all]);
   });
 
+  it('does not say who the operator of the service is, nor the machine', async () => {
+    const { id, client } = await newUser();
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, subject_id, details)
+       VALUES (gen_random_uuid(), 'admin_promote', 'admin', $1, $2)`,
+      [
+        id,
+        JSON.stringify({
+          by: 'operator',
+          os_user: 'os-olga',
+          os_uid: 4711,
+          sudo_user: 'sudo-olga',
+          host: 'db-7.internal',
+        }),
+      ],
+    );
+    const { text } = await call(client, 'GET', 'account/export');
+    expect(text).toContain('The operator of the service made you an admin');
+    expect(text).not.toMatch(/os-olga|4711|sudo-olga|db-7/);
+  });
+
   it('has nothing of a colleague', async () => {
     const { client, email } = await newUser();
     const grace = `grace@${email.split('@')[1]}`;

@@ -42,6 +42,18 @@ describe('the text of an event', () => {
     expect(activityText(event({ type: 'session_ended' }), ME)).toBe('You ended a session');
   });
 
+  it('names the operator of the service as such, and says who gave a pass', () => {
+    const details = { by: 'operator', os_user: 'root' };
+    const by = { actorId: null, actorEmail: null, details };
+    const revoked = event({ type: 'admin_revoke_credentials', ...by });
+    expect(activityText(revoked, ME)).toBe(
+      'The operator of the service revoked all credentials of you',
+    );
+    const given = { type: 'enrollment_pass_created', actorId: ADMIN, actorEmail: 'eve@a.example' };
+    expect(activityText(event(given as never), ME)).toMatch(/^eve@a\.example revoked .* pass$/);
+    expect(activityText(event({ type: 'enrollment_pass_used' }), ME)).toMatch(/^You enrolled/);
+  });
+
   it('has no change of direction and no endless name of a key or an application', () => {
     const hostile = `\u202e${'W'.repeat(10_000)}\n`;
     const details = { earlier_name: hostile, name: hostile };
