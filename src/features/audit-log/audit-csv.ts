@@ -18,7 +18,13 @@ const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
 };
 
 /** Matches the beginning of a cell that a spreadsheet would compute. */
-const FORMULA = /^[=+\-@\t\r\n]/;
+const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
+
+/**
+ * Matches the places within a cell after which a formula would begin for a spreadsheet that divides lines by semicolons: it takes no
+ * quotation mark of such a line as one.
+ */
+const DIVIDED = /(;|(?<=\S)[\r\n]+)(?=\s*[=+\-@＝＋－＠])/g;
 
 /** The first line of a table of events (RFC 4180). */
 export const CSV_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
@@ -31,6 +37,7 @@ export function csvLine(row: AuditRow): string {
 
 /** Writes a cell in quotation marks. An apostrophe goes before a text that a spreadsheet would compute as a formula. */
 export function csvCell(text: string): string {
-  const safe = FORMULA.test(text.trimStart()) || FORMULA.test(text) ? `'${text}` : text;
+  const divided = text.replaceAll(DIVIDED, "$1'");
+  const safe = FORMULA.test(text) ? `'${divided}` : divided;
   return `"${safe.replaceAll('"', '""')}"`;
 }

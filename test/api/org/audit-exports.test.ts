@@ -46,6 +46,7 @@ const FORMULAS = [
   '\r=1',
   ' =1+1',
   '\n=1',
+  '＝1+1',
 ];
 
 describe('the export of the audit log as CSV', () => {
@@ -94,6 +95,20 @@ describe('the export of the audit log as CSV', () => {
     expect(line).toContain(id);
     expect(line.filter((cell) => /^\s*[=+\-@]/.test(cell) || /^[\t\r\n]/.test(cell))).toEqual([]);
     expect(line.filter((cell) => cell === `'${text}`)).toHaveLength(4);
+  });
+
+  it('gives no formula to a spreadsheet that divides lines by semicolons', async () => {
+    const browser = "Mozilla/5.0 (X11; Linux);=cmd|' /C calc'!A0; +1;@SUM(A1)\r\n=2";
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, org_id, user_agent, request_id, details)
+       VALUES (gen_random_uuid(), 'logout', 'auth', $1, $2, 'divided', '{}')`,
+      [org, browser],
+    );
+    const { text } = await read('?format=csv&request=divided');
+    const line = text.slice(text.indexOf('\r\n') + 2);
+    expect(line.split(/[;\r\n]/).filter((cell) => /^\s*[=+\-@]/.test(cell))).toEqual([]);
+    expect(line).toContain('(X11; Linux)');
   });
 
   it('is JSON where the format says so, against the client’s preference', async () => {
