@@ -5,6 +5,8 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { OauthRows, type UserRow } from '../support/oauth-rows.js';
 import { count, rows } from '../support/rows.js';
 import { addTenant } from '../support/scim.js';
+import { addMember, orgApi } from '../support/org-api.js';
+import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 
 const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
 /** The time to the expiry of a certificate. */
@@ -108,5 +110,53 @@ describe('the certificates of a user whose access ends', () => {
         person.id,
       ]),
     ).toBe(0);
+  });
+
+  describe('of whom very many have expired', () => {
+    const MANY = 20_000;
+    const acts = {
+      'a SCIM delete': ({ scim }: ScimOrganization, id: string) => scim('DELETE', `/Users/${id}`),
+      'a SCIM deactivation': ({ scim }: ScimOrganization, id: string) =>
+        scim('PATCH', `/Users/${id}`, {
+          schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+          Operations: [{ op: 'replace', path: 'active', value: false }],
+        }),
+      'the deactivation by an admin': ({ admin }: ScimOrganization, id: string) =>
+        orgApi(admin.client, 'POST', `/members/${id}/deactivate`),
+      'the revocation by an admin': ({ admin }: ScimOrganization, id: string) =>
+        orgApi(admin.client, 'POST', `/members/${id}/revoke-credentials`),
+      'the removal by an admin': ({ admin }: ScimOrganization, id: string) =>
+        orgApi(admin.client, 'POST', `/members/${id}/remove`),
+    };
+    let organization: ScimOrganization;
+    beforeAll(async () => {
+      organization = await foundOrganization(app, 'very-many.example');
+    });
+
+    it.each(Object.entries(acts))(
+      'all are revoked by one request, in one transaction with its event: %s',
+      async (name, act) => {
+        const email = `${name.replaceAll(' ', '-').toLowerCase()}@very-many.example`;
+        const id = await addMember(app, 'admin@very-many.example', email);
+        await record(id, ENDS['long expired'], MANY);
+        await record(id, ENDS.valid, 3);
+        const answer = await act(organization, id); // past its deadline a request is refused
+        expect([200, 204]).toContain(answer.status);
+        const transactions = await rows<{ xmin: string; certificates: number; open: number }>(
+          app.dataSource,
+          `SELECT xmin::text, count(*)::int AS certificates, count(*) FILTER (WHERE revoked_at IS NULL)::int AS open
+           FROM ssh_certificates WHERE user_id = $1 GROUP BY xmin::text`,
+          [id],
+        );
+        const events = await rows<{ xmin: string; ended: unknown }>(
+          app.dataSource,
+          `SELECT xmin::text, details -> 'certificates' AS ended FROM audit_events
+           WHERE subject_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1`,
+          [id],
+        );
+        expect(transactions).toEqual([{ xmin: events[0]?.xmin, certificates: MANY + 3, open: 0 }]);
+        expect(events[0]?.ended).toBe(3); // those that could still be used
+      },
+    );
   });
 });
