@@ -5,6 +5,7 @@ import { sealSecret } from '../../src/platform/crypto/sealed-secret.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { breakGlass, handTo, renameProvider, securityLines } from '../support/break-glass.js';
+import { newAddress, type Client } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { postForm } from '../support/oauth-flow.js';
 import { idOf, orgApi } from '../support/org-api.js';
@@ -252,8 +253,48 @@ async function handBack(url: string): Promise<void> {
   await dataSource.destroy();
 }
 
+interface OperatorsEvent {
+  readonly id: string;
+  readonly type: string;
+  readonly details: Record<string, unknown>;
+}
+
+/** The words of the audit log for each act. */
+const WORDS: Readonly<Record<string, (operator: string, member: string) => string>> = {
+  enrollment_pass_created: (operator, member) =>
+    `${operator} gave ${member} a pass to enroll a key`,
+  admin_promote: (operator, member) => `${operator} made ${member} an admin`,
+  admin_revoke_credentials: (operator, member) =>
+    `${operator} revoked the keys and credentials of ${member}`,
+};
+
+/** An admin reads each act in the table of the audit log, and on the page of its event, with the user of the operating system. */
+async function expectOnPages(
+  admin: Client,
+  events: readonly OperatorsEvent[],
+  domain: string,
+): Promise<void> {
+  const read = async (path: string) => {
+    const { status, text } = await admin.get(path, { address: newAddress() });
+    expect(status, path).toBe(200);
+    return text.replaceAll(/<\/?bdi>/g, '');
+  };
+  const table = await read('/admin/audit?type=changes');
+  for (const { id, type, details } of events) {
+    const sentence = WORDS[type]?.(`The operator ${me.os_user}`, String(details['email'])) ?? type;
+    expect(details['email']).toMatch(new RegExp(`^(?:ada|bob)@${domain}$`));
+    const row = table.split('<tr>').find((one) => one.includes(`/admin/audit/${id}"`));
+    expect(row, type).toContain(sentence);
+    const page = await read(`/admin/audit/${id}`);
+    expect(page).toContain(sentence);
+    for (const [name, value] of Object.entries(me)) {
+      expect(page, name).toContain(`<dt>${name}</dt><dd>${value}</dd>`);
+    }
+  }
+}
+
 describe('with the service down', () => {
-  it('every act works, and is in the audit log of the organization afterwards', async () => {
+  it('every act works, and is on the audit pages of the organization afterwards', async () => {
     const own = await createTestDatabase();
     const environment = { SVC_SSH_CA_KEY_PATH: `${own.config.dataDir}/ssh_ca_key` };
     const first = await startTestApp({ database: own, environment });
@@ -281,7 +322,7 @@ describe('with the service down', () => {
       const browser = await signedIn(again, `ada@${domain}`);
       expect((await enrollWith(again, browser, again.newKey(), pass)).status).toBe(200);
       const { events } = (await orgApi(browser, 'GET', '/audit-events')).json as {
-        events: { type: string; details: Record<string, unknown> }[];
+        events: OperatorsEvent[];
       };
       const operators = events.filter(({ details }) => details['by'] === 'operator');
       expect(operators.map(({ type }) => type)).toEqual([
@@ -291,6 +332,7 @@ describe('with the service down', () => {
         'admin_revoke_credentials',
       ]);
       for (const { details } of operators) expect(details).toMatchObject(me);
+      await expectOnPages(browser, operators, domain);
       expect(await idOf(again, `bob@${domain}`)).toBe(ids.bob);
     } finally {
       await again.close();
