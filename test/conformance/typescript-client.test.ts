@@ -3,8 +3,9 @@ import { copyFile, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startTestApp, type TestApp } from '../support/app.js';
-import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
+import { READY } from '../../src/demo/people/people.js';
+import { Client } from '../support/client.js';
+import { startDemoProcess, type DemoProcess } from '../support/demo-process.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -12,20 +13,18 @@ const ROOT = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
 describe('the TypeScript client that openapi-typescript generates', () => {
-  let app: TestApp;
-  let organization: ScimOrganization;
+  let running: DemoProcess;
   let folder: string;
 
   beforeAll(async () => {
-    app = await startTestApp();
-    organization = await foundOrganization(app, 'acme.example');
     folder = await makeTemporaryDirectory();
+    running = await startDemoProcess(folder);
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     await writeFile(join(folder, 'package.json'), '{"type":"module"}');
   });
 
   afterAll(async () => {
-    await app.close();
+    await running.demo.stop();
     await removeDirectory(folder);
   });
 
@@ -33,8 +32,8 @@ describe('the TypeScript client that openapi-typescript generates', () => {
   const program = (path: string, ...args: string[]) =>
     run(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: folder });
 
-  /** Compiles the program and its types, strictly. @returns what the compiler says */
-  const compile = (...more: string[]) =>
+  /** Compiles programs with the generated types, strictly. @returns what the compiler says */
+  const compile = (...files: string[]) =>
     program(
       'typescript/bin/tsc',
       '--strict',
@@ -46,48 +45,81 @@ describe('the TypeScript client that openapi-typescript generates', () => {
       'es2024',
       '--types',
       'node',
-      ...more,
-      'walk.ts',
+      ...files,
     ).then(
       () => '',
       (error: { readonly stdout: string }) => error.stdout,
     );
 
-  it('compiles, and walks keys, a certificate, members and SCIM', async () => {
-    const { text } = await app.client().get('/openapi.json');
+  /** Logs a ready-made person of the demo in with the demo's software key. @returns the token of the session */
+  async function sessionOf({ email }: { readonly email: string }): Promise<string> {
+    const browser = new Client(running.baseUrl);
+    await browser.signIn(email);
+    const { state, publicKey } = (await browser.post('/login/webauthn/start', {})).json;
+    const { json: credential } = await browser.post('/demo/software-key/get', publicKey);
+    await browser.post('/login/webauthn/complete', { state, credential });
+    return browser.cookie('svc_session') ?? '';
+  }
+
+  it('compiles, and walks the demo: keys, certificates, members, SCIM, an application, the audit log', async () => {
+    const { text } = await new Client(running.baseUrl).get('/openapi.json');
     await writeFile(join(folder, 'openapi.json'), text);
     await program('openapi-typescript/bin/cli.js', 'openapi.json', '--output', 'api.d.ts');
     await copyFile(join(ROOT, 'test/support/api-client/walk.txt'), join(folder, 'walk.ts'));
-    expect(await compile('--noEmit')).toBe('');
-    expect(await compile()).toBe('');
+    expect(await compile('walk.ts')).toBe('');
     const { stdout } = await run(process.execPath, ['walk.js'], {
       cwd: folder,
       env: {
-        BASE_URL: app.baseUrl,
-        SESSION: organization.admin.client.cookie('svc_session'),
-        SCIM_TOKEN: organization.token,
+        BASE_URL: running.baseUrl,
+        SESSION: await sessionOf(READY.admin),
         SSH_KEY: newPublicKeyLine(),
       },
     });
+    const { admin, engineer, leaver, newcomer } = READY;
     expect(JSON.parse(stdout)).toEqual({
       name: 'Desk',
-      principals: ['admin@acme.example'],
-      members: ['admin@acme.example', 'grace@acme.example'],
-      removed: 204,
       code: 'last_key',
+      hasOwnSession: true,
+      principals: [admin.email],
+      issued: true,
+      ended: 1,
+      isRevoked: true,
+      activity: 'ssh_certificate_revoked',
+      members: [admin, engineer, leaver, newcomer, { email: 'grace@acme.example' }].map(
+        ({ email }) => email,
+      ),
+      removed: 204,
+      endedToken: 204,
+      late: [401, '401'],
+      application: ['Generated', 'web', 'string'],
+      deleted: 204,
+      events: expect.arrayContaining([
+        'oauth_client_deleted',
+        'oauth_client_registered',
+        'scim_token_revoked',
+        'scim_operation',
+        'scim_token_created',
+        'ssh_certificate_revoked',
+      ]),
     });
   });
 
   it('refuses a route, a member and a code that the API does not have', async () => {
     const walk = await readFile(join(folder, 'walk.ts'), 'utf8');
-    for (const [right, wrong] of [
+    const faults = [
       ["user.GET('/v1/keys')", "user.GET('/v1/keyz')"],
+      ["query: { limit: '5' }", "query: { limits: '5' }"],
       ['renamed.name', 'renamed.nickname'],
       ["{ name: 'Desk' }", '{ name: 7 }'],
-    ] as const) {
+    ] as const;
+    const files = faults.map((_, n) => `wrong-${n}.ts`);
+    for (const [n, [right, wrong]] of faults.entries()) {
       expect(walk).toContain(right);
-      await writeFile(join(folder, 'walk.ts'), walk.replace(right, wrong));
-      expect(await compile('--noEmit'), wrong).toContain('error TS');
+      await writeFile(join(folder, `wrong-${n}.ts`), walk.replace(right, wrong));
+    }
+    const said = await compile('--noEmit', ...files);
+    for (const [n, [, wrong]] of faults.entries()) {
+      expect(said, wrong).toMatch(new RegExp(`^wrong-${n}\\.ts.*error TS`, 'm'));
     }
   });
 });
