@@ -1,0 +1,126 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
+import { startBrowser } from '../../support/browser.js';
+import { newAddress } from '../../support/client.js';
+import { KeyboardWalk, openAs } from '../../support/console.js';
+import { checkPage } from '../../support/page-checks.js';
+import { requires } from '../../support/programs.js';
+
+/** The fields that each kind needs beside its name, and what the API then says about the application. */
+const KINDS: Readonly<Record<string, { fields: Record<string, string>; becomes: object }>> = {
+  web: {
+    fields: { redirect_uris: 'https://a.example/back\nhttps://b.example/back' },
+    becomes: { redirect_uris: ['https://a.example/back', 'https://b.example/back'] },
+  },
+  spa: {
+    fields: { redirect_uris: 'https://spa.example/back' },
+    becomes: { redirect_uris: ['https://spa.example/back'] },
+  },
+  native: {
+    fields: { redirect_uris: 'http://127.0.0.1/back' },
+    becomes: { redirect_uris: ['http://127.0.0.1/back'] },
+  },
+  service: { fields: {}, becomes: { grant_types: ['client_credentials'] } },
+  kubernetes: {
+    fields: { resource: 'https://prod.k8s.example' },
+    becomes: { resource: 'https://prod.k8s.example' },
+  },
+};
+const WITH_SECRET = new Set(['web', 'service']);
+
+requires('chromium').describe('the forms of applications in Chromium', () => {
+  let app: TestApp;
+  let browser: Browser;
+  let admin: EnrolledUser;
+  /** The applications that were registered, by kind. */
+  const registered: Record<string, string> = {};
+  beforeAll(async () => {
+    app = await startTestApp();
+    admin = await app.enrolled('ada@forms.example');
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+
+  const open = (page: Page) =>
+    page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true');
+
+  it.each(Object.keys(KINDS))(
+    'the form of this kind is accessible and small on every screen: %s',
+    async (kind) => {
+      const profile = await openAs(browser, app, admin);
+      await checkPage(profile, `/admin/applications/new?type=${kind}`, open);
+      expect(profile.pageErrors).toEqual([]);
+      await profile.leave();
+    },
+  );
+
+  it.each(Object.entries(KINDS))(
+    'an application of this kind is registered by keyboard alone at 390 px: %s',
+    async (kind, { fields, becomes }) => {
+      const profile = await openAs(browser, app, admin);
+      const { page } = profile;
+      const walk = await KeyboardWalk.begin(page, '/admin/applications');
+      await walk.press('a[href="/admin/applications/new"]');
+      await page.waitForURL('**/new');
+      await walk.press(`a[href$="?type=${kind}"]`);
+      await page.waitForURL(`**/new?type=${kind}`);
+      await walk.fill('#field-name', `A ${kind}`);
+      for (const [name, text] of Object.entries(fields)) await walk.fill(`#field-${name}`, text);
+      await walk.press('form[data-secret] button');
+      if (WITH_SECRET.has(kind)) {
+        await page.locator('[data-result]').waitFor();
+        await walk.press('[data-onward]');
+      }
+      await page.waitForURL(/applications\/[\w-]{20,}$/);
+      await page.getByRole('heading', { name: `A ${kind}` }).waitFor();
+      walk.print(`register an application: ${kind}`);
+      const id = new URL(page.url()).pathname.split('/').at(-1) ?? '';
+      const { json } = await admin.client.get(`/api/v1/applications/${id}`, {
+        address: newAddress(),
+      });
+      expect(json).toMatchObject({ type: kind, name: `A ${kind}`, ...becomes });
+      expect(profile.pageErrors).toEqual([]);
+      registered[kind] = id;
+      await profile.leave();
+    },
+  );
+
+  it.each(Object.keys(KINDS))(
+    'the page of an application of this kind is accessible and small, and its form changes it by keyboard: %s',
+    async (kind) => {
+      const path = `/admin/applications/${registered[kind]}`;
+      const checked = await openAs(browser, app, admin);
+      await checkPage(checked, path, open);
+      await checked.leave();
+      const profile = await openAs(browser, app, admin);
+      const { page } = profile;
+      const walk = await KeyboardWalk.begin(page, path);
+      await walk.press('details:has(#field-name) > summary');
+      await walk.fill('#field-name', `Another ${kind}`);
+      await page.keyboard.press('Enter');
+      await page.getByText('The registration is changed.').waitFor();
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe(`Another ${kind}`);
+      expect(profile.pageErrors).toEqual([]);
+      await profile.leave();
+    },
+  );
+
+  it('says at the form why an address of a kind is refused, and registers nothing', async () => {
+    const profile = await openAs(browser, app, admin);
+    const { page } = profile;
+    for (const kind of ['web', 'spa', 'native']) {
+      const walk = await KeyboardWalk.begin(page, `/admin/applications/new?type=${kind}`);
+      await walk.fill('#field-name', 'Refused');
+      await walk.fill('#field-redirect_uris', 'javascript:alert(1)');
+      await walk.press('form[data-secret] button');
+      await page.locator('form [data-status][data-kind="error"]').waitFor();
+    }
+    await page.goto('/admin/applications');
+    expect(await page.getByText('Refused').count()).toBe(0);
+    await profile.leave();
+  });
+});
