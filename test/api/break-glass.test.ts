@@ -270,12 +270,12 @@ const WORDS: Readonly<Record<string, (operator: string, member: string) => strin
 
 /** An admin reads each act in the table of the audit log, and on the page of its event, with the user of the operating system. */
 async function expectOnPages(
-  admin: Client,
+  reader: Client,
   events: readonly OperatorsEvent[],
   domain: string,
 ): Promise<void> {
   const read = async (path: string) => {
-    const { status, text } = await admin.get(path, { address: newAddress() });
+    const { status, text } = await reader.get(path, { address: newAddress() });
     expect(status, path).toBe(200);
     return text.replaceAll(/<\/?bdi>/g, '');
   };
