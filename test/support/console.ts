@@ -1,7 +1,8 @@
 import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll } from 'vitest';
 import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
-import type { TestApp } from './app.js';
-import { openProfile, type BrowserProfile } from './browser.js';
+import { startTestApp, type EnrolledUser, type TestApp } from './app.js';
+import { openProfile, startBrowser, type BrowserProfile } from './browser.js';
 import type { Client } from './client.js';
 import { tabTo } from './page-checks.js';
 
@@ -24,6 +25,60 @@ export async function openAs(
   await profile.plugIn(key);
   await profile.page.context().addCookies([sessionCookie(app, client)]);
   return profile;
+}
+
+/** The admin of an organization of its own, with a browser that has the session and the key. */
+export interface ConsoleAdmin extends EnrolledUser {
+  /** The domain of the organization. */
+  readonly domain: string;
+  readonly email: string;
+  readonly profile: BrowserProfile;
+}
+
+/** What the tests of pages of the console share. `app` and `browser` are there once the tests run. */
+export interface ConsoleSetUp {
+  readonly app: TestApp;
+  readonly browser: Browser;
+  /** Founds an organization, and opens a browser as its admin. */
+  newAdmin(): Promise<ConsoleAdmin>;
+}
+
+/**
+ * Starts the service and Chromium for the tests of a `describe`, and stops both after them.
+ *
+ * @param name a part of the domain of each organization that the tests found
+ * @param start starts the service
+ */
+export function consoleSetUp(
+  name: string,
+  start: () => Promise<TestApp> = startTestApp,
+): ConsoleSetUp {
+  let app: TestApp;
+  let browser: Browser;
+  let organizations = 0;
+  beforeAll(async () => {
+    app = await start();
+    browser = await startBrowser();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await app.close();
+  });
+  return {
+    get app() {
+      return app;
+    },
+    get browser() {
+      return browser;
+    },
+    async newAdmin() {
+      organizations += 1;
+      const domain = `${name}-${organizations}.example`;
+      const email = `ada@${domain}`;
+      const admin = await app.enrolled(email);
+      return { ...admin, domain, email, profile: await openAs(browser, app, admin) };
+    },
+  };
 }
 
 /** Opens a page in a browser without JavaScript, with the session of a user. */

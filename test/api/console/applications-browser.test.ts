@@ -1,9 +1,13 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
-import { startBrowser, type BrowserProfile } from '../../support/browser.js';
+import { expect, it } from 'vitest';
+import type { BrowserProfile } from '../../support/browser.js';
 import { newAddress, type Client } from '../../support/client.js';
-import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
+import {
+  consoleSetUp,
+  HOSTILE,
+  KeyboardWalk,
+  openAs,
+  openWithoutScripts,
+} from '../../support/console.js';
 import { touchedAgo } from '../../support/keys.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
@@ -12,25 +16,7 @@ import { rows } from '../../support/rows.js';
 const APPLICATIONS = '/api/v1/applications';
 
 requires('chromium').describe('the pages of applications in Chromium', () => {
-  let app: TestApp;
-  let browser: Browser;
-  beforeAll(async () => {
-    app = await startTestApp();
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser.close();
-    await app.close();
-  });
-
-  let organizations = 0;
-  /** Founds an organization, and opens a browser as its admin. */
-  async function newAdmin(): Promise<EnrolledUser & { profile: BrowserProfile; email: string }> {
-    organizations += 1;
-    const email = `ada@applications-${organizations}.example`;
-    const admin = await app.enrolled(email);
-    return { ...admin, email, profile: await openAs(browser, app, admin) };
-  }
+  const pages = consoleSetUp('applications');
 
   const api = (client: Client, method: string, path: string, body?: object) =>
     client.send(method, APPLICATIONS + path, {
@@ -56,7 +42,7 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     };
 
   const tokenStatus = async (id: string, secret: string) => {
-    const answer = await fetch(`${app.baseUrl}/oauth/token`, {
+    const answer = await fetch(`${pages.app.baseUrl}/oauth/token`, {
       method: 'POST',
       headers: {
         authorization: `Basic ${btoa(`${id}:${secret}`)}`,
@@ -69,7 +55,7 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
   };
 
   it('registers a service by keyboard alone at 390 px, and shows its secret once, which works', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
     const walk = await KeyboardWalk.begin(page, '/admin/applications');
     await walk.press('a[href="/admin/applications/new"]');
@@ -104,13 +90,13 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     }
     const kept = 'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state])';
     expect(await page.evaluate(kept)).not.toContain(secret);
-    expect(app.log.join('')).not.toContain(secret);
+    expect(pages.app.log.join('')).not.toContain(secret);
   }
 
   it('has a form for every kind, and each registers an application of that kind', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     await admin.profile.leave();
-    const profile = await openAs(browser, app, admin);
+    const profile = await openAs(pages.browser, pages.app, admin);
     const { page } = profile;
     const values: Record<string, Record<string, string>> = {
       web: { redirect_uris: 'https://a.example/back\nhttps://b.example/back' },
@@ -136,7 +122,7 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
   });
 
   it('changes an application by keyboard alone, and refuses to save over the change of another admin', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
     const { client_id: id } = await registered(admin.client);
     const walk = await KeyboardWalk.begin(page, `/admin/applications/${id}`);
@@ -165,10 +151,10 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
   });
 
   it('adds a secret with an overlap and an end, asks for a touch, and ends the old one by keyboard', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page } = admin.profile;
     const { client_id: id, client_secret: old } = await registeredService(admin.client);
-    await touchedAgo(app, admin.email, 301);
+    await touchedAgo(pages.app, admin.email, 301);
     const walk = await KeyboardWalk.begin(page, `/admin/applications/${id}`);
     await walk.fill('#secret-days', '20');
     await walk.press('form[data-secret] button');
@@ -189,7 +175,7 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
   });
 
   it('says before a deletion what it ends, and afterwards what ended', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
     const { client_id: id, client_secret: secret } = await registeredService(admin.client);
     await tokenStatus(id, secret);
@@ -198,19 +184,19 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     await walk.press('details:has(form[data-send^="DELETE"][data-next]) summary');
     await walk.press('form[data-send^="DELETE"][data-next] button');
     await page.getByText('The application is deleted. Ended: 1 token, 1 secret.').waitFor();
-    expect(page.url()).toBe(`${app.baseUrl}/admin/applications`);
+    expect(page.url()).toBe(`${pages.app.baseUrl}/admin/applications`);
     expect(await tokenStatus(id, secret)).toBe(401);
     expect(pageErrors).toEqual([]);
     await admin.profile.leave();
   });
 
   it('is accessible and small on every screen', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { client_id: id } = await registered(admin.client);
     await admin.profile.leave();
     const paths = ['', '/new', '/new?type=web', `/${id}`];
     for (const path of paths) {
-      const profile = await openAs(browser, app, admin);
+      const profile = await openAs(pages.browser, pages.app, admin);
       await checkPage(profile, `/admin/applications${path}`, (page) =>
         page.evaluate('for (const one of document.querySelectorAll("details")) one.open = true'),
       );
@@ -220,16 +206,16 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
   });
 
   it('shows everything without JavaScript, and pages through more than 100 applications', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     await admin.profile.leave();
     await rows(
-      app.dataSource,
+      pages.app.dataSource,
       `INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
        SELECT 'app-' || lpad(n::text, 4, '0'), 'application', '{"client_name": "Many"}', u.id, u.org_id
        FROM users u, generate_series(1, 101) n WHERE u.email = $1`,
       [admin.email],
     );
-    const page = await openWithoutScripts(browser, app, admin.client);
+    const page = await openWithoutScripts(pages.browser, pages.app, admin.client);
     await page.goto('/admin/applications');
     expect(await page.locator('[data-application]').count()).toBe(100);
     await page.getByRole('link', { name: 'Next page' }).click();
@@ -241,11 +227,11 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
   });
 
   it('shows hostile names as text, and no name breaks the layout at 320 px', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
     const { client_id: id } = await registered(admin.client);
     await rows(
-      app.dataSource,
+      pages.app.dataSource,
       `UPDATE oauth_clients SET metadata = metadata || jsonb_build_object('client_name', $2::text) WHERE id = $1`,
       [id, HOSTILE],
     );

@@ -1,8 +1,12 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
-import { startBrowser, type BrowserProfile } from '../../support/browser.js';
-import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
+import { afterAll, expect, it } from 'vitest';
+import { startTestApp } from '../../support/app.js';
+import {
+  consoleSetUp,
+  HOSTILE,
+  KeyboardWalk,
+  openAs,
+  openWithoutScripts,
+} from '../../support/console.js';
 import { DnsServer } from '../../support/dns-server.js';
 import { dnsModule, proven } from '../../support/domains.js';
 import { addMember, orgApi } from '../../support/org-api.js';
@@ -11,34 +15,18 @@ import { requires } from '../../support/programs.js';
 import { rows } from '../../support/rows.js';
 
 requires('chromium').describe('the pages of settings, domains and providers in Chromium', () => {
-  let app: TestApp;
   let dns: DnsServer;
-  let browser: Browser;
-  beforeAll(async () => {
+  afterAll(() => dns.close());
+  const pages = consoleSetUp('settings', async () => {
     dns = await DnsServer.start();
-    app = await startTestApp({
+    return startTestApp({
       modules: [dnsModule({ servers: [dns.address] })],
       furtherProviders: ['second'],
     });
-    browser = await startBrowser();
   });
-  afterAll(async () => {
-    await browser.close();
-    await app.close();
-    await dns.close();
-  });
-
-  let organizations = 0;
-  /** Founds an organization, and opens a browser as its admin. */
-  async function newAdmin(): Promise<EnrolledUser & { profile: BrowserProfile; email: string }> {
-    organizations += 1;
-    const email = `ada@settings-${organizations}.example`;
-    const admin = await app.enrolled(email);
-    return { ...admin, email, profile: await openAs(browser, app, admin) };
-  }
 
   it('changes the name and the membership mode by keyboard alone at 390 px', async () => {
-    const { client, profile } = await newAdmin();
+    const { client, profile } = await pages.newAdmin();
     const { page, pageErrors } = profile;
     const walk = await KeyboardWalk.begin(page, '/admin/settings');
     await walk.fill('#name', 'Engines & Co');
@@ -56,7 +44,7 @@ requires('chromium').describe('the pages of settings, domains and providers in C
   });
 
   it('refuses to save over a change of another admin, and keeps that change', async () => {
-    const { client, profile } = await newAdmin();
+    const { client, profile } = await pages.newAdmin();
     const { page } = profile;
     await page.goto('/admin/settings');
     await orgApi(client, 'PATCH', '', { name: 'First' });
@@ -68,9 +56,9 @@ requires('chromium').describe('the pages of settings, domains and providers in C
   });
 
   it('adds, proves and removes a domain by keyboard alone, and says what ends and what ended', async () => {
-    const { client, profile, email } = await newAdmin();
+    const { client, profile, email, domain: ownDomain } = await pages.newAdmin();
     const { page, pageErrors } = profile;
-    const domain = `lab-${organizations}.example`;
+    const domain = `lab-${ownDomain}`;
     const walk = await KeyboardWalk.begin(page, '/admin/domains');
     await walk.fill('#domain', domain);
     await walk.press('form[data-send="POST /api/v1/org/domains"] button');
@@ -81,9 +69,9 @@ requires('chromium').describe('the pages of settings, domains and providers in C
     await walk.press('form[data-send$="/verify"] button');
     await page.locator('[data-state="verified"]').waitFor();
 
-    await app.enrolled(`grace@${domain}`);
+    await pages.app.enrolled(`grace@${domain}`);
     expect(
-      await rows(app.dataSource, 'SELECT 1 FROM users WHERE email = $1', [email]),
+      await rows(pages.app.dataSource, 'SELECT 1 FROM users WHERE email = $1', [email]),
     ).toHaveLength(1);
     await page.reload();
     expect(await page.locator('[data-ends]').textContent()).toContain(
@@ -92,7 +80,7 @@ requires('chromium').describe('the pages of settings, domains and providers in C
     await walk.press('form[data-send^="DELETE"] button');
     await page.getByText('The domain is removed. Ended: 1 member, 1 session.').waitFor();
     walk.print('add, prove and remove a domain');
-    expect(page.url()).toBe(`${app.baseUrl}/admin/domains`);
+    expect(page.url()).toBe(`${pages.app.baseUrl}/admin/domains`);
     const { domains } = (await orgApi(client, 'GET', '/domains')).json;
     expect(domains).toHaveLength(1);
     expect(pageErrors).toEqual([]);
@@ -100,9 +88,9 @@ requires('chromium').describe('the pages of settings, domains and providers in C
   });
 
   it('shows why a domain is not verified, and changes nothing', async () => {
-    const { client, profile } = await newAdmin();
+    const { client, profile, domain: ownDomain } = await pages.newAdmin();
     const { page } = profile;
-    const domain = `unproven-${organizations}.example`;
+    const domain = `unproven-${ownDomain}`;
     await orgApi(client, 'POST', '/domains', { domain });
     await page.goto(`/admin/domains/${domain}`);
     await page.getByRole('button', { name: 'Verify now' }).click();
@@ -112,18 +100,18 @@ requires('chromium').describe('the pages of settings, domains and providers in C
   });
 
   it('allows and withdraws an identity provider by keyboard alone, and says what ends and what ended', async () => {
-    const { client, profile } = await newAdmin();
+    const { client, profile, domain } = await pages.newAdmin();
     const { page, pageErrors } = profile;
-    const domain = `settings-${organizations}.example`;
+
     const walk = await KeyboardWalk.begin(page, '/admin/providers');
     const slug = await page.locator('#provider option').last().textContent();
     await walk.choose('#provider', slug ?? '');
     await walk.press('form[data-send="POST /api/v1/org/providers"] button');
     await page.getByText('The identity provider is allowed.').waitFor();
 
-    const grace = app.client();
+    const grace = pages.app.client();
     await grace.signIn(`grace@${domain}`, '/', 'second');
-    expect((await grace.enroll(app.newKey())).status).toBe(200);
+    expect((await grace.enroll(pages.app.newKey())).status).toBe(200);
     await page.reload();
     await walk.press('tr:last-child a[href^="/admin/providers/"]');
     await page.waitForURL('**/admin/providers/*');
@@ -146,10 +134,10 @@ requires('chromium').describe('the pages of settings, domains and providers in C
   });
 
   it('is accessible and small on every screen', async () => {
-    const admin = await newAdmin();
-    const domain = `accessible-${organizations}.example`;
+    const admin = await pages.newAdmin();
+    const domain = `accessible-${admin.domain}`;
     await proven(admin.client, dns, domain);
-    await addMember(app, admin.email, `grace@${domain}`);
+    await addMember(pages.app, admin.email, `grace@${domain}`);
     const [provider] = (await orgApi(admin.client, 'GET', '/providers')).json.providers as {
       id: string;
     }[];
@@ -162,7 +150,7 @@ requires('chromium').describe('the pages of settings, domains and providers in C
       `/admin/providers/${provider?.id}`,
     ];
     for (const path of paths) {
-      const profile = await openAs(browser, app, admin);
+      const profile = await openAs(pages.browser, pages.app, admin);
       await checkPage(profile, path);
       expect(profile.pageErrors).toEqual([]);
       await profile.leave();
@@ -170,29 +158,29 @@ requires('chromium').describe('the pages of settings, domains and providers in C
   });
 
   it('shows everything without JavaScript, and says that a change needs it', async () => {
-    const { client, profile } = await newAdmin();
+    const { client, profile, domain } = await pages.newAdmin();
     await profile.leave();
-    const page = await openWithoutScripts(browser, app, client);
+    const page = await openWithoutScripts(pages.browser, pages.app, client);
     for (const path of ['/admin/settings', '/admin/domains', '/admin/providers']) {
       await page.goto(path);
       expect(await page.locator('noscript').textContent()).toContain('needs JavaScript');
       expect(await page.locator('form[data-send] button:enabled').count()).toBe(0);
     }
     await page.goto('/admin/domains');
-    await page.getByRole('rowheader', { name: `settings-${organizations}.example` }).waitFor();
+    await page.getByRole('rowheader', { name: domain }).waitFor();
     await page.context().close();
   });
 
   it('shows hostile names as text, and no name breaks the layout at 320 px', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
     await rows(
-      app.dataSource,
+      pages.app.dataSource,
       'UPDATE organizations SET name = $2 WHERE id = (SELECT org_id FROM users WHERE email = $1)',
       [admin.email, HOSTILE],
     );
     const [provider] = await rows<{ id: string }>(
-      app.dataSource,
+      pages.app.dataSource,
       `INSERT INTO organization_providers (id, org_id, issuer, tenant, founding)
        SELECT gen_random_uuid(), org_id, $2, $3, false FROM users WHERE email = $1 RETURNING id`,
       [admin.email, `https://${HOSTILE.slice(0, 800)}`, HOSTILE.slice(0, 800)],

@@ -1,9 +1,14 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
-import { startBrowser, type BrowserProfile } from '../../support/browser.js';
+import { expect, it } from 'vitest';
+import type { EnrolledUser } from '../../support/app.js';
+import type { BrowserProfile } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
-import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
+import {
+  consoleSetUp,
+  HOSTILE,
+  KeyboardWalk,
+  openAs,
+  openWithoutScripts,
+} from '../../support/console.js';
 import { touchedAgo } from '../../support/keys.js';
 import { orgApi } from '../../support/org-api.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';
@@ -13,25 +18,7 @@ import { rows } from '../../support/rows.js';
 const SECRET = /^svc_scim_[\w-]{43}$/;
 
 requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
-  let app: TestApp;
-  let browser: Browser;
-  beforeAll(async () => {
-    app = await startTestApp();
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser.close();
-    await app.close();
-  });
-
-  let organizations = 0;
-  /** Founds an organization, and opens a browser as its admin. */
-  async function newAdmin(): Promise<EnrolledUser & { profile: BrowserProfile; email: string }> {
-    organizations += 1;
-    const email = `ada@tokens-${organizations}.example`;
-    const admin = await app.enrolled(email);
-    return { ...admin, email, profile: await openAs(browser, app, admin) };
-  }
+  const pages = consoleSetUp('tokens');
 
   const made = async ({ client }: EnrolledUser, description = 'Okta') =>
     (await orgApi(client, 'POST', '/scim-tokens', { description })).json as {
@@ -41,15 +28,15 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
 
   /** Sends a request as the identity provider. */
   const scim = (token: string) =>
-    app.client().get('/scim/v2/Users', {
+    pages.app.client().get('/scim/v2/Users', {
       address: newAddress(),
       headers: { authorization: `Bearer ${token}` },
     });
 
   it('makes a token by keyboard alone at 390 px, says what the first one switches, and shows it once', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
-    await touchedAgo(app, admin.email, 301);
+    await touchedAgo(pages.app, admin.email, 301);
     const walk = await KeyboardWalk.begin(page, '/admin/scim-tokens');
     await page.locator('[data-first-token]').waitFor();
     await walk.fill('#description', 'Okta production');
@@ -60,14 +47,14 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
 
     const token = (await page.locator('[data-value]').textContent()) ?? '';
     expect(token).toMatch(SECRET);
-    expect(await page.locator('#scim-url').textContent()).toBe(`${app.baseUrl}/scim/v2`);
+    expect(await page.locator('#scim-url').textContent()).toBe(`${pages.app.baseUrl}/scim/v2`);
     await page.getByText('From now on only SCIM makes new members').waitFor();
     expect((await scim(token)).status).toBe(200);
 
     await walk.press('[data-onward]');
     await page.getByRole('rowheader', { name: 'Okta production' }).waitFor();
     expect(await page.locator('[data-first-token]').count()).toBe(0);
-    expect(page.url()).toBe(`${app.baseUrl}/admin/scim-tokens`);
+    expect(page.url()).toBe(`${pages.app.baseUrl}/admin/scim-tokens`);
     await expectNowhere(admin, token);
     expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
     await admin.profile.leave();
@@ -85,11 +72,11 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
     const kept =
       'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, history.state, document.cookie])';
     expect(await page.evaluate(kept)).not.toContain(part);
-    expect(app.log.join('')).not.toContain(part);
+    expect(pages.app.log.join('')).not.toContain(part);
   }
 
   it('rotates a token by keyboard alone at 390 px, while the identity provider begins to use the new one', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
     const old = await made(admin);
     await scim(old.token);
@@ -119,18 +106,20 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
   });
 
   it('survives a closed tab: the step comes from the database, with and without JavaScript', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const old = await made(admin);
     const path = `/admin/scim-tokens/${old.id}/rotate`;
     await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'Next', replaces: old.id });
-    const plain = await openWithoutScripts(browser, app, admin.client);
+    const plain = await openWithoutScripts(pages.browser, pages.app, admin.client);
     const step = () => plain.locator('[aria-current="step"] h2').textContent();
     await plain.goto('/admin/scim-tokens');
     await plain.getByRole('link', { name: 'Continue the rotation' }).click();
     expect(await step()).toBe('2. Wait until the new token is used');
-    await rows(app.dataSource, 'UPDATE scim_tokens SET last_used_at = now() WHERE replaces = $1', [
-      old.id,
-    ]);
+    await rows(
+      pages.app.dataSource,
+      'UPDATE scim_tokens SET last_used_at = now() WHERE replaces = $1',
+      [old.id],
+    );
     await plain.getByRole('link', { name: 'Look again' }).click();
     expect(await step()).toBe('3. End the old token');
     expect(await plain.locator('noscript').textContent()).toContain('needs JavaScript');
@@ -142,7 +131,7 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
   });
 
   it('lets an admin who did not copy the new token end it and make another one', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page } = admin.profile;
     const old = await made(admin);
     const next = { description: 'Lost', replaces: old.id };
@@ -159,7 +148,7 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
   });
 
   it('ends a token by keyboard alone', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page } = admin.profile;
     const { token } = await made(admin);
     const walk = await KeyboardWalk.begin(page, '/admin/scim-tokens');
@@ -171,17 +160,20 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
   });
 
   it('is accessible and small on every screen: the list, and each step of a rotation', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { profile } = admin;
     await checkPage(profile, '/admin/scim-tokens');
     const old = await made(admin);
-    await rows(app.dataSource, `UPDATE scim_tokens SET expires_at = now() + interval '9 days'`);
+    await rows(
+      pages.app.dataSource,
+      `UPDATE scim_tokens SET expires_at = now() + interval '9 days'`,
+    );
     const path = `/admin/scim-tokens/${old.id}/rotate`;
     await checkPage(profile, '/admin/scim-tokens', (page) =>
       page.locator('[data-expiring]').waitFor(),
     );
     await admin.profile.leave();
-    const second = await openAs(browser, app, admin);
+    const second = await openAs(pages.browser, pages.app, admin);
     await checkPage(second, path);
     await orgApi(admin.client, 'POST', '/scim-tokens', { description: 'Next', replaces: old.id });
     await checkPage(second, path, (page) => page.locator('[data-unused]').waitFor());
@@ -190,11 +182,11 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
   });
 
   it('shows hostile names as text, and no name breaks the layout at 320 px', async () => {
-    const admin = await newAdmin();
+    const admin = await pages.newAdmin();
     const { page, pageErrors } = admin.profile;
     const { id } = await made(admin);
     await rows(
-      app.dataSource,
+      pages.app.dataSource,
       'UPDATE scim_tokens SET description = $2, created_by_email = $2 WHERE id = $1',
       [id, HOSTILE],
     );
