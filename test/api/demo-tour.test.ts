@@ -227,7 +227,11 @@ describe('the tour of the demo', () => {
       for (const kind of KINDS) {
         await page.locator(`[data-access="${kind}"][data-open="false"]`).waitFor();
       }
-      await page.locator('[data-events] code', { hasText: 'scim_operation' }).first().waitFor();
+      await page
+        .locator('[data-events]')
+        .getByText('The identity provider deleted the member lee.leaver@acme.example')
+        .first()
+        .waitFor();
       const { workday } = await live();
       for (const kind of KINDS) {
         expect([kind, workday.access[kind]?.endedAfter ?? 99]).toEqual([kind, expect.any(Number)]);

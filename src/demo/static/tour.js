@@ -60,24 +60,13 @@ function show({ workday, events }) {
   live.querySelector('[data-events]').replaceChildren(...events.map(line));
 }
 
-function line({ type, created_at, subject_email, actor_email }) {
+function line({ sentence, created_at }) {
   const item = document.createElement('li');
   const time = Object.assign(document.createElement('time'), { dateTime: created_at });
   time.textContent = localTime(created_at);
-  item.append(
-    element('code', type),
-    ' ',
-    time,
-    ' ',
-    element('span', subject_email ?? actor_email ?? ''),
-  );
+  const text = Object.assign(document.createElement('bdi'), { textContent: sentence });
+  item.append(text, ' ', time);
   return item;
-}
-
-function element(name, text) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  return made;
 }
 
 function write(target, text) {

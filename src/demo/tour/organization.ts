@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sentenceOf } from '../../features/pages/admin/event-words.js';
 import { READY, READY_PEOPLE, type ReadyPerson } from '../people/people.js';
 import { enrollKey, logInWithKey, type PluggedInKey } from '../scenario/ceremonies.js';
 import { HttpClient, read, unexpected } from '../scenario/http-client.js';
@@ -36,15 +37,24 @@ const EVENTS = z.object({
       id: z.string(),
       type: z.string(),
       created_at: z.string(),
+      actor_id: z.string().nullable(),
+      subject_id: z.string().nullable(),
       actor_email: z.string().nullable(),
       subject_email: z.string().nullable(),
       client_name: z.string().nullable(),
+      details: z.record(z.string(), z.unknown()),
     }),
   ),
 });
 
 /** An event of the audit log, as the tour shows it. */
-export type TourEvent = z.output<typeof EVENTS>['events'][number];
+export interface TourEvent {
+  readonly type: string;
+  readonly created_at: string;
+  readonly subject_email: string | null;
+  /** The sentence that the audit log of the console has. */
+  readonly sentence: string;
+}
 
 /** The addresses from which the demo sends requests of its own, so that they count apart from the visitor's. */
 const ADDRESSES = { admin: '192.0.2.20', scim: '192.0.2.21' };
@@ -103,9 +113,9 @@ export class TourOrganization {
   async newestEvents(limit: number): Promise<TourEvent[]> {
     const path = `/api/v1/org/audit-events?limit=${limit}`;
     const response = await this.#admin.get(path);
-    if (response.status !== 401) return read(response, EVENTS).events;
+    if (response.status !== 401) return shownEvents(response);
     await this.#logIn(this.#admin, READY.admin); // the visitor may have ended the session
-    return read(await this.#admin.get(path), EVENTS).events;
+    return shownEvents(await this.#admin.get(path));
   }
 
   /** Returns the application at a port; registers it in the first run, and where its address has changed. */
@@ -155,4 +165,21 @@ export class TourOrganization {
     const token = this.parts.data().scimToken ?? '';
     return this.#provisioner.sendWithToken(token, method, path, body);
   }
+}
+
+/** Reads a page of the audit log, and says each event in a sentence. */
+function shownEvents(response: Parameters<typeof read>[0]): TourEvent[] {
+  return read(response, EVENTS).events.map((event) => {
+    const { type, created_at, subject_email, details } = event;
+    const parts = sentenceOf({
+      type,
+      details,
+      actorId: event.actor_id,
+      subjectId: event.subject_id,
+      actorEmail: event.actor_email,
+      subjectEmail: subject_email,
+      clientName: event.client_name,
+    });
+    return { type, created_at, subject_email, sentence: parts.map(({ text }) => text).join('') };
+  });
 }

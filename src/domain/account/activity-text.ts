@@ -52,6 +52,25 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   oauth_client_deleted: (_, application) => `You removed ${application}`,
   oauth_secret_added: (_, application) => `You added a secret to ${application}`,
   oauth_secret_revoked: (_, application) => `You ended a secret of ${application}`,
+  org_updated: () => 'You changed the settings of your organization',
+  org_issuer_claimed: (of) => `You claimed the issuer label ${of('label')}`,
+  org_issuer_activated: () => 'You switched the issuer of your organization on',
+  org_issuer_deactivated: () => 'You switched the issuer of your organization off',
+  org_issuer_released: (of) => `You released the issuer label ${of('label')}`,
+  org_issuer_key_rotated: () => 'You rotated the signing key of the issuer',
+  org_provider_allowed: (of) =>
+    `You allowed the identity provider ${of('provider', 'of a member')}`,
+  org_provider_withdrawn: (of) =>
+    `You withdrew the identity provider ${of('provider', 'of a member')}`,
+  org_domain_added: (of) => `You added the domain ${of('domain')}`,
+  org_domain_verified: (of) => `You proved the domain ${of('domain')}`,
+  org_domain_removed: (of) => `You removed the domain ${of('domain')}`,
+  scim_token_created: (of) => `You made the SCIM token “${of('description', 'SCIM token')}”`,
+  scim_token_revoked: () => 'You ended a SCIM token',
+  audit_question_saved: (of) => `You saved the question “${of('name', 'Question')}”`,
+  audit_question_removed: (of) => `You removed the question “${of('name', 'Question')}”`,
+  github_installation_linked: (of) => `You linked the GitHub installation of ${of('owner')}`,
+  github_installation_unlinked: (of) => `You unlinked the GitHub installation of ${of('owner')}`,
   scim_operation: () => 'Your organization’s identity provider changed your account',
 };
 
@@ -85,6 +104,7 @@ export function activityText(event: Facts, userId: string): string {
     return (typeof value === 'string' ? toSingleLine(value, LONGEST) : null) ?? otherwise;
   };
   const isOnAnother = actorId !== null && event.subjectId !== null && actorId !== event.subjectId;
+  if (type === 'admin_promote' && actorId === event.subjectId) return 'You became an admin';
   const act = ACTS[type] ?? (isOnAnother ? ACTS_ON_OTHERS[type] : undefined);
   if (act !== undefined) {
     const other = isByOperator(event) ? 'The operator of the service' : 'An admin';

@@ -15,7 +15,7 @@ export const READY_QUESTIONS: readonly NamedQuestion[] = [
   { name: 'Who logged in to what today?', question: { type: 'access', period: 'today' } },
   { name: 'Which keys were added this week?', question: { type: 'keys', period: 'this_week' } },
   {
-    name: 'Which log-ins were refused in the last 7 days?',
+    name: 'Which logins were refused in the last 7 days?',
     question: { type: 'refusals', period: 'last_7_days' },
   },
   {

@@ -41,21 +41,25 @@ export interface AuditNetwork {
   readonly bits: number;
 }
 
-/** An event in the audit log. */
-export interface AuditRow {
-  readonly id: string;
+/** The facts of an event that say what happened. */
+export interface EventFacts {
   readonly type: string;
-  readonly class: string;
   readonly actorId: string | null;
   readonly subjectId: string | null;
   /** The addresses of both users, and the name of the client in the details, at the time of the event. */
   readonly actorEmail: string | null;
   readonly subjectEmail: string | null;
   readonly clientName: string | null;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** An event in the audit log. */
+export interface AuditRow extends EventFacts {
+  readonly id: string;
+  readonly class: string;
   readonly requestId: string | null;
   readonly ip: string | null;
   readonly userAgent: string | null;
-  readonly details: Readonly<Record<string, unknown>>;
   readonly createdAt: Date;
   readonly place: AuditPlace;
 }

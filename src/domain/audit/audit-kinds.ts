@@ -2,7 +2,7 @@ import { AUDIT_CLASS, AUDIT_TYPES, type AuditClass, type AuditType } from './aud
 
 /** The kinds into which the console groups events: each type has one. */
 export const AUDIT_KINDS = {
-  logins: 'Log-ins',
+  logins: 'Logins',
   refusals: 'Refusals',
   keys: 'Security keys',
   credentials: 'Credentials and tokens',

@@ -1,3 +1,4 @@
+import type { EventFacts } from '#domain/audit/audit-filter.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -21,11 +22,8 @@ export interface MemberFigures {
 }
 
 /** An administrative event, as the overview lists it. */
-export interface AdminEvent {
+export interface AdminEvent extends EventFacts {
   readonly id: string;
-  readonly type: string;
-  readonly actorEmail: string | null;
-  readonly subjectEmail: string | null;
   readonly at: Date;
 }
 
@@ -53,7 +51,8 @@ export function listAdminEvents(
   limit: number,
 ): Promise<AdminEvent[]> {
   return sql<AdminEvent>(tx)`
-    SELECT id, type, actor_email AS "actorEmail", subject_email AS "subjectEmail", created_at AS at
+    SELECT id, type, actor_id AS "actorId", subject_id AS "subjectId", actor_email AS "actorEmail",
+           subject_email AS "subjectEmail", client_name AS "clientName", details, created_at AS at
     FROM audit_events WHERE org_id = ${orgId} AND class = 'admin'
     ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
 }

@@ -33,7 +33,7 @@ describe('the overview of an organization', () => {
     await orgApi(ada, 'POST', '/scim-tokens', { description: 'Entra', expires_in_days: 31 });
     const { text } = await ada.get('/admin');
     expect(text).toContain('One token expires within 30 days');
-    expect(text).toContain('SCIM token created');
+    expect(text).toContain('<bdi>ada@expiry.example</bdi> made the SCIM token “<bdi>Okta</bdi>”');
   });
 
   it('sends a visitor to the login and back, and refuses a member who is no admin', async () => {

@@ -32,6 +32,14 @@ describe('the text of an event', () => {
     );
   });
 
+  it('says in plain words what a user did to the organization', () => {
+    const made = event({ type: 'scim_token_created', details: { description: 'Okta' } });
+    expect(activityText(made, ME)).toBe('You made the SCIM token “Okta”');
+    const domain = event({ type: 'org_domain_added', details: { domain: 'a.example' } });
+    expect(activityText(domain, ME)).toBe('You added the domain a.example');
+    expect(activityText(event({ type: 'admin_promote' }), ME)).toBe('You became an admin');
+  });
+
   it('does not say to a user that the user did what an admin did', () => {
     const by = { actorId: ADMIN, actorEmail: 'eve@a.example' };
     const removed = event({ type: 'key_removed', details: { name: 'Blue …' }, ...by });

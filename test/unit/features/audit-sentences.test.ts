@@ -30,6 +30,19 @@ function said(changes: Partial<AuditRow>): string {
 }
 
 describe('the sentence of an event in the audit log', () => {
+  it('says what an identity provider did to a member and to a group', () => {
+    const byScim = { type: 'scim_operation', actorId: null, actorEmail: null };
+    const details = { operation: 'delete', resource_type: 'User', resource_id: EVE };
+    expect(said({ ...byScim, details })).toBe(
+      'The identity provider deleted the member ada@a.example',
+    );
+    const group = { operation: 'update', resource_type: 'Group', display_name: 'Engines' };
+    const noUser = { subjectId: null, subjectEmail: null };
+    expect(said({ ...byScim, ...noUser, details: group })).toBe(
+      'The identity provider changed the group Engines',
+    );
+  });
+
   it('does not say that a member removed a key or ended a session where an admin did', () => {
     const byEve = { actorId: EVE, actorEmail: 'eve@a.example' };
     expect(said({ type: 'key_removed', details: { name: 'Blue' }, ...byEve })).toBe(

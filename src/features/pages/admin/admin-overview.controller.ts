@@ -9,7 +9,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
 import { moment } from '../shell/moment.js';
 import { showToAdmin } from '../shell/show-page.js';
-import { labelOf } from './event-words.js';
+import { sentenceOf } from './event-words.js';
 
 const NUMBER = new Intl.NumberFormat('en-GB');
 
@@ -35,9 +35,9 @@ export class AdminOverviewController {
         expiringTokens: figures.expiringTokens,
         firstExpiry: figures.firstExpiry && moment(figures.firstExpiry),
         events: events.map((event) => ({
-          ...event,
+          id: event.id,
           at: moment(event.at),
-          title: labelOf(event.type),
+          sentence: sentenceOf(event),
         })),
       };
     });

@@ -1,4 +1,4 @@
-import type { AuditRow } from '#domain/audit/audit-filter.js';
+import type { EventFacts } from '#domain/audit/audit-filter.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';
 
@@ -14,7 +14,7 @@ const LONGEST_NAME = 80;
 /** A sentence for each type. `{name}` is a name of the event; a part in brackets is left out where the event lacks its name. */
 const SENTENCES: Partial<Record<AuditType, string>> = {
   login_success: '{actor} logged in[ with the key “{key}”][, a {model}]',
-  login_failed: 'A log-in[ of {subject}][ with the key “{key}”] was refused[: {reason}]',
+  login_failed: 'A login[ of {subject}][ with the key “{key}”] was refused[: {reason}]',
   enrollment: '{subject} enrolled a first key[, a {model}]',
   enrollment_refused: 'A key of {subject} was refused[: {reason}]',
   logout: '{actor} logged out',
@@ -42,13 +42,14 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   github_revocation_failed: 'A GitHub token of {subject} could not be revoked[: {outcome}]',
   token_exchange: '{actor} got a token of {client}[ for {audience}]',
   oauth_token_issued: '{actor} logged in to {client}[, with the scope {scope}]',
+  oauth_access_ended: '{actor} ended the access of {client}',
+  ssh_certificate_revoked: '{actor} revoked the SSH certificate[ {serial}]',
   oauth_token_revoked: 'Tokens of {client} were revoked[: {reason}]',
   oauth_client_registered: '{actor} registered the application {client}',
   oauth_client_updated: '{actor} changed the application {client}[: {changed}]',
   oauth_client_deleted: '{actor} deleted the application {client}',
   oauth_secret_added: '{actor} added a secret to the application {client}',
   oauth_secret_revoked: '{actor} revoked a secret of the application {client}',
-  scim_operation: 'The identity provider: {operation} {resource_type}[ {subject}][ {display_name}]',
   admin_promote: '{actor} made {subject} an admin',
   admin_demote: '{actor} took the role of admin from {subject}',
   admin_deactivate: '{actor} deactivated {subject}',
@@ -56,6 +57,11 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   admin_revoke_credentials: '{actor} revoked the keys and credentials of {subject}',
   admin_remove_user: '{actor} removed {subject}',
   org_updated: '{actor} changed the settings of the organization',
+  org_issuer_claimed: '{actor} claimed the issuer label {label}',
+  org_issuer_activated: '{actor} switched the issuer of the organization on',
+  org_issuer_deactivated: '{actor} switched the issuer of the organization off',
+  org_issuer_released: '{actor} released the issuer label {label}',
+  org_issuer_key_rotated: '{actor} rotated the signing key of the issuer',
   org_provider_allowed: '{actor} allowed the identity provider {provider}',
   org_provider_withdrawn: '{actor} withdrew the identity provider {provider}',
   scim_token_created: '{actor} made the SCIM token[ “{description}”]',
@@ -86,7 +92,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 };
 
 /** Says in a sentence what an event means, with the names of its time. */
-export function sentenceOf(row: AuditRow): SentencePart[] {
+export function sentenceOf(row: EventFacts): SentencePart[] {
   const template = templateOf(row);
   const names = namesOf(row);
   if (template === undefined) {
@@ -104,13 +110,30 @@ export function sentenceOf(row: AuditRow): SentencePart[] {
   });
 }
 
-function templateOf({ type, actorId, subjectId }: AuditRow): string | undefined {
+function templateOf({ type, actorId, subjectId, details }: EventFacts): string | undefined {
+  if (type === 'admin_promote' && actorId !== null && actorId === subjectId) {
+    return '{subject} became an admin';
+  }
+  if (type === 'scim_operation') return provisioningTemplate(details);
   const isByAnother = actorId !== null && subjectId !== null && actorId !== subjectId;
   return (isByAnother ? BY_ANOTHER[type as AuditType] : undefined) ?? SENTENCES[type as AuditType];
 }
 
+/** The words for the operations of provisioning by SCIM. */
+const PROVISIONED: Readonly<Record<string, string>> = {
+  create: 'created',
+  update: 'changed',
+  delete: 'deleted',
+};
+
+function provisioningTemplate({ operation, resource_type: type }: EventFacts['details']): string {
+  const verb = PROVISIONED[String(operation)] ?? 'changed';
+  const thing = type === 'Group' ? 'group' : 'member';
+  return `The identity provider ${verb} the ${thing}[ {subject}][ {display_name}]`;
+}
+
 /** Returns what an event gave or used: an application, a credential, or a key. */
-export function thingOf(row: AuditRow): string {
+export function thingOf(row: EventFacts): string {
   const names = namesOf(row);
   const { client, key } = names;
   switch (row.type) {
@@ -132,7 +155,7 @@ export function thingOf(row: AuditRow): string {
 }
 
 /** Returns the person of an event: its subject, or else its actor. */
-export function personOf(row: AuditRow): string {
+export function personOf(row: EventFacts): string {
   const names = namesOf(row);
   return names['subject'] ?? names['actor'] ?? '';
 }
@@ -144,7 +167,6 @@ const WRITTEN: Readonly<Record<string, string>> = {
   github: 'GitHub',
   oauth: 'OAuth',
   org: 'organization',
-  login: 'log-in',
 };
 
 /** Writes a type in words: `SCIM token created`. */
@@ -157,7 +179,7 @@ export function labelOf(type: string): string {
 }
 
 /** Collects the names of an event, each of one line and not too long. */
-function namesOf(row: AuditRow): Readonly<Record<string, string | undefined>> {
+function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> {
   const { details } = row;
   const texts = Object.entries(details).map(([key, value]) => [key, textOf(value)] as const);
   const detail = Object.fromEntries(texts);

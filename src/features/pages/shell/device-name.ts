@@ -1,0 +1,55 @@
+import { toSingleLine } from '#platform/text/single-line.js';
+
+/** The device of a session or of an event, for a template. */
+export interface Device {
+  /** `Firefox on Windows`, or `svc on Linux`. */
+  readonly name: string;
+  /** The whole `User-Agent` of the request; undefined where the name says as much. */
+  readonly whole: string | undefined;
+}
+
+/** The programs by their words in a `User-Agent`, the most special first: Edge calls itself Chrome, and Chrome Safari. */
+const PROGRAMS: readonly (readonly [words: RegExp, name: string])[] = [
+  [/^svc\//, 'svc'],
+  [/^curl\//, 'curl'],
+  [/^node$/, 'A Node.js program'],
+  [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
+  [/\bOPR\//, 'Opera'],
+  [/\bSamsungBrowser\//, 'Samsung Internet'],
+  [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
+  [/(?:\bCriOS|Chrome|\bChromium)\//, 'Chrome'],
+  [/\bVersion\/\S+ .*\bSafari\//, 'Safari'],
+];
+
+/** The systems, the most special first: Android calls itself Linux. */
+const SYSTEMS: readonly (readonly [words: RegExp, name: string])[] = [
+  [/\b(?:iPhone|iPod)\b/, 'iPhone'],
+  [/\biPad\b/, 'iPad'],
+  [/\bAndroid\b/, 'Android'],
+  [/\bCrOS\b/, 'ChromeOS'],
+  [/\bWindows\b|\(win32\)/, 'Windows'],
+  [/\bMacintosh\b|\(darwin\)/, 'Mac'],
+  [/\bLinux\b|\(linux\)/, 'Linux'],
+];
+
+/** The most characters of an unknown program's name. */
+const LONGEST_NAME = 40;
+
+/** Names the device of a request by its `User-Agent`, which the device chose: it is a hint, and proves nothing. */
+export function deviceOf(userAgent: string | null): Device {
+  if (userAgent === null || userAgent.trim() === '') return { name: 'Unknown', whole: undefined };
+  const program = named(PROGRAMS, userAgent) ?? firstProduct(userAgent);
+  const system = named(SYSTEMS, userAgent);
+  const name = system === undefined ? program : `${program} on ${system}`;
+  return { name, whole: name === userAgent ? undefined : userAgent };
+}
+
+function named(table: typeof PROGRAMS, userAgent: string): string | undefined {
+  return table.find(([words]) => words.test(userAgent))?.[1];
+}
+
+/** Returns the first product of a `User-Agent` without its version (RFC 9110 §10.1.5). */
+function firstProduct(userAgent: string): string {
+  const [product = ''] = userAgent.trim().split(/[\s/]/, 1);
+  return toSingleLine(product, LONGEST_NAME) ?? 'Unknown';
+}
