@@ -73,7 +73,7 @@ requires('chromium').describe('the pages in Chromium', () => {
 
     await page.getByLabel('Your SSH public key').fill(SSH_PUBLIC_KEY);
     await button('Get a certificate').click();
-    await said(/^Valid until .+, serial \d+\.$/).waitFor();
+    await said(/^Expires .+, serial \d+\.$/).waitFor();
     expect(await page.getByLabel('Your certificate').inputValue()).toMatch(
       /^ssh-ed25519-cert-v01@openssh\.com [\w+/=]{400,}/,
     );

@@ -169,7 +169,7 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     walk.print('rotate the secret of an application');
     expect([await tokenStatus(id, old), await tokenStatus(id, added)]).toEqual([401, 200]);
     await page.goto('/admin/applications');
-    await page.locator('[data-application]').getByText('Ends soon').waitFor();
+    await page.locator('[data-application]').getByText('Expires soon').waitFor();
     await expectNowhere(page, added);
     await admin.profile.leave();
   });

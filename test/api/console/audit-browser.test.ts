@@ -144,6 +144,8 @@ requires('chromium').describe('the audit log in Chromium', () => {
   it('searches by keyboard alone on a phone', async () => {
     await page.setViewportSize(PHONE);
     await page.goto('/admin/audit');
+    await tabTo(page, '[data-filters] summary');
+    await page.keyboard.press('Enter');
     await tabTo(page, '#type');
     await page.keyboard.type('Identity bound');
     await tabTo(page, '#person');

@@ -198,9 +198,7 @@ describe('the page of the audit log', () => {
         Number(n),
       );
     const sum = (numbers: number[]) => numbers.reduce((total, n) => total + n, 0);
-    expect([sum(cells('Log-ins')), sum(cells('Refusals')), sum(cells('All'))]).toEqual([
-      32, 16, 48,
-    ]);
+    expect([sum(cells('Logins')), sum(cells('Refusals')), sum(cells('All'))]).toEqual([32, 16, 48]);
     expect(cells('All')).toEqual(Array<number>(24).fill(2));
   });
 
@@ -257,6 +255,21 @@ describe('the page of an event', () => {
     const later = await open(href);
     expect(textOf(later.text)).toContain('dan@audit-page.example , no member now');
     expect(linkOf(later, 'dan@audit-page.example')).toBeUndefined();
+  });
+
+  it('names the security key and its model, with the values of the log after them', async () => {
+    const key = randomUUID();
+    const aaguid = 'd7781e5d-e353-46aa-afe2-3ca49f13332a';
+    const details = { key_id: key, key_name: 'Ring', aaguid };
+    const id = randomUUID();
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, org_id, details) VALUES ($1, 'login_success', 'auth', $2, $3)`,
+      [id, org, JSON.stringify(details)],
+    );
+    const text = textOf((await open(`/admin/audit/${id}`)).text);
+    expect(text).toContain(`Security key Ring key_id ${key}`);
+    expect(text).toMatch(new RegExp(`Model of the security key YubiKey 5[^<]* aaguid ${aaguid}`));
   });
 
   it('of another organization is 404, and no filter and no saved question shows it', async () => {

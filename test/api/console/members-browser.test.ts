@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
@@ -84,6 +84,12 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     return { steps: 4, keys };
   }
 
+  /** Tells whether an element is inside the screen from left to right. */
+  const isInView = async (element: Locator) => {
+    const { x, width } = (await element.boundingBox()) ?? { x: -1, width: 0 };
+    return x >= 0 && x + width <= PHONE.width;
+  };
+
   /** Opens an act by the keyboard and confirms it. Returns the number of pressed keys. */
   async function act(name: string): Promise<number> {
     const keys = await choose(`[data-act="${name}"] summary`);
@@ -101,6 +107,31 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     });
     await checkPage(visitor, `/admin/members/${await idOf(app, ADMIN)}`);
     expect(await page.getByText('This is your own account.').count()).toBe(1);
+  });
+
+  it('shows the list on the first screen of a phone: the filters fold, and open where one is set', async () => {
+    await newMember();
+    await page.setViewportSize(PHONE);
+    await page.goto('/admin/members');
+    const top = (selector: string) =>
+      page.locator(selector).evaluate((found) => found.getBoundingClientRect().top);
+    expect(await top('tbody tr:first-child')).toBeLessThan(PHONE.height);
+    expect(await page.locator('#keys').isVisible()).toBe(false);
+    await page.goto('/admin/members?keys=one');
+    expect(await page.locator('#keys').isVisible()).toBe(true);
+  });
+
+  it('has one row of tabs on a phone, which begins at the page and follows the focus', async () => {
+    await page.setViewportSize(PHONE);
+    await page.goto('/admin/audit');
+    const last = page.locator('nav.tabs a[href="/admin/audit"]');
+    const first = page.locator('nav.tabs a[href="/admin"]');
+    await expect.poll(() => isInView(last)).toBe(true);
+    expect(await isInView(first)).toBe(false);
+    await tabTo(page, 'nav.tabs a[href="/admin"]');
+    await expect.poll(() => isInView(first)).toBe(true);
+    const height = await page.locator('nav.tabs').evaluate((nav) => nav.clientHeight);
+    expect(height).toBeLessThan(64);
   });
 
   it('job: who has which keys, by the keyboard alone at 390 pixels', async () => {
@@ -233,6 +264,7 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     try {
       await plain.goto('/admin/members');
       await plain.getByLabel('Name or address').fill('crowd');
+      await plain.getByText('Filters', { exact: true }).click();
       await plain.getByLabel('Number of keys').selectOption('none');
       await plain.getByRole('button', { name: 'Search' }).click();
       expect(await plain.locator('tbody tr').count()).toBe(50);

@@ -3,6 +3,7 @@ import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
 import { readCursor, writeCursor } from '#domain/audit-search/audit-cursor.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
+import { deviceOf } from '../shell/device-name.js';
 import { moment } from '../shell/moment.js';
 
 /** The query of a page with a list: the cursor of the page before. */
@@ -26,8 +27,10 @@ export function pagingOf(path: string, range: EventRange, next: EventRange['afte
 
 /** Returns an event for a template. */
 export function eventOf(event: OwnEvent, userId: string) {
+  const { ip, userAgent } = originFor(event, userId);
   return {
-    ...originFor(event, userId),
+    ip,
+    device: userAgent === null ? undefined : deviceOf(userAgent),
     type: event.type,
     text: activityText(event, userId),
     at: moment(event.createdAt),

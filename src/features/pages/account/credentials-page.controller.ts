@@ -13,6 +13,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
+import { deviceOf } from '../shell/device-name.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { PAGE_QUERY, pagingOf, rangeOf } from './account-page.js';
@@ -56,12 +57,14 @@ export class CredentialsPageController {
 
 /** Returns a credential for the template. */
 function shown(credential: OwnCredential, now: Date) {
-  const { kind, validUntil, revokedAt, serial, principals, target, clientName } = credential;
+  const { kind, validUntil, revokedAt, serial, principals, target, clientName, userAgent } =
+    credential;
   const facts = kind === 'oidc' ? [clientName ?? credential.clientId, target] : [target];
   const about = kind === 'ssh' ? [`Serial ${serial}`, `for ${principals.join(', ')}`] : facts;
   return {
     ...credential,
     title: KINDS[kind],
+    device: userAgent === null ? undefined : deviceOf(userAgent),
     about: about.filter((fact) => fact !== null).join(', '),
     issued: moment(credential.issuedAt),
     until: validUntil && moment(validUntil),

@@ -7,6 +7,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
+import { deviceOf } from '../shell/device-name.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 
@@ -28,6 +29,7 @@ export class SessionsPageController {
         sessions: sessions.map((own) => ({
           ...own,
           title: own.client ? titleOf(own.client) : 'A browser',
+          device: deviceOf(own.userAgent),
           opened: moment(own.createdAt),
           expires: moment(own.expiresAt),
           current: own.id === session.id,

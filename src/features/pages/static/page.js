@@ -19,6 +19,10 @@ for (const time of document.querySelectorAll('time[datetime]')) {
   time.textContent = localTime(time.dateTime);
 }
 
+// On a narrow screen the tabs are one row that scrolls sideways: it begins at the tab of the page.
+const tab = document.querySelector('.tabs [aria-current]');
+tab?.closest('ul').scrollTo({ left: tab.offsetLeft - 48, behavior: 'instant' });
+
 // A page from the back/forward cache may show a user who has logged out: reload it.
 addEventListener('pageshow', (event) => {
   if (event.persisted) location.reload();

@@ -19,7 +19,7 @@ onSubmit(form, {
     const issued = await sendJson('POST', '/v1/credentials/ssh', { public_key: publicKey });
     result.hidden = false;
     result.querySelector('textarea').value = issued.certificate;
-    return `Valid until ${localTime(issued.valid_before)}, serial ${issued.serial}.`;
+    return `Expires ${localTime(issued.valid_before)}, serial ${issued.serial}.`;
   },
   explain: () => 'The certificate could not be issued.',
 });

@@ -15,6 +15,8 @@ import {
   type NamedQuestion,
 } from '#domain/audit-search/ready-questions.js';
 import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
+import { modelName } from '#domain/authenticators/attestation/model-policy.js';
+import { deviceOf } from '../../shell/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
 
@@ -147,14 +149,26 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
     subject: row.subjectId === row.actorId ? undefined : person(row.subjectId, row.subjectEmail),
     client: clientOf(row),
     ipHref: row.ip === null ? undefined : hrefOf({ ip: row.ip }),
-    userAgent: row.userAgent,
     requestId: row.requestId,
     requestHref: row.requestId === null ? undefined : hrefOf({ request: row.requestId }),
-    details: Object.entries(row.details).map(([name, value]) => ({
-      name,
-      text: shortened(typeof value === 'string' ? value : JSON.stringify(value), LONGEST_DETAIL),
-    })),
+    device: row.userAgent === null ? undefined : deviceOf(row.userAgent),
+    details: Object.entries(row.details).map(([name, value]) => detailOf(name, value, row)),
   };
+}
+
+/** Renders a detail: in words where the page knows what it means, with its value as the log has it. */
+function detailOf(name: string, value: unknown, { details }: AuditRow) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const raw = shortened(text, LONGEST_DETAIL);
+  if (name === 'aaguid') {
+    return { name, raw, label: 'Model of the security key', text: modelName(text) ?? 'Unknown' };
+  }
+  if (name === 'key_id') {
+    const keyName = details['key_name'];
+    const known = typeof keyName === 'string' ? shortened(keyName, LONGEST_CELL) : undefined;
+    return { name, raw, label: 'Security key', text: known };
+  }
+  return { name, raw, label: undefined, text: undefined };
 }
 
 function clientOf({ clientName, details }: AuditRow) {

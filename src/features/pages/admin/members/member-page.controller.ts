@@ -10,6 +10,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
+import { deviceOf } from '../../shell/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
@@ -68,6 +69,7 @@ function shown(record: MemberRecord) {
     sessions: record.sessions.map((session) => ({
       ...session,
       title: session.client_id === null ? 'A browser' : (session.client_name ?? session.client_id),
+      device: deviceOf(session.device),
       opened: at(session.created_at),
       expires: at(session.expires_at),
     })),

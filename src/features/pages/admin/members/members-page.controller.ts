@@ -55,6 +55,7 @@ export class MembersPageController {
         chosen,
         models: MODEL_NAMES,
         unknownModel: UNKNOWN_MODEL,
+        filters: Object.keys(chosen).filter((name) => !['q', 'after'].includes(name)).length,
         isFiltered: Object.keys(chosen).some((name) => name !== 'sort' && name !== 'after'),
         first: query.after && linkTo(chosen, undefined),
         next: next === null ? undefined : linkTo(chosen, next),
