@@ -50,7 +50,7 @@ export interface VerifiedRegistration {
   readonly transports: string[];
 }
 
-/** The result of a verified assertion. The caller compares the counter in SQL, where two log-ins may race. */
+/** The result of a verified assertion. The caller compares the counter in SQL, where two logins may race. */
 export interface VerifiedAssertion {
   readonly signCount: number;
   readonly userVerified: boolean;
@@ -242,7 +242,7 @@ export class WebAuthnCeremonies {
         publicKey: ceremony.publicKey,
         userHandle: ceremony.userHandle?.toString('base64url') ?? null,
         allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-        prevCounter: 0, // never fails: the caller compares the counter in SQL, where two log-ins may race
+        prevCounter: 0, // never fails: the caller compares the counter in SQL, where two logins may race
       },
     );
     return signals(authnrData);

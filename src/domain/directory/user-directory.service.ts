@@ -222,7 +222,7 @@ export class UserDirectory {
     return id;
   }
 
-  /** Makes the founder the first admin of an organization. With SVC_BOOTSTRAP_ADMINS the list alone decides, at log-in. */
+  /** Makes the founder the first admin of an organization. With SVC_BOOTSTRAP_ADMINS the list alone decides, at login. */
   async appointFounder(
     tx: EntityManager,
     candidate: AdminCandidate,

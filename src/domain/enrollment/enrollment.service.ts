@@ -299,7 +299,7 @@ export class Enrollment {
     if (membership === 'scim_only') throw refused(MEMBERS_BY_SCIM_ONLY);
   }
 
-  /** Enrollment with user verification counts as the first log-in. Without it, the user logs in next. */
+  /** Enrollment with user verification counts as the first login. Without it, the user logs in next. */
   async #openNext(
     tx: EntityManager,
     userId: string,

@@ -108,7 +108,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     return new IdentityProviders(providers, states, http, spKeys);
   }
 
-  /** Lists the providers in the configured order, for the log-in page and for the admins of organizations. */
+  /** Lists the providers in the configured order, for the login page and for the admins of organizations. */
   list(): ListedProvider[] {
     return [...this.providers.values()].map(({ slug, name, issuer, tenancy }) => ({
       slug,

@@ -22,7 +22,7 @@ export interface Arrival {
 /** An identity provider of any protocol. One file implements one protocol. */
 export interface UpstreamProvider {
   readonly slug: string;
-  /** The label of the button on the log-in page. */
+  /** The label of the button on the login page. */
   readonly name: string;
   /** The issuer as configured; the entity id of a SAML provider. */
   readonly issuer: string;

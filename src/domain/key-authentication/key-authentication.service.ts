@@ -27,7 +27,7 @@ export interface SyntheticSession extends OpenedSession {
   readonly userId: string;
 }
 
-/** Logs users in with security keys. A log-in opens a verified session, in which credentials may be issued. */
+/** Logs users in with security keys. A login opens a verified session, in which credentials may be issued. */
 @Injectable()
 export class KeyAuthentication {
   readonly #security = new Logger('security');

@@ -20,7 +20,7 @@ import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The result of an upstream sign-in: the next step is a log-in with a key, or the enrollment of a key. */
+/** The result of an upstream sign-in: the next step is a login with a key, or the enrollment of a key. */
 export interface SignedIn {
   /** A bootstrap session; undefined when the verified session of the browser stays. */
   readonly session: OpenedSession | undefined;

@@ -159,7 +159,7 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Returns the address after enrollment: the target with user verification, else the log-in page. A user whom no page or application
+   * Returns the address after enrollment: the target with user verification, else the login page. A user whom no page or application
    * sent goes on to the page about a second key.
    */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {

@@ -24,14 +24,14 @@ interface State {
   readonly redirectTo: string;
 }
 
-/** The origin of a log-in request: a session, or a browser without one. */
+/** The origin of a login request: a session, or a browser without one. */
 export interface LoginRequester {
   readonly session: LiveSession | undefined;
   /** The secret of the browser, for a request without a session. */
   readonly browser: string | undefined;
 }
 
-/** Runs the assertion ceremony of a log-in or a step-up (WebAuthn §7.2). */
+/** Runs the assertion ceremony of a login or a step-up (WebAuthn §7.2). */
 @Injectable()
 export class LoginCeremony {
   constructor(

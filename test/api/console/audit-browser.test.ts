@@ -242,6 +242,7 @@ requires('chromium').describe('the audit log in Chromium', () => {
     await context.addCookies([sessionOf(ada)]);
     const plain = await context.newPage();
     await plain.goto('/admin/audit');
+    await plain.getByText('Filters', { exact: true }).click();
     await plain.getByLabel('Person').fill('ada@audit-browser.example');
     await plain.getByRole('button', { name: 'Search' }).click();
     await plain.waitForURL(/person=ada/);

@@ -120,7 +120,7 @@ describe('the authorization code of svc-cli', () => {
     expect((await member.redeem()).json.scope).toBe('openid email svc:credentials');
   });
 
-  it('needs a touch for svc:admin in the authorization itself, also directly after a log-in', async () => {
+  it('needs a touch for svc:admin in the authorization itself, also directly after a login', async () => {
     const scope = 'openid svc:admin';
     await ada.client.logIn(ada.key);
     const { challenge } = newPkce();

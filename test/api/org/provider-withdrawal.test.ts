@@ -136,7 +136,7 @@ describe('the withdrawal of an identity provider', () => {
     ]);
   });
 
-  it('leaves a user without a log-in by key and without that provider, until an accepted one binds the user', async () => {
+  it('leaves a user without a login by key and without that provider, until an accepted one binds the user', async () => {
     const { ada, bob, bobId, address } = await twoProviders();
     await withdraw(ada, 'other');
     const browser = app.client();
@@ -227,7 +227,7 @@ describe('the withdrawal of an identity provider', () => {
     expect(await count(app.dataSource, 'identities WHERE user_id = $1', [eve])).toBe(0);
   });
 
-  it('refuses a log-in by key that waits for it', async () => {
+  it('refuses a login by key that waits for it', async () => {
     const { ada, bob, bobId } = await twoProviders();
     const browser = app.client();
     const { logIn, withdrawal } = await app.dataSource.transaction(async (tx) => {
