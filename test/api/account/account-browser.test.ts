@@ -102,7 +102,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
       expect(await page.getByRole('heading', { level: 1 }).count()).toBe(1);
     }
     await page.goto('/account/applications');
-    await page.getByText('You signed in to no application.').waitFor();
+    await page.getByText('You signed in to no application yet.').waitFor();
     expect(visitor.pageErrors).toEqual([]);
   });
 
@@ -129,7 +129,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     const serial = await newCertificate(client);
     await page.setViewportSize({ width: 390, height: 844 });
     await page.goto('/account/credentials');
-    await tabTo(page, 'summary');
+    await tabTo(page, 'details:has(form) > summary');
     await page.keyboard.press('Enter');
     await tabTo(page, 'form[data-send] button:enabled');
     await page.keyboard.press('Enter');
@@ -149,13 +149,13 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     const clientId = await signedInTo(id, 'Grafana');
     await page.setViewportSize({ width: 390, height: 844 });
     await page.goto('/account/applications');
-    await tabTo(page, 'summary');
+    await tabTo(page, 'details:has(form) > summary');
     await page.keyboard.press('Enter');
     await tabTo(page, 'form[data-send] button:enabled');
     await page.keyboard.press('Enter');
     await notice('The access has ended.').waitFor();
     expect(await count(app.dataSource, 'oauth_grants WHERE client_id = $1', [clientId])).toBe(0);
-    await page.getByText('You signed in to no application.').waitFor();
+    await page.getByText('You signed in to no application yet.').waitFor();
     expect(visitor.pageErrors).toEqual([]);
   });
 
@@ -183,7 +183,7 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     const later = app.client();
     await later.logIn(key);
     await enter(later);
-    await page.locator('summary').click();
+    await page.locator('details:has(form) > summary').click();
     await page.getByRole('button', { name: 'Revoke this certificate' }).click();
     await page.getByRole('status').filter({ hasText: 'earlier session' }).waitFor();
     expect(
