@@ -222,7 +222,7 @@ describe('a command that changes something changes nothing', () => {
     expect(await count(app.dataSource, 'users WHERE id = $1 AND is_org_admin', [ids.bob])).toBe(0);
   });
 
-  it('on the database of another composition, or of another version', async () => {
+  it('on the database of another composition, or of an earlier or later version', async () => {
     const { domain, ids } = await ground();
     await handTo(app.dataSource, 'test');
     const foreign = await admin(['give-pass', `bob@${domain}`, '--yes']);
@@ -241,6 +241,12 @@ describe('a command that changes something changes nothing', () => {
       kept?.sha256,
     ]);
     expect(older).toMatchObject({ status: 1, stdout: '' });
+    const later = '9763788050000-another-kind-of-access.sql';
+    await rows(app.dataSource, "INSERT INTO schema_migrations VALUES ($1, 'x')", [later]);
+    const partial = await admin(['revoke-everything', `bob@${domain}`, '--yes']);
+    await rows(app.dataSource, 'DELETE FROM schema_migrations WHERE name = $1', [later]);
+    expect(partial).toMatchObject({ status: 1, stdout: '' });
+    expect(partial.stderr).toContain(later);
     await untouched(ids.bob);
   });
 });

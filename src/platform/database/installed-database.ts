@@ -7,7 +7,7 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { refuseForeignDatabase, type Composition } from './composition.js';
 import { openPool } from './connection.js';
-import { missingMigrations } from './migrations.js';
+import { compareMigrations } from './migrations.js';
 import { checkVersion, locateServer, unreachable, type LocatedServer } from './open-database.js';
 
 /** The connections of a command beside the service: one works, one is spare. */
@@ -31,7 +31,8 @@ export async function openInstalledDatabase(
   const opened = await connectToInstalled(config);
   try {
     await refuseForeignDatabase(opened.dataSource, composition);
-    await assertInstalled(opened.dataSource.manager);
+    const later = await assertInstalled(opened.dataSource.manager);
+    if (later !== undefined) throw new Error(later);
     return opened;
   } catch (error) {
     await opened.close();
@@ -55,17 +56,25 @@ export async function connectToInstalled(config: Config['database']): Promise<In
   }
 }
 
-/** @throws Error for a server that is too old, a database without a service, and missing migrations */
-export async function assertInstalled(manager: EntityManager): Promise<void> {
+/**
+ * Checks that a service of this version can use a database.
+ *
+ * @returns why a command must not change it all the same: a later version may have kinds of access that this one would not end
+ * @throws Error for a server that is too old, a database without a service, and missing migrations
+ */
+export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {
   await checkVersion(manager);
   const [table] = await sql<{ exists: boolean }>(manager)`
     SELECT to_regclass('deployment') IS NOT NULL AS exists`;
   if (!table?.exists) throw new Error('No service was installed in this database yet.');
-  const missing = await missingMigrations(manager);
-  if (missing.length === 0) return;
-  throw new Error(
-    `The database lacks ${missing.length} migrations of this version, first ${missing[0]}. Start the service or run npm run migrate first, or use the admin.js of the version that runs.`,
-  );
+  const { missing, later } = await compareMigrations(manager);
+  if (missing.length > 0) {
+    throw new Error(
+      `The database lacks ${missing.length} migrations of this version, first ${missing[0]}. Start the service or run npm run migrate first, or use the admin.js of the version that runs.`,
+    );
+  }
+  if (later.length === 0) return undefined;
+  return `A later version has migrated the database (${later[0]}), and has perhaps kinds of access that this version would not end. Use the admin.js of that version.`;
 }
 
 /** The version of a server, and its time in milliseconds since 1970. */

@@ -49,11 +49,19 @@ export async function migrate(
   }
 }
 
-/** Returns the names of the migrations that a database lacks. It changes nothing. @throws Error for a migration that was changed */
-export async function missingMigrations(
+/** The names of the migrations that a database and this version do not share. */
+export interface MigrationDifference {
+  /** Those that the database lacks. */
+  readonly missing: readonly string[];
+  /** Those that this version lacks: a later version has migrated the database. */
+  readonly later: readonly string[];
+}
+
+/** Compares the migrations of a database with those of this version. It changes nothing. @throws Error for one that was changed */
+export async function compareMigrations(
   manager: EntityManager,
   directory: URL = MIGRATIONS,
-): Promise<string[]> {
+): Promise<MigrationDifference> {
   const rows = await sql<{ name: string; sha256: string }>(manager)`
     SELECT name, sha256 FROM schema_migrations`;
   const applied = new Map(rows.map((row) => [row.name, row.sha256]));
@@ -63,7 +71,11 @@ export async function missingMigrations(
       throw changedSince(migration);
     }
   }
-  return migrations.map(({ name }) => name).filter((name) => !applied.has(name));
+  const names = new Set(migrations.map(({ name }) => name));
+  return {
+    missing: [...names].filter((name) => !applied.has(name)),
+    later: [...applied.keys()].filter((name) => !names.has(name)),
+  };
 }
 
 async function readMigrations(directory: URL): Promise<Migration[]> {
