@@ -1,4 +1,4 @@
-import pg from 'pg';
+import { Client as Connection } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
 import { operatorAccess } from '../../src/domain/operator-access/compose-access.js';
@@ -140,7 +140,7 @@ describe('20 acts at once on three people, by three admins, SCIM, the operator a
   it.each([1, 2, 3])('never deadlock, and each has an honest answer: round %i', async (round) => {
     await rows(app.dataSource, 'UPDATE users SET active = true, is_org_admin = true');
     for (const person of people) await restore(person);
-    const query = vi.spyOn(pg.Client.prototype, 'query');
+    const query = vi.spyOn(Connection.prototype, 'query');
     const answers = await Promise.all(
       ACTS.map((act, n) => {
         const [on, by] = [people[(n + round) % 3], people[(n * round + 1) % 3]];
