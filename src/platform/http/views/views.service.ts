@@ -13,6 +13,8 @@ export const PAGE_SCRIPTS = Symbol('scripts added to every page');
 export class Views {
   readonly #eta = new Eta({ autoEscape: true, varName: 'page', useWith: false });
   readonly #site: object;
+  /** The file of each template, by its name. */
+  readonly #files = new Map<string, string>();
 
   constructor(
     @Inject(CONFIG) { relyingParty }: Pick<Config, 'relyingParty'>,
@@ -21,12 +23,21 @@ export class Views {
     this.#site = { organizationName: relyingParty.organizationName, scripts };
   }
 
-  /** Registers every `.eta` file of a folder under its name without the ending. */
+  /**
+   * Registers every `.eta` file of a folder under its name without the ending.
+   *
+   * @throws Error for a name that a template of another folder has: one page would show the other
+   */
   register(folder: URL): void {
     const path = fileURLToPath(folder);
     for (const file of readdirSync(path).filter((name) => name.endsWith('.eta'))) {
-      const source = readFileSync(join(path, file), 'utf8');
-      this.#eta.loadTemplate(`@${basename(file, '.eta')}`, source);
+      const [name, whole] = [basename(file, '.eta'), join(path, file)];
+      const earlier = this.#files.get(name);
+      if (earlier !== undefined && earlier !== whole) {
+        throw new Error(`two templates have one name: ${earlier} and ${whole}`);
+      }
+      this.#files.set(name, whole);
+      this.#eta.loadTemplate(`@${name}`, readFileSync(whole, 'utf8'));
     }
   }
 
