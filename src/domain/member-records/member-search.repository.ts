@@ -151,7 +151,8 @@ const KEYS = {
 } as const;
 
 const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
-const isNotOf = (models: string) => `(k.aaguid IS NULL OR k.aaguid <> ALL (${models}::uuid[]))`;
+/** Not `<> ALL`: the planner adds up the shares of equal values, and would multiply those of unequal ones, as if a key had many models. */
+const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 
 function hasKey(condition: string): string {
   return `EXISTS (SELECT FROM authenticators k WHERE k.user_id = u.id AND k.org_id = $1 AND ${condition})`;
