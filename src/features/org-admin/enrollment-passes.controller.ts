@@ -7,7 +7,6 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Act, type ActOn } from './member-act.js';
 import {
-  HOLDER_ID,
   NEW_PASS_JSON,
   newPassJson,
   PASSES_JSON,
@@ -15,6 +14,7 @@ import {
   type NewPassJson,
   type PassesJson,
 } from './enrollment-passes.schemas.js';
+import { MEMBER_ID } from './members.schemas.js';
 
 /**
  * `/api/v1/org/members/{id}/enrollment-passes`: the one pass by which a member enrolls another key. `If-Match` names the state of the
@@ -35,7 +35,7 @@ export class EnrollmentPassesController {
   @HttpCode(201)
   async give(
     @Act() act: ActOn,
-    @Param({ schema: HOLDER_ID }) { id }: { id: string },
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
   ): Promise<NewPassJson> {
     return newPassJson(await this.passes.give(act(id)));
   }
@@ -49,7 +49,7 @@ export class EnrollmentPassesController {
   })
   async list(
     @Caller() session: VerifiedSession,
-    @Param({ schema: HOLDER_ID }) { id }: { id: string },
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
   ): Promise<PassesJson> {
     return passesJson(await this.passes.ofMember(adminOf(session), id));
   }
@@ -63,7 +63,7 @@ export class EnrollmentPassesController {
   @HttpCode(204)
   async withdraw(
     @Act() act: ActOn,
-    @Param({ schema: HOLDER_ID }) { id }: { id: string },
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
   ): Promise<void> {
     await this.passes.withdraw(act(id));
   }

@@ -2,9 +2,6 @@ import { z } from 'zod';
 import type { DemandedPass } from '#domain/enrollment-passes/enrollment-pass.js';
 import type { Renewal } from '#domain/enrollment-passes/give-pass.js';
 
-/** The member of a pass. An id that is not a UUID is the id of no member: 404, not 400. */
-export const HOLDER_ID = z.object({ id: z.string() });
-
 /** The answer with a new pass, which the API returns once. */
 export const NEW_PASS_JSON = z.object({
   pass: z.string(),

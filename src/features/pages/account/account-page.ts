@@ -3,7 +3,7 @@ import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
 import { readCursor, writeCursor } from '#domain/audit-search/audit-cursor.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
-import { deviceOf } from '../shell/device-name.js';
+import { deviceOfEvent } from '../shell/device-name.js';
 import { moment } from '../shell/moment.js';
 
 /** The query of a page with a list: the cursor of the page before. */
@@ -30,7 +30,7 @@ export function eventOf(event: OwnEvent, userId: string) {
   const { ip, userAgent } = originFor(event, userId);
   return {
     ip,
-    device: userAgent === null ? undefined : deviceOf(userAgent),
+    device: deviceOfEvent(userAgent),
     type: event.type,
     text: activityText(event, userId),
     at: moment(event.createdAt),

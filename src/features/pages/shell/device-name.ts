@@ -44,6 +44,11 @@ export function deviceOf(userAgent: string | null): Device {
   return { name, whole: name === userAgent ? undefined : userAgent };
 }
 
+/** Names the device of an event; undefined for one without a `User-Agent`, of which a page says nothing. */
+export function deviceOfEvent(userAgent: string | null): Device | undefined {
+  return userAgent === null ? undefined : deviceOf(userAgent);
+}
+
 function named(table: typeof PROGRAMS, userAgent: string): string | undefined {
   return table.find(([words]) => words.test(userAgent))?.[1];
 }

@@ -16,7 +16,7 @@ import {
 } from '#domain/audit-search/ready-questions.js';
 import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';
-import { deviceOf } from '../../shell/device-name.js';
+import { deviceOfEvent } from '../../shell/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
 
@@ -151,7 +151,7 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
     ipHref: row.ip === null ? undefined : hrefOf({ ip: row.ip }),
     requestId: row.requestId,
     requestHref: row.requestId === null ? undefined : hrefOf({ request: row.requestId }),
-    device: row.userAgent === null ? undefined : deviceOf(row.userAgent),
+    device: deviceOfEvent(row.userAgent),
     details: Object.entries(row.details).map(([name, value]) => detailOf(name, value, row)),
   };
 }
