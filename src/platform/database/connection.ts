@@ -1,6 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { DataSource } from '#platform/database/statements/typeorm.js';
+import { NO_COMPILATION } from './compilation.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
 export type DatabaseAddress =
@@ -26,6 +27,7 @@ type PoolSettings = Omit<PoolConfig, 'onConnect'> & { readonly onConnect?: Prepa
 /**
  * Opens the pool that serves requests.
  *
+ * @param limits further settings of each connection, as statements
  * @throws the driver's error when the database cannot be reached; there is no second attempt
  */
 export async function openPool(
@@ -33,10 +35,11 @@ export async function openPool(
   log: Logger,
   maxConnections: number,
   timeouts: Timeouts = TIMEOUTS,
-  onConnect?: Prepare,
+  limits = '',
 ): Promise<DataSource> {
-  const settings = onConnect ? { ...timeouts, onConnect } : timeouts;
-  const dataSource = await connect(address, log, { ...settings, max: maxConnections });
+  const onConnect: Prepare = (client) => client.query(`${NO_COMPILATION}; ${limits}`);
+  const settings = { ...timeouts, onConnect, max: maxConnections };
+  const dataSource = await connect(address, log, settings);
   const pool = poolOf(dataSource);
   if (!pool) throw new TypeError('The driver has no pool of the pg that this project locks');
   pool.on('release', (_error, client) => discardUnlessIdle(client));
@@ -45,8 +48,7 @@ export async function openPool(
 
 /**
  * Opens the pool of the costly work. Its limits are set by statements and not by the start of the connection, since PgBouncer
- * passes no start-up parameters on. A statement uses one process of the database and is not compiled, which takes longer than it
- * saves.
+ * passes no start-up parameters on. A statement uses one process of the database.
  *
  * @param statementTimeout in milliseconds
  * @throws the fault of the driver when the database cannot be reached
@@ -57,8 +59,8 @@ export async function openCostlyPool(
   maxConnections: number,
   statementTimeout: number,
 ): Promise<DataSource> {
-  const limits = `SET statement_timeout = ${statementTimeout}; SET jit = off; SET max_parallel_workers_per_gather = 0`;
-  return openPool(address, log, maxConnections, TIMEOUTS, (client) => client.query(limits));
+  const limits = `SET statement_timeout = ${statementTimeout}; SET max_parallel_workers_per_gather = 0`;
+  return openPool(address, log, maxConnections, TIMEOUTS, limits);
 }
 
 /** Opens one connection that may wait as long as a migration takes. */

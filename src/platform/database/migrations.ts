@@ -9,6 +9,7 @@ import type {
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
+import { switchOffCompilation } from './compilation.js';
 
 /** The folder of migrations; `src/` and `dist/` are equally deep below the package. */
 const MIGRATIONS = new URL('../../../migrations/', import.meta.url);
@@ -21,7 +22,7 @@ interface Migration {
 
 /**
  * Applies the missing migrations in the order of their names: forward only, one transaction per file, under an advisory lock so
- * that replicas that start together do not collide. Migrations that only the database knows are ignored: during a rolling
+ * that replicas that start together do not collide. It also switches off the compilation of statements. Migrations that only the database knows are ignored: during a rolling
  * deployment the newer replica may migrate first.
  *
  * @param dataSource a data source without a client-side query timeout, since another process's migration may take long
@@ -42,6 +43,7 @@ export async function migrate(
       if (sha256 === undefined) await apply(runner.manager, migration, log);
       else if (sha256 !== migration.sha256) throw changedSince(migration);
     }
+    await switchOffCompilation(runner.manager, log);
   } finally {
     // Releases the lock. A lost connection has released it already, and its error is being thrown.
     await runner.query('RESET ALL; SELECT pg_advisory_unlock_all()').catch(() => undefined);

@@ -2,6 +2,7 @@ import type { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
+import { warnOfCompilation } from './compilation.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import {
   openCostlyPool,
@@ -99,6 +100,17 @@ async function prepare(
     await refuseForeignDatabase(dataSource, composition);
     await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
+  } finally {
+    await dataSource.destroy();
+  }
+  await checkNewConnection(address, log);
+}
+
+/** Looks at a connection that is opened now as a pool's are, without settings of its own. */
+async function checkNewConnection(address: DatabaseAddress, log: Logger): Promise<void> {
+  const dataSource = await connectPatiently(address, log);
+  try {
+    await warnOfCompilation(dataSource.manager, log);
   } finally {
     await dataSource.destroy();
   }

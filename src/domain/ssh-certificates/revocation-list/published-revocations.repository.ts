@@ -46,8 +46,11 @@ export class SshRevocationsRepository {
   /**
    * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every serial, in the order of an
    * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
-   * the caller has. Serials of later keys travel once more, by their key; the others are of the oldest key. The clock is the statement's, not its transaction's: a transaction that waited for {@link lock}
-   * sees nothing older than those before.
+   * the caller has. Serials of later keys travel once more, by their key; the others are of the oldest key. The clock is
+   * the statement's, not its transaction's: a transaction that waited for {@link lock} sees nothing older than those before.
+   *
+   * The arrays keep the estimate low: the planner takes a table of one row that was never analyzed for hundreds of rows,
+   * times a thousand for each set, and PostgreSQL then compiles the statement, which costs 0.3 s of CPU.
    *
    * @param known the set that is given back, the same object, while it is what is revoked
    */
@@ -67,7 +70,9 @@ export class SshRevocationsRepository {
         SELECT 0 AS place, o.fingerprint, o.public_key, c.serials FROM compared c, oldest o WHERE c.is_new
         UNION ALL
         SELECT 1, a.fingerprint, a.public_key, later.serials
-        FROM compared c, oldest o JOIN ssh_authorities a ON a.fingerprint <> o.fingerprint CROSS JOIN LATERAL (
+        FROM compared c, unnest(ARRAY(
+          SELECT later.fingerprint FROM ssh_authorities later, oldest o WHERE later.fingerprint <> o.fingerprint
+        )) named JOIN ssh_authorities a ON a.fingerprint = named CROSS JOIN LATERAL (
           SELECT string_agg(int8send(serial), ''::bytea) AS serials FROM ssh_certificates
           WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
             AND ca_fingerprint = a.fingerprint AND c.is_new
@@ -75,8 +80,10 @@ export class SshRevocationsRepository {
       )
       SELECT p.public_key AS authority, substr(p.serials, first, ${BYTES_A_ROW}::int) AS serials,
         c.digest, l.number, l.generated_at
-      FROM compared c LEFT JOIN ssh_revocation_list l ON l.digest = c.digest
-        LEFT JOIN (parts p CROSS JOIN LATERAL generate_series(1, length(p.serials), ${BYTES_A_ROW}::int) first) ON true
+      FROM compared c LEFT JOIN ssh_revocation_list l ON l.only_row AND l.digest = c.digest
+        LEFT JOIN (parts p CROSS JOIN LATERAL unnest(ARRAY(
+          SELECT generate_series(1, length(p.serials), ${BYTES_A_ROW}::int)
+        )) first) ON true
       ORDER BY p.place, p.fingerprint, first`;
     const [row] = rows;
     if (!row) throw new Error('an aggregate without a row');

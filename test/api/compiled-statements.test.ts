@@ -1,0 +1,90 @@
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
+import { requires } from '../support/programs.js';
+import { rows } from '../support/rows.js';
+import { RecordingLog } from '../support/recording-log.js';
+import { openDatabase } from '#platform/database/open-database.js';
+
+const REVOKED = 1000;
+/** From this cost on PostgreSQL compiles a statement, by its own default (jit_above_cost). */
+const COMPILED_FROM = 100_000;
+
+requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements', () => {
+  const parts = new AsyncDisposableStack();
+  let postgres: DebianPostgres;
+  let app: TestApp;
+  beforeAll(async () => {
+    postgres = await startDebianPostgres();
+    parts.defer(() => postgres.stop());
+    await ask('postgres', 'postgres', 'CREATE ROLE svc LOGIN');
+    await ask('postgres', 'postgres', 'CREATE DATABASE svc OWNER svc');
+    if (!(await compiles())) throw new Error('this PostgreSQL compiles no statements');
+    app = await startTestApp({ database: { url: postgres.url('svc', 'svc') } });
+    parts.defer(() => app.close());
+  });
+  afterAll(() => parts.disposeAsync());
+
+  /** Runs a statement on a connection of its own, which no setting of the service has prepared. */
+  async function ask(role: string, database: string, text: string): Promise<unknown[]> {
+    const client = new Client({ connectionString: postgres.url(role, database) });
+    await client.connect();
+    try {
+      return (await client.query<Record<string, unknown>>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+  const compiles = async () => {
+    const [row] = await ask('svc', 'svc', 'SELECT pg_jit_available() AS on');
+    return (row as { on: boolean }).on;
+  };
+
+  it('compiles none of this service, whichever connection a pooler hands out', async () => {
+    expect(await compiles()).toBe(false);
+    expect(await rows(app.dataSource, 'SHOW jit')).toEqual([{ jit: 'off' }]);
+    // Another database of the role keeps its setting.
+    expect(await ask('svc', 'postgres', 'SHOW jit')).toEqual([{ jit: 'on' }]);
+  });
+
+  it('is named at the start if its connections compile all the same', async () => {
+    await ask('postgres', 'postgres', 'ALTER ROLE svc IN DATABASE svc RESET jit');
+    // The address says so for each connection, as an old connection of a pooler would.
+    const url = `${postgres.url('svc', 'svc')}?options=-c%20jit%3Don`;
+    const log = new RecordingLog();
+    const opened = await openDatabase({ url, dataDir: '', maxConnections: 5 }, 'test', log);
+    await opened.close();
+    expect(log.lines.filter((line) => line.includes('jit = on'))).toHaveLength(1);
+    expect(await compiles()).toBe(false);
+  });
+
+  it('would not compile the revocation list either, of 1,000 certificates that were never analyzed', async () => {
+    await rows(
+      app.dataSource,
+      `INSERT INTO ssh_certificates (serial, user_id, session_id, key_id, principals, public_key, ca_fingerprint,
+                                     valid_after, valid_before, revoked_at, revoke_reason, revoked_by)
+       SELECT n, gen_random_uuid(), gen_random_uuid(), 'ada', '{ada}', 'ssh-ed25519 AAAA', a.fingerprint,
+              now(), now() + interval '8 hours', now(), 'test', 'scim'
+       FROM generate_series(1, ${REVOKED}) n, ssh_authorities a`,
+    );
+    const query = vi.spyOn(Client.prototype, 'query');
+    expect((await app.client().get('/v1/credentials/ssh/krl')).status).toBe(200);
+    const sent = query.mock.calls.map(([first, values]) => {
+      const statement: unknown = first;
+      const text = typeof statement === 'string' ? statement : (statement as { text: string }).text;
+      return { text, values: Array.isArray(values) ? (values as unknown[]) : [] };
+    });
+    query.mockRestore();
+    const reads = sent.filter(({ text }) => text.includes('ssh_certificates'));
+    expect(reads.length).toBeGreaterThan(0);
+    for (const { text, values } of reads) {
+      const [row] = await rows<{ 'QUERY PLAN': { Plan: { 'Total Cost': number } }[] }>(
+        app.dataSource,
+        `EXPLAIN (FORMAT JSON) ${text}`,
+        values,
+      );
+      expect(row?.['QUERY PLAN'][0]?.Plan['Total Cost']).toBeLessThan(COMPILED_FROM / 10);
+    }
+  });
+});
