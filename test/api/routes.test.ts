@@ -123,15 +123,15 @@ GET    /oauth/logout                              general        none   256 navi
 POST   /oauth/logout                              general        fields 256 navigation html       none
 POST   /oauth/logout/confirm                      general        fields 256 navigation html       none
 GET    /oauth/logout/success                      general        none   256 navigation html       none
-POST   /api/v1/applications                       general        json   256 api        problem    verified    svc:applications
+POST   /api/v1/applications                       general        json   256 api        problem    verified    svc:applications touch:300
 GET    /api/v1/applications                       general        none   256 api        problem    verified    svc:applications
 GET    /api/v1/applications/:id                   general        none   256 api        problem    verified    svc:applications
-PATCH  /api/v1/applications/:id                   general        json   256 api        problem    verified    svc:applications
-DELETE /api/v1/applications/:id                   general        none   256 api        problem    verified    svc:applications
+PATCH  /api/v1/applications/:id                   general        json   256 api        problem    verified    svc:applications touch:300
+DELETE /api/v1/applications/:id                   general        none   256 api        problem    verified    svc:applications touch:300
 GET    /api/v1/applications/:id/secrets           general        none   256 api        problem    verified    svc:applications
 POST   /api/v1/applications/:id/secrets           general        json   256 api        problem    verified    svc:applications touch:300
 DELETE /api/v1/applications/:id/secrets/:secretId general        none   256 api        problem    verified    svc:applications touch:300
-POST   /api/v1/applications/:id/revoke-tokens     general        json   256 api        problem    verified    svc:applications
+POST   /api/v1/applications/:id/revoke-tokens     general        json   256 api        problem    verified    svc:applications touch:300
 GET    /api/v1/org                                general        none   256 api        problem    verified    svc:admin
 PATCH  /api/v1/org                                general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/audit-events                   general        none   256 api        problem    verified    svc:admin

@@ -8,6 +8,17 @@ export const CLI_CLIENT_ID = 'svc-cli';
 /** The scope of organization admins. */
 export const ADMIN_SCOPE = 'svc:admin';
 
+/** The scope of the applications that a user manages. */
+export const APPLICATIONS_SCOPE = 'svc:applications';
+
+/** The scopes whose tokens are short and bound to a DPoP key: a stolen one would give its holder more than a credential. */
+const BOUND_SCOPES: ReadonlySet<string> = new Set([ADMIN_SCOPE, APPLICATIONS_SCOPE]);
+
+/** Checks whether an access token with a scope must be short and bound to a DPoP key. */
+export function isBoundScope(scope: string): boolean {
+  return BOUND_SCOPES.has(scope);
+}
+
 /** The permissions and bindings of an OAuth access token. */
 export interface AccessToken {
   readonly clientId: string;
@@ -71,7 +82,7 @@ export function assertOpens(
       challenge: { ...challengeOf(scheme), scope },
     });
   }
-  if (scope === ADMIN_SCOPE && token.jkt === null) {
+  if (isBoundScope(scope) && token.jkt === null) {
     throw refusedToken('DPoP', 'An access token with this scope must be bound to a DPoP key.');
   }
 }

@@ -4,7 +4,7 @@ import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 export const RECENT_TOUCH = {
   /** The security keys of a user, and the approval of a device. */
   own: 60,
-  /** Changes by an admin, and the secrets of applications. */
+  /** Changes by an admin, and every change of an application. */
   admin: 300,
 } as const;
 

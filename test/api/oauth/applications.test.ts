@@ -17,6 +17,7 @@ import {
   parameterOf,
   postForm,
 } from '../../support/oauth-flow.js';
+import { DpopKey } from '../../support/dpop-key.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import { count, rows } from '../../support/rows.js';
 import { startSecureApp } from '../../support/secure-app.js';
@@ -642,10 +643,12 @@ describe('ownership of applications', () => {
       NOBODYS,
       colleagues,
     ]);
+    const key = await DpopKey.generate();
+    const path = `${API}/${colleagues}`;
     const ask = async (scope: string) => {
-      const token = await people.token(admin, { payload: { scope } });
-      const headers = { authorization: `Bearer ${token}` };
-      return app.client().get(`${API}/${colleagues}`, { headers });
+      const token = await people.token(admin, { payload: { scope, jkt: key.jkt } });
+      const dpop = await key.proof('GET', app.baseUrl + path, token);
+      return app.client().get(path, { headers: { authorization: `DPoP ${token}`, dpop } });
     };
     const without = await ask('svc:credentials svc:admin');
     expect([without.status, without.json.code]).toEqual([403, 'insufficient_scope']);

@@ -73,7 +73,7 @@ describe('the FIDO2 grant', () => {
   }
 
   it('gives svc-cli a token for the rest of its own session, which opens the APIs of the service', async () => {
-    const scope = 'openid email svc:credentials svc:applications';
+    const scope = 'openid email svc:credentials';
     const answer = await touch({ scope, nonce: 'n-1' });
     expect([answer.status, answer.json]).toEqual([200, expect.any(Object)]);
     expect(answer.json).toMatchObject({ token_type: 'Bearer', scope });

@@ -1,18 +1,18 @@
 import type { ApplicationManager } from '#domain/grants/clients/applications.repository.js';
-import { ADMIN_SCOPE } from '#domain/sessions/access-token.js';
+import { ADMIN_SCOPE, APPLICATIONS_SCOPE } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 
-/** The access rule of routes for applications. */
-export const APPLICATIONS = {
+/** The access rule of routes that read applications. */
+export const APPLICATION_READS = {
   session: 'verified',
   origin: 'own',
-  scope: 'svc:applications',
+  scope: APPLICATIONS_SCOPE,
 } as const;
 
-/** The access rule for changes of secrets: it needs a recent touch of the security key. */
-export const APPLICATION_SECRETS = {
-  ...APPLICATIONS,
+/** The access rule of routes that change applications: it needs a recent touch of the security key. */
+export const APPLICATION_WRITES = {
+  ...APPLICATION_READS,
   touchedWithinSeconds: RECENT_TOUCH.admin,
 } as const;
 

@@ -6,19 +6,19 @@ import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { SECRET_JSON, secretJson, type SecretJson } from './application-json.js';
-import { APPLICATION_SECRETS, APPLICATIONS, managerOf } from './application-manager.js';
+import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-manager.js';
 import { APPLICATION_ID, ROTATE, SECRET_ID, type SecretRotation } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
 
 /** `/api/v1/applications/{id}/secrets`: the secrets of an application. A secret is shown only when it is created. */
 @Controller('api/v1/applications/:id/secrets')
-@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_SECRETS })
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })
 export class ApplicationSecretsController {
   constructor(private readonly applications: Applications) {}
 
   @Get()
   @Route({
-    auth: APPLICATIONS,
+    auth: APPLICATION_READS,
     summary: 'Lists the secrets of an application',
     answers: { 200: z.object({ secrets: z.array(SECRET_JSON) }) },
     refusals: ['not_found'],

@@ -30,7 +30,7 @@ import {
   NEW_APPLICATION_JSON,
   type ApplicationJson,
 } from './application-json.js';
-import { APPLICATIONS, managerOf } from './application-manager.js';
+import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-manager.js';
 import {
   APPLICATION_ID,
   UPDATE,
@@ -45,7 +45,7 @@ import { ManagedApplications } from '#domain/applications/managed-applications.s
 
 /** `/api/v1/applications`: the OAuth clients that users register, and the clusters of admins. One that the user does not manage is a 404. */
 @Controller('api/v1/applications')
-@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATIONS })
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })
 export class ApplicationsController {
   constructor(
     private readonly applications: Applications,
@@ -78,6 +78,7 @@ export class ApplicationsController {
 
   @Get()
   @Route({
+    auth: APPLICATION_READS,
     summary: 'Lists the applications of the caller',
     answers: {
       200: z.object({ applications: z.array(APPLICATION_JSON), next: z.string().nullable() }),
@@ -93,6 +94,7 @@ export class ApplicationsController {
 
   @Get(':id')
   @Route({
+    auth: APPLICATION_READS,
     summary: 'Shows an application',
     answers: { 200: APPLICATION_JSON },
     refusals: ['not_found'],

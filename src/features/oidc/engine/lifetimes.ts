@@ -1,6 +1,6 @@
 import { ID_TOKEN_LIFETIME } from '#domain/applications/registration.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
-import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
+import { CLI_CLIENT_ID, isBoundScope } from '#domain/sessions/access-token.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
 import { JWT_LIFETIME } from '../protocol/resource-servers.js';
@@ -19,8 +19,8 @@ export const LIFETIMES = {
 /** The longest lifetime in seconds of an opaque token of any client but svc-cli. */
 const LONGEST = 3600;
 
-/** The longest lifetime in seconds of a token that administers an organization. */
-const LONGEST_OF_ADMIN = 900;
+/** The longest lifetime in seconds of a token that administers an organization or applications. */
+const LONGEST_OF_BOUND = 900;
 
 /**
  * Returns the lifetime of an ID token in seconds: what its client registered, but no longer than the session. An offline
@@ -50,13 +50,13 @@ interface NewToken {
 
 /**
  * Returns the lifetime of an access token in seconds, never longer than its session. An opaque token of svc-cli lives for the
- * rest of the session, one of another client at most an hour. JWTs and tokens with `svc:admin` are short.
+ * rest of the session, one of another client at most an hour. JWTs and tokens with `svc:admin` or `svc:applications` are short.
  */
 export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
   const { resourceOwner } = requestContextOf(ctx);
   if (!resourceOwner) throw new Error('a token is issued without a user');
   const rest = secondsLeft(resourceOwner, now);
   if (token.resourceServer !== undefined) return Math.min(rest, JWT_LIFETIME);
-  if (scopeWords(token.scope).includes(ADMIN_SCOPE)) return Math.min(rest, LONGEST_OF_ADMIN);
+  if (scopeWords(token.scope).some(isBoundScope)) return Math.min(rest, LONGEST_OF_BOUND);
   return token.clientId === CLI_CLIENT_ID ? rest : Math.min(rest, LONGEST);
 }

@@ -1,4 +1,9 @@
-import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
+import {
+  ADMIN_SCOPE,
+  APPLICATIONS_SCOPE,
+  CLI_CLIENT_ID,
+  isBoundScope,
+} from '#domain/sessions/access-token.js';
 
 export { ADMIN_SCOPE, CLI_CLIENT_ID };
 
@@ -9,7 +14,7 @@ export const OIDC_SCOPES = ['openid', 'profile', 'email'] as const;
 export const CREDENTIALS_SCOPE = 'svc:credentials';
 
 /** The scopes of this server's own APIs, which only svc-cli gets. */
-export const OWN_SCOPES = [CREDENTIALS_SCOPE, 'svc:applications', ADMIN_SCOPE] as const;
+export const OWN_SCOPES = [CREDENTIALS_SCOPE, APPLICATIONS_SCOPE, ADMIN_SCOPE] as const;
 
 /** Checks whether only svc-cli may have a scope: any with our prefix, known or not. */
 export function isOwnScope(scope: string): boolean {
@@ -38,9 +43,9 @@ export function grantedScopes(
 }
 
 /**
- * Removes `svc:admin` for a client without a DPoP proof (RFC 9449): with a stolen token of an admin an attacker would control
- * the organization.
+ * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449): with a stolen token an attacker would
+ * control the organization, or sign its members in at an address of the attacker.
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
-  return scopes.filter((scope) => isDpopBound || scope !== ADMIN_SCOPE);
+  return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));
 }

@@ -15,7 +15,7 @@ import {
   type AdapterPayload,
   type KoaContextWithOIDC,
 } from '../protocol/library.js';
-import { ADMIN_SCOPE, scopeWords } from '../protocol/scopes.js';
+import { boundScopes, scopeWords } from '../protocol/scopes.js';
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, falseIfGone } from './stored-payload.js';
@@ -175,8 +175,9 @@ export class Adapters {
     const ctx = currentContext();
     if (!ctx) throw new Error('a token is issued outside a request');
     // Earlier steps removed the scope in this case. This check is the last that can find a mistake.
-    if (payload.jkt === undefined && scopeWords(payload.scope).includes(ADMIN_SCOPE)) {
-      throw new errors.InvalidGrant(`${ADMIN_SCOPE} needs a DPoP proof`);
+    const scopes = scopeWords(payload.scope);
+    if (boundScopes(scopes, payload.jkt !== undefined).length < scopes.length) {
+      throw new errors.InvalidGrant(`${scopes.join(' ')} needs a DPoP proof`);
     }
     const { subject, clusterId } = requestContextOf(ctx);
     const audit = {

@@ -83,7 +83,8 @@ export class GrantAdapter {
 }
 
 /**
- * Limits the scopes of a grant for this request: at the token endpoint `svc:admin` needs a DPoP proof. The library verifies
+ * Limits the scopes of a grant for this request: at the token endpoint `svc:admin` and `svc:applications` need a DPoP
+ * proof. The library verifies
  * the proof and rejects the request if the proof is invalid.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {

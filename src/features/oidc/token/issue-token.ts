@@ -59,7 +59,7 @@ export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<
 /**
  * Issues an access token under a new grant.
  *
- * @throws InvalidGrant when the session or account has ended, or the scope `svc:admin` comes without DPoP
+ * @throws InvalidGrant when the session or account has ended, or a scope that needs DPoP comes without it
  * @throws AccessDenied when the account must not get tokens
  */
 export async function issueToken(

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RoutePolicies } from '../../../src/platform/http/routing/route-policies.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
+import { newAddress } from '../../support/client.js';
+import { databaseDigest } from '../../support/database-digest.js';
+import { touchedAgo } from '../../support/keys.js';
+import { CALLBACK, newDpopKey, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
+import { authorize } from '../../support/oauth-flow.js';
+
+const ADMIN = 'ada@application-writes.example';
+
+describe('the writes of /api/v1/applications', () => {
+  let app: TestApp;
+  let ada: EnrolledUser;
+  beforeAll(async () => {
+    app = await startTestApp();
+    ada = await app.enrolled(ADMIN);
+    // Imitates a later version of the command line: the rule does not depend on one grant.
+    await app.dataSource.query(
+      `UPDATE oauth_clients SET metadata = metadata || $1 WHERE id = 'svc-cli'`,
+      [{ redirect_uris: [CALLBACK], grant_types: ['authorization_code'] }],
+    );
+  });
+  afterAll(() => app.close());
+
+  it('10.10 each states a touch of 5 minutes, and refuses an older session without a change', async () => {
+    const site = { name: 'Site', type: 'web', redirect_uris: [CALLBACK] };
+    const { json } = await ada.client.post('/api/v1/applications', site);
+    const id = json.client_id as string;
+    const { json: list } = await ada.client.get(`/api/v1/applications/${id}/secrets`);
+    const [secret] = list.secrets as { id: string }[];
+    const writes = app.nest
+      .get(RoutePolicies)
+      .routes.filter(
+        ({ method, template }) =>
+          template.startsWith('/api/v1/applications') && !['GET', 'HEAD'].includes(method),
+      );
+    expect(writes.length).toBeGreaterThanOrEqual(6);
+    await touchedAgo(app, ADMIN, 301);
+    const before = await databaseDigest(app.dataSource);
+    for (const { method, template, policy } of writes) {
+      const path = template.replace(':id', id).replace(':secretId', secret?.id ?? '');
+      const isDelete = method === 'DELETE';
+      const body = method === 'POST' && path.endsWith('/applications') ? site : {};
+      const answer = await ada.client.send(method, path, {
+        address: newAddress(),
+        ...(isDelete ? {} : { body }),
+      });
+      const { auth } = policy;
+      expect([method, template, auth.session, auth.touchedWithinSeconds]).toEqual([
+        method,
+        template,
+        'verified',
+        300,
+      ]);
+      expect([method, template, answer.status, answer.json?.code]).toEqual([
+        method,
+        template,
+        401,
+        'insufficient_user_authentication',
+      ]);
+      expect(answer.headers.get('www-authenticate')).toContain('max_age="300"');
+    }
+    expect(await databaseDigest(app.dataSource)).toEqual(before);
+    await touchedAgo(app, ADMIN, 0);
+    const changed = await ada.client.send('PATCH', `/api/v1/applications/${id}`, {
+      body: { name: 'Other' },
+    });
+    expect(changed.status).toBe(200);
+  });
+
+  /** Redeems a code of svc-cli for `svc:applications` with the given headers. */
+  async function redeem(headers: Record<string, string>) {
+    const { verifier, challenge } = newPkce();
+    const request = {
+      client_id: 'svc-cli',
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid svc:credentials svc:applications',
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    };
+    const sent = await authorize(ada.client, request, ada.key);
+    const fields = {
+      grant_type: 'authorization_code',
+      client_id: 'svc-cli',
+      code: parameterOf(sent, 'code'),
+      code_verifier: verifier,
+      redirect_uri: CALLBACK,
+    };
+    return postForm(app, '/oauth/token', fields, headers);
+  }
+
+  it('10.1 svc:applications is omitted from a token without a DPoP key', async () => {
+    const { status, json } = await redeem({});
+    expect([status, json.token_type, json.scope]).toEqual([
+      200,
+      'Bearer',
+      'openid svc:credentials',
+    ]);
+  });
+
+  it('10.1 svc:applications comes with a DPoP key, for 15 minutes', async () => {
+    const dpop = await (await newDpopKey()).proof('POST', `${app.baseUrl}/oauth/token`);
+    const { status, json } = await redeem({ dpop });
+    expect([status, json]).toMatchObject([
+      200,
+      { token_type: 'DPoP', scope: 'openid svc:credentials svc:applications', expires_in: 900 },
+    ]);
+  });
+});
