@@ -1,6 +1,8 @@
 import { Controller, Get, Header, Logger, Res } from '@nestjs/common';
-import { HealthCheckService, TypeOrmHealthIndicator } from '@nestjs/terminus';
+import { HealthCheckService, HealthIndicatorService } from '@nestjs/terminus';
 import type { Response } from 'express';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { assertTakesWrites } from '#platform/database/writable.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -23,7 +25,8 @@ export class HealthController {
 
   constructor(
     private readonly health: HealthCheckService,
-    private readonly database: TypeOrmHealthIndicator,
+    private readonly indicators: HealthIndicatorService,
+    private readonly database: EntityManager,
     private readonly inFlight: RequestsInFlight,
   ) {}
 
@@ -35,7 +38,7 @@ export class HealthController {
     return 'ok';
   }
 
-  /** Readiness: 503 while the database is away or the process is stopping. */
+  /** Readiness: 503 while the database is away or takes no writes, and while the process is stopping. */
   @Get('ready')
   @Route({ summary: 'Says whether the process takes traffic' })
   async ready(@Res({ passthrough: true }) response: Response): Promise<object> {
@@ -45,11 +48,15 @@ export class HealthController {
     }
     try {
       await this.health.check([
-        () => this.database.pingCheck('database', { timeout: DATABASE_TIMEOUT_MS }),
+        () =>
+          this.indicators
+            .check('database')
+            .attempt(() => assertTakesWrites(this.database))
+            .withTimeout(DATABASE_TIMEOUT_MS),
       ]);
       return { status: 'ready' };
     } catch (error) {
-      this.#logger.warn({ err: error }, 'not ready: the database is away');
+      this.#logger.warn({ err: error }, 'not ready: the database is away or read-only');
       response.status(503);
       return { status: 'not_ready', reason: 'database' };
     }

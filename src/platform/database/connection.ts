@@ -1,6 +1,8 @@
+import { EventEmitter } from 'node:events';
 import type { Logger } from '@nestjs/common';
 import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { DataSource } from '#platform/database/statements/typeorm.js';
+import { READ_ONLY } from '#platform/database/statements/faults.js';
 import { NO_COMPILATION } from './compilation.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
@@ -42,7 +44,8 @@ export async function openPool(
   const dataSource = await connect(address, log, settings);
   const pool = poolOf(dataSource);
   if (!pool) throw new TypeError('The driver has no pool of the pg that this project locks');
-  pool.on('release', (_error, client) => discardUnlessIdle(client));
+  pool.on('connect', noteReadOnly);
+  pool.on('release', (_error, client) => discardUnlessUseful(client));
   return dataSource;
 }
 
@@ -93,12 +96,26 @@ function poolOf({ driver }: DataSource): Pool | undefined {
   return 'master' in driver && driver.master instanceof Pool ? driver.master : undefined;
 }
 
+/** The connections whose server refused a write, because it is a standby now or was made read-only. */
+const readOnly = new WeakSet<PoolClient>();
+
+/** Notes a connection whose server takes no writes. The pool prepares every connection once, by this function. */
+function noteReadOnly(client: PoolClient): void {
+  if (!('connection' in client) || !(client.connection instanceof EventEmitter)) {
+    throw new TypeError('The client has no messages of the pg that this project locks');
+  }
+  client.connection.on('errorMessage', ({ code }: { readonly code?: string }) => {
+    if (code === READ_ONLY) readOnly.add(client);
+  });
+}
+
 /**
  * Ends a connection that is returned to the pool with a running statement or an open transaction. That happens when the server
- * freezes and the ROLLBACK times out. The next borrower would commit the abandoned work. The pool drops an ending connection.
+ * freezes and the ROLLBACK times out. The next borrower would commit the abandoned work. A connection to a read-only server ends
+ * too, so that the next one reaches the server that takes writes. The pool drops an ending connection.
  */
-function discardUnlessIdle(client: PoolClient): void {
+function discardUnlessUseful(client: PoolClient): void {
   const answered = 'readyForQuery' in client && client.readyForQuery === true;
-  if (answered && client.getTransactionStatus() === 'I') return;
+  if (answered && client.getTransactionStatus() === 'I' && !readOnly.has(client)) return;
   if (client instanceof Client) void client.end();
 }

@@ -1,0 +1,70 @@
+import { Client } from 'pg';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
+import { postForm } from '../support/oauth-flow.js';
+import { requires } from '../support/programs.js';
+import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+import { rows } from '../support/rows.js';
+
+requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', () => {
+  const parts = new AsyncDisposableStack();
+  let postgres: DebianPostgres;
+  let app: TestApp;
+  let ada: EnrolledUser;
+  beforeAll(async () => {
+    postgres = await startDebianPostgres();
+    parts.defer(() => postgres.stop());
+    await operate('CREATE ROLE svc LOGIN', 'CREATE DATABASE svc OWNER svc');
+    app = await startTestApp({ database: { url: postgres.url('svc', 'svc') } });
+    parts.defer(() => app.close());
+    ada = await app.enrolled('ada@acme.example');
+  });
+  afterAll(() => parts.disposeAsync());
+
+  async function operate(...statements: string[]): Promise<void> {
+    const client = new Client({ connectionString: postgres.url('postgres', 'postgres') });
+    await client.connect();
+    for (const statement of statements) await client.query(statement);
+    await client.end();
+  }
+  const backends = async () => {
+    const text =
+      "SELECT pid FROM pg_stat_activity WHERE usename = 'svc' AND backend_type = 'client backend'";
+    const found = await rows<{ pid: number }>(app.dataSource, text);
+    return new Set(found.map(({ pid }) => pid));
+  };
+  const issue = () => ada.client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+
+  it('gives 503 with a time to return, is not ready, and serves again when it takes writes', async () => {
+    expect((await issue()).status).toBe(200);
+    await operate('ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()');
+    const before = await backends();
+    await vi.waitFor(async () =>
+      expect((await app.client().get('/health/ready')).status).toBe(503),
+    );
+    const ready = await app.client().get('/health/ready');
+    expect(ready.json).toEqual({ status: 'not_ready', reason: 'database' });
+    const refused = await issue();
+    expect([refused.status, refused.json.code]).toEqual([503, 'unavailable']);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect(refused.text).not.toMatch(/read-only|25006|sql/i);
+    const token = await postForm(app, '/oauth/device', { client_id: 'svc-cli' });
+    expect([token.status, token.json.error]).toEqual([503, 'temporarily_unavailable']);
+    const isGone = async () => {
+      const left = await backends();
+      return [...before].some((pid) => !left.has(pid));
+    };
+    await expect.poll(isGone).toBe(true);
+
+    await operate(
+      'SET default_transaction_read_only = off',
+      'ALTER SYSTEM RESET default_transaction_read_only',
+      'SELECT pg_reload_conf()',
+    );
+    await vi.waitFor(async () =>
+      expect((await app.client().get('/health/ready')).status).toBe(200),
+    );
+    expect((await issue()).status).toBe(200);
+  });
+});
