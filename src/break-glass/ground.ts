@@ -1,20 +1,38 @@
+import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { Logger as NestLogger, type LoggerService } from '@nestjs/common';
 import type { Logger } from 'pino';
 import type { MachineOperator } from '#domain/operator-access/operator.js';
 import type { Environment } from '#platform/config/environment.js';
 
-/** Returns the person at the machine. A container may run under a uid that has no name. */
+/** The login uid of a process that no login started, such as a daemon: -1 in 32 bits. */
+const NO_LOGIN = 0xffffffff;
+
+/** Returns the person at the machine. `SUDO_USER` is only what the environment claims. */
 export function operatorOf(environment: Environment): MachineOperator {
   const uid = process.getuid?.() ?? -1;
-  return { name: nameOf(uid), uid, sudoUser: environment['SUDO_USER'], host: hostname() };
+  const claimedUser = environment['SUDO_USER'];
+  return { name: nameOf(uid), uid, loginUid: readLoginUid(), claimedUser, host: hostname() };
 }
 
+/** Returns the name of a user id. A container may run under one that has no name. */
 function nameOf(uid: number): string {
   try {
-    return userInfo().username;
+    const { uid: named, username } = userInfo(); // of the effective user id
+    return named === uid ? username : `uid ${uid}`;
   } catch {
     return `uid ${uid}`;
+  }
+}
+
+/** Reads the user id of the login from the kernel; undefined where it is not known, as outside of Linux. */
+function readLoginUid(): number | undefined {
+  try {
+    const text = readFileSync('/proc/self/loginuid', 'utf8').trim();
+    const uid = /^\d+$/.test(text) ? Number(text) : NO_LOGIN;
+    return uid === NO_LOGIN ? undefined : uid;
+  } catch {
+    return undefined;
   }
 }
 

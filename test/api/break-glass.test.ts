@@ -77,11 +77,11 @@ describe('node dist/admin.js beside the running service', () => {
       {
         type: 'admin_promote',
         actor_id: null,
-        details: { email: `bob@${domain}`, by: 'operator', sudo_user: 'olga', ...me },
+        details: { email: `bob@${domain}`, by: 'operator', claimed_user: 'olga', ...me },
       },
     ]);
     expect(securityLines(made)).toMatchObject([
-      { level: 'warn', act: 'make-admin', user_id: ids.bob, sudo_user: 'olga', ...me },
+      { level: 'warn', act: 'make-admin', user_id: ids.bob, claimed_user: 'olga', ...me },
     ]);
     const again = await admin(['make-admin', `bob@${domain}`, '--yes']);
     expect(again).toMatchObject({ status: 0, stdout: `bob@${domain} is an admin already.\n` });

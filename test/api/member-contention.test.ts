@@ -80,7 +80,7 @@ const own =
 const operator =
   (kind: 'make-admin' | 'revoke-everything' | 'give-pass'): Act =>
   async ({ id: userId }) => {
-    const who = { name: 'olga', uid: 0, sudoUser: undefined, host: 'h' };
+    const who = { name: 'olga', uid: 0, loginUid: undefined, claimedUser: undefined, host: 'h' };
     const refused = (error: { code?: string }) => expect(error.code).toBe('account_inactive');
     await operatorAccess(app.dataSource).perform({ kind, userId, operator: who }).catch(refused);
     return undefined;

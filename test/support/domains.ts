@@ -26,6 +26,7 @@ export interface ListedDomain {
   readonly primary: boolean;
   readonly state: string;
   readonly record: { readonly name: string; readonly type: string; readonly value: string };
+  readonly proof: string | null;
   readonly verified_at: string | null;
   readonly last_checked_at: string | null;
   readonly failures: number;
@@ -79,6 +80,6 @@ export const auditOfDomain = (app: TestApp, domain: string) =>
   rows<{ type: string; class: string; actor: string | null; details: Record<string, unknown> }>(
     app.dataSource,
     `SELECT type, class, actor_email AS actor, details FROM audit_events
-     WHERE details ->> 'domain' = $1 AND type LIKE 'org_domain_%' ORDER BY created_at, id`,
+     WHERE details ->> 'domain' = $1 AND (type LIKE 'org_domain_%' OR type IN ('domain_assigned', 'domain_released')) ORDER BY created_at, id`,
     [domain],
   );

@@ -68,6 +68,7 @@ export function samlSettings(
     spEntityId: `${SERVICE_URL}/saml/metadata`,
     emailAttribute: undefined,
     domainAttribute: undefined,
+    domains: undefined,
     ...changes,
   };
 }

@@ -27,7 +27,8 @@ export function settingsOf(
   slug = 'corp',
 ): OidcProviderConfig {
   const { issuer, clientId, clientSecret } = idp;
-  return { slug, type: 'oidc', name: `Sign in with ${slug}`, issuer, clientId, clientSecret };
+  const client = { issuer, clientId, clientSecret, domains: undefined };
+  return { slug, type: 'oidc', name: `Sign in with ${slug}`, ...client };
 }
 
 /** The service's side of a sign-in, whose states are spent in a real database. */

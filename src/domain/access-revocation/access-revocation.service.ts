@@ -3,6 +3,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
   sumOf,
   type CountOfKey,
+  type DomainOfOrganization,
   type LockedUser,
   type Revocable,
   type RevocationCause,
@@ -141,6 +142,32 @@ export class AccessRevocation {
     const counts = new Map<string, RevokedCounts>();
     for (const { keyId, count } of found) counts.set(keyId, { ...counts.get(keyId), ...count });
     return counts;
+  }
+
+  /** Ends what stands on the proof of a domain, beside the access of its users. The caller has changed the row of the domain. */
+  async endOfDomain(
+    tx: EntityManager,
+    domain: DomainOfOrganization,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const counts: RevokedCounts[] = [];
+    for (const revocable of this.#revocables) {
+      counts.push((await revocable.revokeOfDomain?.(tx, domain, cause)) ?? {});
+    }
+    return sumOf(counts);
+  }
+
+  /** Ends what other organizations may not have under a domain any more, because an organization has just proven it. */
+  async claimDomain(
+    tx: EntityManager,
+    domain: DomainOfOrganization,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const counts: RevokedCounts[] = [];
+    for (const revocable of this.#revocables) {
+      counts.push((await revocable.claimDomain?.(tx, domain, cause)) ?? {});
+    }
+    return sumOf(counts);
   }
 
   /** Revokes what users without an organization hold under a domain, once an organization owns the domain. */

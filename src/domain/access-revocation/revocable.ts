@@ -30,6 +30,12 @@ export interface CountOfKey {
   readonly count: RevokedCounts;
 }
 
+/** A domain of an organization. */
+export interface DomainOfOrganization {
+  readonly orgId: string;
+  readonly domain: string;
+}
+
 /** A kind of access that a user loses with an account, or with a part of an account. */
 export interface Revocable {
   /** The place of the kind in the order of locks: a lower number ends first. No two kinds share a number. */
@@ -53,6 +59,21 @@ export interface Revocable {
   countByRow?(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /** Revokes the items of users without an organization whose e-mail address is in a domain. */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
+  /**
+   * Ends the items that stand on the proof of a domain and belong to no user. The row of the domain has changed before, and the rows
+   * of its users are locked.
+   */
+  revokeOfDomain?(
+    tx: EntityManager,
+    domain: DomainOfOrganization,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts>;
+  /** Ends the items of other organizations that this organization alone may have, since it has just proven the domain. */
+  claimDomain?(
+    tx: EntityManager,
+    domain: DomainOfOrganization,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts>;
   /**
    * Revokes the items that a key of the user opened. A kind that depends on a session by a foreign key does not need it. The caller
    * holds the lock on the row of the user.

@@ -84,6 +84,7 @@ const ACTS: Partial<Record<AuditType, string>> = {
   admin_remove_user: 'removed …',
   enrollment_pass_created: 'revoked all credentials of …, and gave a re-enrollment pass',
   enrollment_pass_revoked: 'withdrew the re-enrollment pass of …',
+  enrollment_pass_waived: 'lifted the demand for a re-enrollment pass from …',
 };
 
 /** The same of types that are mostly about the own account. `{name}` is the name of a key. */

@@ -30,6 +30,7 @@ const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   enrollment_pass_used: 'keys',
   enrollment_pass_created: 'members',
   enrollment_pass_revoked: 'members',
+  enrollment_pass_waived: 'members',
 };
 const KIND_OF_CLASS: Readonly<Record<AuditClass, AuditKind>> = {
   auth: 'logins',

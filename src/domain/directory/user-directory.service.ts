@@ -9,6 +9,11 @@ import {
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import {
+  assertVouched,
+  isNamedBy,
+  type VouchingProvider,
+} from '#domain/identity-providers/vouching.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { REMOVED_BY_SCIM } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
@@ -26,6 +31,12 @@ const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_user_name_key',
 ]);
 
+/** The settings that decide who becomes an admin, and for which domains a provider vouches. */
+export interface DirectoryConfig {
+  readonly enrollment: Pick<Config['enrollment'], 'bootstrapAdmins'>;
+  readonly upstream: { readonly providers: readonly VouchingProvider[] };
+}
+
 /**
  * Changes to the accounts of users, each in the caller's transaction. The caller locks the row of the user before it calls a
  * method that takes a locked account, and decides beforehand if the change is allowed.
@@ -34,9 +45,10 @@ const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
 export class UserDirectory {
   readonly #security = new Logger('security');
   readonly #bootstrapAdmins: ReadonlySet<string> | undefined;
+  readonly #providers: readonly VouchingProvider[];
 
   constructor(
-    @Inject(CONFIG) config: { readonly enrollment: Pick<Config['enrollment'], 'bootstrapAdmins'> },
+    @Inject(CONFIG) config: DirectoryConfig,
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
     private readonly tombstones: TombstonesRepository,
@@ -44,6 +56,7 @@ export class UserDirectory {
     private readonly audit: AuditLog,
   ) {
     this.#bootstrapAdmins = config.enrollment.bootstrapAdmins;
+    this.#providers = config.upstream.providers;
   }
 
   /** Locks the row of a user until the transaction ends. @throws DomainError not_found */
@@ -156,7 +169,8 @@ export class UserDirectory {
   /**
    * Creates the user of an upstream identity.
    *
-   * @throws DomainError enrollment_refused when the address has an account, or SCIM removed the user from the organization
+   * @throws DomainError enrollment_refused when the address has an account, SCIM removed the user from the organization, or the
+   *   provider may not vouch for the domain any more
    */
   async create(
     tx: EntityManager,
@@ -164,6 +178,7 @@ export class UserDirectory {
     identity: UpstreamIdentity,
     origin: AuditOrigin,
   ): Promise<void> {
+    assertVouched(this.#providers, identity, 'enrollment_refused');
     const created = await this.users.create(tx, { ...identity, id, orgId });
     if (!created || !(await this.users.bindIdentity(tx, id, identity))) {
       throw new DomainError(
@@ -216,9 +231,12 @@ export class UserDirectory {
     domain: string,
     identity: UpstreamIdentity,
   ): Promise<string> {
-    const id = await this.organizations.create(tx, domain, identity);
+    assertVouched(this.#providers, identity, 'enrollment_refused');
+    const isVouched = isNamedBy(this.#providers, identity.provider, domain);
+    const id = await this.organizations.create(tx, domain, identity, isVouched);
     const cause = { reason: 'domain claimed', revokedBy: 'organization' };
     await this.accessRevocation.endOfOutsiders(tx, domain, cause);
+    if (isVouched) await this.accessRevocation.claimDomain(tx, { orgId: id, domain }, cause);
     return id;
   }
 

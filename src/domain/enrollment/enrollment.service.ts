@@ -16,6 +16,7 @@ import {
   DOMAIN_NEEDS_PROOF,
   MEMBERS_BY_SCIM_ONLY,
   OTHER_PROVIDER,
+  SUBDOMAIN_OF_PROVEN,
 } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import {
@@ -285,6 +286,9 @@ export class Enrollment {
     const existing = await this.organizations.findByDomain(tx, domain, identity);
     if (!existing) {
       if (await this.organizations.needsProof(tx, domain)) throw refused(DOMAIN_NEEDS_PROOF);
+      if (await this.organizations.isUnderForeignProof(tx, domain, identity)) {
+        throw refused(SUBDOMAIN_OF_PROVEN);
+      }
       return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
     }
     // Checked again: the organization may have been founded, or SCIM may have begun, since the sign-in.

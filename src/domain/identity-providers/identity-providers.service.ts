@@ -16,6 +16,7 @@ import { reportOf } from './openid/sign-in-failure.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import { connectProviders, type ProvidersConfig } from './connect-providers.js';
 import { SamlUpstream, type ReceivedResponse } from './saml-upstream.js';
+import { assertVouched, vouchingWarnings } from './vouching.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
 /** The purpose of the state that a browser carries to a provider and back. */
@@ -77,7 +78,10 @@ export interface ReturnedSignIn {
 }
 
 /** A configured provider. */
-export type ListedProvider = Pick<UpstreamProvider, 'slug' | 'name' | 'issuer' | 'tenancy'>;
+export type ListedProvider = Pick<
+  UpstreamProvider,
+  'slug' | 'name' | 'issuer' | 'tenancy' | 'domains'
+>;
 
 /** The configured identity providers, in the configured order. */
 @Injectable()
@@ -110,11 +114,12 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
 
   /** Lists the providers in the configured order, for the login page and for the admins of organizations. */
   list(): ListedProvider[] {
-    return [...this.providers.values()].map(({ slug, name, issuer, tenancy }) => ({
+    return [...this.providers.values()].map(({ slug, name, issuer, tenancy, domains }) => ({
       slug,
       name,
       issuer,
       tenancy,
+      domains,
     }));
   }
 
@@ -212,8 +217,11 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     };
   }
 
-  /** Reads once a day again what SAML providers publish: they replace their keys without notice. */
+  /** Warns of a provider without limits, and reads once a day what SAML providers publish: they replace keys without notice. */
   onApplicationBootstrap(): void {
+    for (const warning of vouchingWarnings([...this.providers.values()])) {
+      new Logger('security').warn(warning);
+    }
     if (!this.spKeys) return;
     this.#refreshing = setInterval(() => void this.refresh(), REFRESH_INTERVAL).unref();
   }
@@ -236,9 +244,12 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     return this.http.close();
   }
 
+  /** Reads who signed in. The identity is in a domain for which the provider may vouch, as the settings are now. */
   async #identify(provider: UpstreamProvider, arrival: Arrival): Promise<UpstreamIdentity> {
     try {
-      return await provider.arrive(arrival);
+      const identity = await provider.arrive(arrival);
+      assertVouched([provider], identity);
+      return identity;
     } catch (error) {
       this.#logFailure(provider.slug, error);
       throw error;

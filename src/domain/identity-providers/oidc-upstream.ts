@@ -29,6 +29,7 @@ export class OidcUpstream implements UpstreamProvider {
   readonly name: string;
   readonly issuer: string;
   readonly tenancy: Tenancy;
+  readonly domains: readonly string[] | undefined;
   readonly origin: string;
 
   private constructor(
@@ -42,6 +43,7 @@ export class OidcUpstream implements UpstreamProvider {
     this.name = settings.name;
     this.issuer = settings.issuer;
     this.tenancy = tenancyOf(settings.issuer);
+    this.domains = settings.domains;
     this.origin = new URL(metadata.authorization_endpoint).origin;
   }
 

@@ -52,6 +52,7 @@ export class SamlUpstream implements UpstreamProvider {
   readonly name: string;
   readonly issuer: string;
   readonly tenancy = NO_TENANTS;
+  readonly domains: readonly string[] | undefined;
   readonly origin: string;
   readonly #log = new Logger('upstream');
   #hasFailed = false;
@@ -64,6 +65,7 @@ export class SamlUpstream implements UpstreamProvider {
     this.slug = settings.slug;
     this.name = settings.name;
     this.issuer = metadata.entityId;
+    this.domains = settings.domains;
     this.origin = new URL(metadata.ssoUrl).origin;
   }
 

@@ -77,6 +77,11 @@ export function servesTenant(
   return issuer === accepted.issuer;
 }
 
+/** Returns the issuer of the identities of a provider, with `{tenantid}` for the tenant where the issuer of each one has it. */
+export function issuerTemplate({ issuer, tenancy }: TenantedProvider): string {
+  return tenancy.kind === 'microsoft' ? (tenantTemplate(issuer) ?? issuer) : issuer;
+}
+
 /** Returns true when a provider gives identities of an issuer, of whichever tenant. */
 export function mayNameIssuer({ issuer, tenancy }: TenantedProvider, named: string): boolean {
   if (tenancy.kind !== 'microsoft') return issuer === named;

@@ -28,6 +28,8 @@ export interface UpstreamProvider {
   readonly issuer: string;
   /** The tenants that it serves; `NO_TENANTS` for a SAML provider. */
   readonly tenancy: Tenancy;
+  /** The only domains that it may vouch for; undefined: every domain. */
+  readonly domains: readonly string[] | undefined;
   /** The origin of the authorization endpoint. */
   readonly origin: string;
   /** Creates the secrets of a new sign-in. */

@@ -13,6 +13,7 @@ import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { operatorDetails, type MachineOperator } from './operator.js';
+import { rehearsed } from './rehearsal.js';
 import { findPeople, type PeopleQuery, type KnownPerson } from './people.repository.js';
 
 /** The revoker in the records of what the operator ends. */
@@ -43,13 +44,6 @@ export interface OperatorParts {
   readonly audit: AuditLog;
 }
 
-/** Ends a transaction whose effect was only wanted to know. */
-class Rehearsed extends Error {
-  constructor(readonly outcome: ActOutcome) {
-    super('rehearsed');
-  }
-}
-
 /** The acts of the operator of the service on accounts. Each change is one transaction with its audit row. */
 export class OperatorAccess {
   constructor(private readonly parts: OperatorParts) {}
@@ -71,17 +65,9 @@ export class OperatorAccess {
 
   /** Returns the outcome of an act without the act: its transaction is rolled back. @throws DomainError as the act does */
   async rehearse(act: OperatorAct): Promise<ActOutcome> {
-    try {
-      return await this.parts.dataSource.transaction(async (tx) => {
-        throw new Rehearsed(await this.#perform(tx, act));
-      });
-    } catch (error) {
-      if (error instanceof Rehearsed) {
-        const { changed, ended } = error.outcome; // its pass was never stored
-        return { changed, ended };
-      }
-      throw error;
-    }
+    const performs = (tx: EntityManager) => this.#perform(tx, act);
+    const { changed, ended } = await rehearsed(this.parts.dataSource, performs);
+    return { changed, ended }; // its pass was never stored
   }
 
   async #perform(tx: EntityManager, act: OperatorAct): Promise<ActOutcome> {

@@ -1,9 +1,12 @@
 /** The person at the machine, as the operating system knows the person. */
 export interface MachineOperator {
   readonly name: string;
+  /** The real user id of the process: the kernel says it, no variable. */
   readonly uid: number;
-  /** The user who ran `sudo`; undefined without it. */
-  readonly sudoUser: string | undefined;
+  /** The user id of the login, which `sudo` and `su` leave as it is; undefined where the kernel does not say it. */
+  readonly loginUid: number | undefined;
+  /** The name in `SUDO_USER`: a claim, since every user can set the variable; undefined without it. */
+  readonly claimedUser: string | undefined;
   readonly host: string;
 }
 
@@ -12,17 +15,20 @@ export interface OperatorDetails {
   readonly by: 'operator';
   readonly os_user: string;
   readonly os_uid: number;
-  readonly sudo_user?: string;
+  readonly os_login_uid?: number;
+  readonly claimed_user?: string;
   readonly host: string;
 }
 
 /** Returns the facts about an operator as audit rows and log lines have them. */
-export function operatorDetails({ name, uid, sudoUser, host }: MachineOperator): OperatorDetails {
+export function operatorDetails(operator: MachineOperator): OperatorDetails {
+  const { name, uid, loginUid, claimedUser, host } = operator;
   return {
     by: 'operator',
     os_user: name,
     os_uid: uid,
-    ...(sudoUser !== undefined && { sudo_user: sudoUser }),
+    ...(loginUid !== undefined && { os_login_uid: loginUid }),
+    ...(claimedUser !== undefined && { claimed_user: claimedUser }),
     host,
   };
 }

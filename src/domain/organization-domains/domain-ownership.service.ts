@@ -1,7 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { NIL } from 'uuid';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
-import type { RevocationCause, RevokedCounts } from '#domain/access-revocation/revocable.js';
+import {
+  sumOf,
+  type DomainOfOrganization,
+  type RevocationCause,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { Admin } from '#domain/directory/users.repository.js';
@@ -10,13 +15,22 @@ import { Clock } from '#platform/clock/clock.js';
 import { Random } from '#platform/clock/random.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import {
+  dropReleased,
+  findOwner,
+  lockUsersOfDomain,
+  markAssigned,
+  takeDomain,
+  type DomainOwner,
+  type UserOfDomain,
+} from './domain-owners.repository.js';
 import { nextDay, stateOf } from './domain-state.js';
 import {
   deleteDomain,
+  ensureToken,
   findDomain,
   insertDomain,
   listDomains,
-  lockUsersOfDomain,
   markProven,
   markUnverified,
   type DueDomain,
@@ -34,7 +48,13 @@ export interface DomainAct {
   readonly origin: AuditOrigin;
 }
 
-/** The worker that checks the proofs every day has no request. */
+/** The operator of the service, as the audit event of an act on a domain has the operator. */
+export interface DomainOperator {
+  readonly origin: AuditOrigin;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+/** The worker that checks the proofs every day has no request, and the request of another organization is not shown. */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
   ip: undefined,
@@ -70,7 +90,10 @@ export class DomainOwnership {
     if (others.some((one) => one.domain === domain)) {
       throw new DomainError('domain_exists', 'Your organization has this domain already.');
     }
-    if (others.filter(({ isPrimary }) => !isPrimary).length >= MOST_DOMAINS) {
+    if (
+      others.filter(({ isPrimary, proof }) => !isPrimary && proof !== 'operator').length >=
+      MOST_DOMAINS
+    ) {
       throw new DomainError(
         'limit_reached',
         `An organization can have ${MOST_DOMAINS} domains beside its primary one. Remove one first.`,
@@ -88,33 +111,80 @@ export class DomainOwnership {
     return added;
   }
 
+  /** Returns the token of a domain, and makes one where there is none; undefined without the domain. */
+  ensureToken(tx: EntityManager, own: DomainOfOrganization): Promise<string | undefined> {
+    return ensureToken(tx, own, this.random.token());
+  }
+
   /**
-   * Gives a domain to the organization that has proven it, and ends what users without an organization hold under it. The caller has
-   * locked the domain.
+   * Gives a domain to the organization that has proven it, and ends what users without an organization hold under it. A domain that a
+   * sign-in only asserted for another organization is taken from it. The caller has locked the domain.
    *
    * @param token the token that the DNS showed
    * @throws DomainError domain_taken, not_found
    */
   async prove(tx: EntityManager, act: DomainAct, token: string): Promise<OrganizationDomain> {
     const { admin, domain } = act;
-    const before = await findDomain(tx, admin.orgId, domain);
+    const own = { orgId: admin.orgId, domain };
+    const before = await findDomain(tx, own.orgId, domain);
     if (before?.token !== token) throw noDomain();
+    const claimed = before.proof === null ? await this.#claim(tx, own, admin.id) : undefined;
     const [now, spread] = [this.clock.now(), this.random.bytes(1).readUInt8() / 255];
-    const proof = { orgId: admin.orgId, domain, token };
-    if (!(await markProven(tx, proof, now, nextDay(now, spread)))) {
-      const detail = 'This domain is taken. If your organization owns it, ask the operator.';
-      throw new DomainError('domain_taken', detail);
-    }
-    if (before.verifiedAt === null) {
-      const cause = { reason: 'domain claimed', revokedBy: 'organization' };
-      const ended = await this.#endAccess(tx, null, domain, cause, admin);
+    if (!(await markProven(tx, { ...own, token }, now, nextDay(now, spread)))) throw domainTaken();
+    if (claimed) {
+      const ended = await claimed();
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before), ...ended });
     } else if (before.failures > 0) {
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before) });
     }
-    const after = await findDomain(tx, admin.orgId, domain);
-    if (!after) throw new Error('a proven domain is gone');
-    return after;
+    return this.#read(tx, own);
+  }
+
+  /**
+   * Gives a domain to an organization by the decision of the operator, as {@link prove} does, but without checks. The caller has locked
+   * the domain.
+   *
+   * @returns the counts of what ended; undefined when the organization has the domain by an assignment already
+   * @throws DomainError domain_taken when another organization has proven the domain
+   */
+  async assign(
+    tx: EntityManager,
+    own: DomainOfOrganization,
+    operator: DomainOperator,
+  ): Promise<RevokedCounts | undefined> {
+    const before = await findDomain(tx, own.orgId, own.domain);
+    if (before?.proof === 'operator') return undefined;
+    const claimed = await this.#claim(tx, own, null);
+    if (!(await markAssigned(tx, own, this.clock.now()))) throw domainTaken();
+    const ended = await claimed();
+    const from = before ? stateOf(before) : 'none';
+    await this.#recordByOperator(tx, 'domain_assigned', own, operator, { from, ...ended });
+    return ended;
+  }
+
+  /**
+   * Takes a domain from its owner by the decision of the operator, and ends what stood on it. The caller has locked the domain.
+   *
+   * @throws DomainError not_found when no organization owns the domain
+   */
+  async release(
+    tx: EntityManager,
+    domain: string,
+    operator: DomainOperator,
+  ): Promise<{ readonly owner: DomainOwner; readonly ended: RevokedCounts }> {
+    const owner = await findOwner(tx, domain);
+    if (!owner) throw new DomainError('not_found', 'No organization owns this domain.');
+    const own = { orgId: owner.orgId, domain };
+    const cause = { reason: 'domain released', revokedBy: 'operator' };
+    const users = await lockUsersOfDomain(tx, domain, { ...own, outsiders: false }, null);
+    await takeDomain(tx, own, this.clock.now(), 'any owner');
+    const ended = await this.#endStanding(tx, own, users, cause);
+    await dropReleased(tx, own);
+    const { isPrimary, isProven } = owner;
+    const facts = { primary: isPrimary, proven: isProven, ...ended };
+    await this.#recordByOperator(tx, 'domain_released', own, operator, facts);
+    await this.#warnIfLeft(tx, own);
+    return { owner, ended };
   }
 
   /**
@@ -124,62 +194,122 @@ export class DomainOwnership {
    */
   async remove(tx: EntityManager, act: DomainAct): Promise<RevokedCounts> {
     const { admin, domain } = act;
-    const before = await findDomain(tx, admin.orgId, domain);
+    const own = { orgId: admin.orgId, domain };
+    const before = await findDomain(tx, own.orgId, domain);
     if (!before) throw noDomain();
     if (before.isPrimary) {
       const detail = 'This is the primary domain of your organization. It cannot be removed.';
       throw new DomainError('primary_domain', detail);
     }
+    if (before.verifiedAt === null) {
+      await deleteDomain(tx, own.orgId, domain);
+      await this.#record(tx, 'org_domain_removed', act, { from: stateOf(before) });
+      return {};
+    }
     const cause = { reason: 'domain removed', revokedBy: admin.id };
-    const ended: RevokedCounts =
-      before.verifiedAt === null
-        ? {}
-        : await this.#endAccess(tx, admin.orgId, domain, cause, admin);
-    await deleteDomain(tx, admin.orgId, domain);
+    const users = await lockUsersOfDomain(tx, domain, { ...own, outsiders: false }, admin.id);
+    if (users.some(({ id, inDomain }) => inDomain && id === admin.id)) {
+      const detail = 'Your own address is in this domain. Ask an admin with another address.';
+      throw new DomainError('own_account', detail);
+    }
+    await deleteDomain(tx, own.orgId, domain);
+    const ended = await this.#endStanding(tx, own, users, cause);
     await this.#record(tx, 'org_domain_removed', act, { from: stateOf(before), ...ended });
     return ended;
   }
 
   /**
-   * Takes a domain from its organization after its last failed check, and ends the access of its users. The caller has locked the domain.
+   * Takes the proof of a domain from its organization after its last failed check, and ends the access of its users. Of a primary domain
+   * only the proof ends: it stays with its organization as one that is asserted. The caller has locked the domain.
    *
    * @returns false when the domain was checked or removed meanwhile
    */
   async lose(tx: EntityManager, due: DueDomain, failures: number): Promise<boolean> {
     const { orgId, domain } = due;
+    const own = { orgId, domain };
     const cause = { reason: 'domain unverified', revokedBy: 'dns' };
+    const users = await lockUsersOfDomain(tx, domain, { orgId, outsiders: false }, null);
     if (!(await markUnverified(tx, due, failures, this.clock.now()))) return false;
-    const ended = await this.#endAccess(tx, orgId, domain, cause);
-    await this.audit.record(tx, {
-      type: 'org_domain_unverified',
-      actorId: null,
-      subjectId: null,
-      orgId,
-      origin: NO_REQUEST,
-      details: { domain, failures, ...ended },
-    });
-    if (!(await this.organizations.hasOtherAdmin(tx, orgId, NIL))) {
-      this.#security.warn({ orgId, domain }, 'an organization is left without an active admin');
-    }
+    const { verifiedAt, proof } = await this.#read(tx, own);
+    const ending = verifiedAt === null ? users : [];
+    const ended = proof === null ? await this.#endStanding(tx, own, ending, cause) : {};
+    const kept = verifiedAt === null ? {} : { primary: true };
+    await this.#recordLoss(tx, own, { failures, ...kept, ...ended });
+    if (verifiedAt === null) await this.#warnIfLeft(tx, own);
     return true;
   }
 
-  /** Ends the access of the users of a domain. An admin in the domain would lose the own access: refused. */
-  async #endAccess(
+  /**
+   * Prepares the transaction for a new proof of a domain: it locks the users whose access ends, and takes the domain from another
+   * organization for which a sign-in only asserted it.
+   *
+   * @returns ends what is not allowed any more, once the proof is noted
+   * @throws DomainError domain_taken when another organization has proven the domain
+   */
+  async #claim(
     tx: EntityManager,
-    orgId: string | null,
-    domain: string,
+    own: DomainOfOrganization,
+    adminId: string | null,
+  ): Promise<() => Promise<RevokedCounts>> {
+    const { domain } = own;
+    const found = await findOwner(tx, domain);
+    const owner = found && found.orgId !== own.orgId ? found : undefined;
+    if (owner?.isProven) throw domainTaken();
+    const of = { orgId: owner?.orgId ?? null, outsiders: true };
+    const users = await lockUsersOfDomain(tx, domain, of, adminId);
+    const loser = owner && { orgId: owner.orgId, domain };
+    if (loser && !(await takeDomain(tx, loser, this.clock.now(), 'asserting'))) throw domainTaken();
+    return async () => {
+      const cause = { reason: 'domain claimed', revokedBy: 'organization' };
+      const outsiders = users.filter(({ orgId, inDomain }) => orgId === null && inDomain);
+      const counts = await this.accessRevocation.endAll(tx, outsiders, 'domain-lost', cause);
+      const doubles = await this.accessRevocation.claimDomain(tx, own, cause);
+      if (loser) await this.#endOfLoser(tx, loser, users);
+      return { users: outsiders.length, ...sumOf([counts, doubles]) };
+    };
+  }
+
+  /** Ends what stood on a domain that another organization has proven. The event does not name that organization. */
+  async #endOfLoser(
+    tx: EntityManager,
+    loser: DomainOfOrganization,
+    users: readonly UserOfDomain[],
+  ): Promise<void> {
+    const cause = { reason: 'domain proven by another organization', revokedBy: 'organization' };
+    const ended = await this.#endStanding(tx, loser, users, cause);
+    await this.#recordLoss(tx, loser, { taken_over: true, ...ended });
+    this.#security.warn(
+      { orgId: loser.orgId, domain: loser.domain },
+      'an organization has lost a domain that it had not proven: another one has proven it',
+    );
+    await this.#warnIfLeft(tx, loser);
+  }
+
+  /** Ends the access of the users of a domain, whose rows are locked, and all else that stood on the domain. */
+  async #endStanding(
+    tx: EntityManager,
+    own: DomainOfOrganization,
+    locked: readonly UserOfDomain[],
     cause: RevocationCause,
-    admin?: Admin,
   ): Promise<RevokedCounts> {
-    const locked = await lockUsersOfDomain(tx, orgId, domain, admin?.id ?? null);
-    const users = locked.filter(({ inDomain }) => inDomain);
-    if (users.some(({ id }) => id === admin?.id)) {
-      const detail = 'Your own address is in this domain. Ask an admin with another address.';
-      throw new DomainError('own_account', detail);
-    }
+    const users = locked.filter(({ orgId, inDomain }) => inDomain && orgId === own.orgId);
     const counts = await this.accessRevocation.endAll(tx, users, 'domain-lost', cause);
-    return { users: users.length, ...counts };
+    const standing = await this.accessRevocation.endOfDomain(tx, own, cause);
+    return { users: users.length, ...sumOf([counts, standing]) };
+  }
+
+  async #warnIfLeft(tx: EntityManager, { orgId, domain }: DomainOfOrganization): Promise<void> {
+    if (await this.organizations.hasOtherAdmin(tx, orgId, NIL)) return;
+    this.#security.warn({ orgId, domain }, 'an organization is left without an active admin');
+  }
+
+  async #read(
+    tx: EntityManager,
+    { orgId, domain }: DomainOfOrganization,
+  ): Promise<OrganizationDomain> {
+    const found = await findDomain(tx, orgId, domain);
+    if (!found) throw new Error('the domain of a locked row is gone');
+    return found;
   }
 
   #record(
@@ -197,6 +327,38 @@ export class DomainOwnership {
       details: { domain, ...details },
     });
   }
+
+  /** Records the loss of a proof in the organization that had the domain. The event has no actor. */
+  #recordLoss(
+    tx: EntityManager,
+    { orgId, domain }: DomainOfOrganization,
+    details: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    return this.audit.record(tx, {
+      type: 'org_domain_unverified',
+      actorId: null,
+      subjectId: null,
+      orgId,
+      origin: NO_REQUEST,
+      details: { domain, ...details },
+    });
+  }
+
+  #recordByOperator(
+    tx: EntityManager,
+    type: 'domain_assigned' | 'domain_released',
+    { orgId, domain }: DomainOfOrganization,
+    { origin, details }: DomainOperator,
+    facts: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    const event = { actorId: null, subjectId: null, orgId, origin };
+    return this.audit.record(tx, { ...event, type, details: { domain, ...facts, ...details } });
+  }
+}
+
+function domainTaken(): DomainError {
+  const detail = 'This domain is taken. If your organization owns it, ask the operator.';
+  return new DomainError('domain_taken', detail);
 }
 
 /** Returns the error for a domain that the organization does not have. */

@@ -1,13 +1,20 @@
+import type { DomainOfOrganization } from '#domain/access-revocation/revocable.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Checked } from './domain-state.js';
 
-/** A domain of an organization. The primary domain has no token. */
+/** The ways in which a domain is proven: by its DNS record, by the operator's assignment, or by the setting of the founding provider. */
+export type DomainProof = 'dns' | 'operator' | 'provider';
+
+/** A domain of an organization. */
 export interface OrganizationDomain {
   readonly domain: string;
   readonly isPrimary: boolean;
+  /** Null for a domain that the operator assigned, and for a primary domain of an earlier version. */
   readonly token: string | null;
+  /** Null for a domain without a proof: it is pending or unverified, or a sign-in alone asserted it. */
+  readonly proof: DomainProof | null;
   readonly addedBy: string | null;
   readonly createdAt: Date;
   readonly verifiedAt: Date | null;
@@ -31,6 +38,7 @@ interface Row {
   domain: string;
   is_primary: boolean;
   token: string | null;
+  proof: DomainProof | null;
   added_by: string | null;
   created_at: Date;
   verified_at: Date | null;
@@ -39,10 +47,15 @@ interface Row {
   failures: number;
 }
 
+/** The columns of {@link Row}. A domain with a next check is proven by its record. */
+const COLUMNS = fragment`domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures,
+    CASE WHEN verified_at IS NULL THEN NULL WHEN assigned_at IS NOT NULL THEN 'operator' WHEN next_check_at IS NOT NULL THEN 'dns'
+         WHEN is_vouched THEN 'provider' END AS proof`;
+
 /** Lists the domains of an organization: the primary one first, then by age. */
 export async function listDomains(tx: EntityManager, orgId: string): Promise<OrganizationDomain[]> {
   const rows = await sql<Row>(tx)`
-    SELECT domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures
+    SELECT ${COLUMNS}
     FROM organization_domains WHERE org_id = ${orgId}
     ORDER BY is_primary DESC, created_at, domain`;
   return rows.map(organizationDomain);
@@ -55,7 +68,7 @@ export async function findDomain(
   domain: string,
 ): Promise<OrganizationDomain | undefined> {
   const [row] = await sql<Row>(tx)`
-    SELECT domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures
+    SELECT ${COLUMNS}
     FROM organization_domains WHERE org_id = ${orgId} AND domain = ${domain}`;
   return row && organizationDomain(row);
 }
@@ -75,20 +88,42 @@ export async function insertDomain(
     INSERT INTO organization_domains (org_id, domain, token, added_by, created_at)
     VALUES (${added.orgId}, ${added.domain}, ${added.token}, ${added.addedBy}, ${added.now})
     ON CONFLICT (org_id, domain) DO NOTHING
-    RETURNING domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures`;
+    RETURNING ${COLUMNS}`;
   return row && organizationDomain(row);
 }
 
-/** Deletes a domain of an organization. The primary domain stays. Returns false without such a domain. */
+/**
+ * Deletes a domain of an organization that its admin gives up. The primary domain stays. A domain that the operator assigned counts as
+ * one that DNS has proven: no sign-in founds an organization for it.
+ *
+ * @returns false without such a domain
+ */
 export async function deleteDomain(
   tx: EntityManager,
   orgId: string,
   domain: string,
 ): Promise<boolean> {
   const deleted = await sql<{ domain: string }>(tx)`
-    DELETE FROM organization_domains WHERE org_id = ${orgId} AND domain = ${domain} AND NOT is_primary
-    RETURNING domain`;
+    WITH deleted AS (
+      DELETE FROM organization_domains WHERE org_id = ${orgId} AND domain = ${domain} AND NOT is_primary
+      RETURNING domain, verified_at IS NOT NULL AND assigned_at IS NOT NULL AS was_assigned
+    ), noted AS (
+      INSERT INTO dns_proven_domains (domain) SELECT domain FROM deleted WHERE was_assigned ON CONFLICT DO NOTHING
+    )
+    SELECT domain FROM deleted`;
   return deleted.length === 1;
+}
+
+/** Makes sure that a domain of an organization has a token. Returns the token of the domain. */
+export async function ensureToken(
+  tx: EntityManager,
+  { orgId, domain }: DomainOfOrganization,
+  token: string,
+): Promise<string | undefined> {
+  const [row] = await sql<{ token: string }>(tx)`
+    UPDATE organization_domains SET token = coalesce(token, ${token})
+    WHERE org_id = ${orgId} AND domain = ${domain} RETURNING token`;
+  return row?.token;
 }
 
 /**
@@ -171,7 +206,10 @@ export async function recordCheck(
   return recorded.length === 1;
 }
 
-/** Records the check that makes a domain unverified, under the same conditions as {@link recordCheck}. */
+/**
+ * Records the check that ends the proof of a domain, under the same conditions as {@link recordCheck}. A primary domain stays with its
+ * organization, as one that is only asserted; every other one becomes unverified.
+ */
 export async function markUnverified(
   tx: EntityManager,
   due: DueDomain,
@@ -180,7 +218,9 @@ export async function markUnverified(
 ): Promise<boolean> {
   const lost = await sql<{ domain: string }>(tx)`
     UPDATE organization_domains
-    SET failures = ${failures}, verified_at = NULL, unverified_at = ${now}, last_checked_at = ${now}, next_check_at = NULL
+    SET failures = CASE WHEN is_primary THEN 0 ELSE ${failures}::int END,
+        verified_at = CASE WHEN is_primary THEN verified_at END,
+        unverified_at = CASE WHEN NOT is_primary THEN ${now}::timestamptz END, last_checked_at = ${now}, next_check_at = NULL
     WHERE ${unchanged(due)}
     RETURNING domain`;
   return lost.length === 1;
@@ -190,24 +230,6 @@ export async function markUnverified(
 function unchanged({ orgId, domain, token, lastCheckedAt }: DueDomain): SqlFragment {
   return fragment`org_id = ${orgId} AND domain = ${domain} AND token = ${token} AND last_checked_at = ${lastCheckedAt}
       AND verified_at IS NOT NULL`;
-}
-
-/**
- * Locks the users of an organization whose e-mail is in a domain until the transaction ends, with one more user, in the order of their
- * ids. Without an organization: the users who have none.
- */
-export async function lockUsersOfDomain(
-  tx: EntityManager,
-  orgId: string | null,
-  domain: string,
-  also: string | null,
-): Promise<{ readonly id: string; readonly inDomain: boolean }[]> {
-  const ofOrganization = orgId === null ? fragment`org_id IS NULL` : fragment`org_id = ${orgId}`;
-  const inDomain = fragment`(${ofOrganization} AND split_part(email, '@', -1) = ${domain})`;
-  return sql<{ id: string; inDomain: boolean }>(tx)`
-    SELECT id, ${inDomain} IS TRUE AS "inDomain" FROM users
-    WHERE id IN (SELECT id FROM users WHERE ${inDomain} UNION ALL SELECT ${also}::uuid)
-    ORDER BY id FOR UPDATE`;
 }
 
 /** Lists the users of an organization whose e-mail is in a domain. */
@@ -242,6 +264,7 @@ function organizationDomain(row: Row): OrganizationDomain {
     domain: row.domain,
     isPrimary: row.is_primary,
     token: row.token,
+    proof: row.proof,
     addedBy: row.added_by,
     createdAt: row.created_at,
     verifiedAt: row.verified_at,

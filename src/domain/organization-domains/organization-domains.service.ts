@@ -83,13 +83,13 @@ export class OrganizationDomains {
     const domain = asciiDomain(act.domain) ?? '';
     const known = await this.work.bounded(orgId, (tx) => findDomain(tx, orgId, domain));
     if (!known) throw noDomain();
-    if (known.isPrimary || known.token === null) return known;
-    const record = proofRecord(domain, known.token);
+    if (known.proof === 'operator') return known; // needs no record
+    const token = known.token ?? (await this.#tokenOf(act, domain));
+    const record = proofRecord(domain, token);
     const texts = await this.#lookUp(record.name);
     if (!isProof(record, texts)) {
       throw new DomainError('domain_not_proven', describeMismatch(record, texts));
     }
-    const { token } = known;
     return this.#change(act, domain, (tx) => this.ownership.prove(tx, { ...act, domain }, token));
   }
 
@@ -102,6 +102,17 @@ export class OrganizationDomains {
   remove(act: DomainAct): Promise<RevokedCounts> {
     const domain = asciiDomain(act.domain) ?? '';
     return this.#change(act, domain, (tx) => this.ownership.remove(tx, { ...act, domain }));
+  }
+
+  /** Makes a token for a domain that has none: a primary one of an earlier version, or one that was assigned. */
+  async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
+    const own = { orgId: admin.orgId, domain };
+    const token = await this.work.transact(admin.orgId, async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      return this.ownership.ensureToken(tx, own);
+    });
+    if (token === undefined) throw noDomain();
+    return token;
   }
 
   #change<Done>(

@@ -19,3 +19,7 @@ export const DOMAIN_NEEDS_PROOF =
 /** The message for a sign-in through a provider, or a tenant of a provider, that the organization does not use. */
 export const OTHER_PROVIDER =
   'Your organization does not accept sign-ins through this identity provider.';
+
+/** The message for the first user of a subdomain of a proven domain, who comes through a provider that its organization does not use. */
+export const SUBDOMAIN_OF_PROVEN =
+  'Another organization has proven the domain above that of your e-mail. Sign in through its identity provider, or ask its administrator.';

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { newUuid } from '#platform/clock/random.js';
+import { newUuid, systemRandom } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { Membership } from './membership.js';
 
@@ -66,15 +66,24 @@ export class OrganizationsRepository {
     await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('organization ' || ${domain}, 0))`;
   }
 
-  /** Creates the organization of a domain. It accepts the provider and tenant of its first user. */
-  async create(tx: EntityManager, domain: string, made: ProviderTenant): Promise<string> {
+  /**
+   * Creates the organization of a domain. It accepts the provider and tenant of its first user.
+   *
+   * @param isVouched true where the operator has named the domain for the provider: the domain is proven, not only asserted
+   */
+  async create(
+    tx: EntityManager,
+    domain: string,
+    made: ProviderTenant,
+    isVouched: boolean,
+  ): Promise<string> {
     const id = newUuid();
     await sql(tx)`
       WITH organization AS (INSERT INTO organizations (id, name) VALUES (${id}, ${domain}) RETURNING id),
            provider AS (INSERT INTO organization_providers (org_id, issuer, tenant)
                         SELECT id, ${made.issuer}, ${made.tenant} FROM organization)
-      INSERT INTO organization_domains (org_id, domain, is_primary, verified_at)
-      SELECT id, ${domain}, true, now() FROM organization`;
+      INSERT INTO organization_domains (org_id, domain, is_primary, verified_at, token, is_vouched)
+      SELECT id, ${domain}, true, now(), ${systemRandom.token()}, ${isVouched} FROM organization`;
     return id;
   }
 
@@ -84,6 +93,42 @@ export class OrganizationsRepository {
       SELECT domain FROM organization_domains
       WHERE org_id = ${orgId} AND domain = ${domain} AND verified_at IS NOT NULL`;
     return found.length === 1;
+  }
+
+  /**
+   * Returns true for a domain below one that an organization has proven, if that organization does not accept the provider: then a
+   * sign-in through the provider founds no organization for it. Of several domains above it, each counts.
+   */
+  async isUnderForeignProof(
+    tx: EntityManager,
+    domain: string,
+    { issuer, tenant }: ProviderTenant,
+  ): Promise<boolean> {
+    const foreign = await sql<{ domain: string }>(tx)`
+      SELECT d.domain FROM proven_domains d
+      WHERE d.domain = ANY (${domainsAbove(domain)}::text[])
+        AND NOT EXISTS (SELECT FROM organization_providers p
+                        WHERE p.org_id = d.org_id AND p.issuer = ${issuer} AND p.tenant = ${tenant})
+      LIMIT 1`;
+    return foreign.length === 1;
+  }
+
+  /**
+   * Returns true for a host that is, or lies below, a domain that the organization has proven; of several proven domains the nearest
+   * one decides. It stays true until the transaction ends: the loss of the domain waits, and then finds what the transaction made. Rows
+   * of users are locked before.
+   *
+   * @param host ASCII, lower case
+   */
+  async holdProvenHost(tx: EntityManager, orgId: string, host: string): Promise<boolean> {
+    const [nearest] = await sql<{ domain: string; org_id: string }>(tx)`
+      SELECT domain, org_id FROM proven_domains
+      WHERE domain = ANY (${[host, ...domainsAbove(host)]}::text[])
+      ORDER BY length(domain) DESC LIMIT 1`;
+    if (nearest?.org_id !== orgId) return false;
+    const held = await sql<{ domain: string }>(tx)`
+      SELECT domain FROM proven_domains WHERE org_id = ${orgId} AND domain = ${nearest.domain} FOR SHARE`;
+    return held.length === 1;
   }
 
   /**
@@ -182,4 +227,10 @@ export class OrganizationsRepository {
   async #lock(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
   }
+}
+
+/** Returns the domains above a domain, the nearest first: `b.c` and `c` for `a.b.c`. */
+function domainsAbove(domain: string): string[] {
+  const labels = domain.split('.');
+  return labels.slice(1).map((_, at) => labels.slice(at + 1).join('.'));
 }

@@ -13,6 +13,7 @@ import {
   MEMBERS_BY_SCIM_ONLY,
   OTHER_PROVIDER,
   REMOVED_BY_SCIM,
+  SUBDOMAIN_OF_PROVEN,
 } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
@@ -186,10 +187,10 @@ export class UpstreamLogin {
     const domain = domainOfEmail(identity.email);
     const organization = await this.organizations.findByDomain(tx, domain, identity);
     if (!organization) {
-      const isHeldBack = await this.organizations.needsProof(tx, domain);
-      return isHeldBack
-        ? { kind: 'refused', reason: DOMAIN_NEEDS_PROOF, orgId: null }
-        : { kind: 'new', orgId: null };
+      const refusal = await this.#refusalToFound(tx, domain, identity);
+      return refusal === undefined
+        ? { kind: 'new', orgId: null }
+        : { kind: 'refused', reason: refusal, orgId: null };
     }
     const orgId = organization.id;
     const member = await this.users.lockByEmail(tx, orgId, identity.email);
@@ -214,6 +215,22 @@ export class UpstreamLogin {
     const bound = await this.#findBound(tx, identity);
     if (bound?.id === member.id) return { kind: 'known', user: bound };
     return refused(BOUND_TO_ANOTHER);
+  }
+
+  /** Returns the reason for which a sign-in opens nothing in a domain of no organization; undefined without one. */
+  async #refusalToFound(
+    tx: EntityManager,
+    domain: string,
+    identity: UpstreamIdentity,
+  ): Promise<string | undefined> {
+    if (await this.organizations.needsProof(tx, domain)) return DOMAIN_NEEDS_PROOF;
+    if (identity.organizationDomain === null) return undefined;
+    const isForeign = await this.organizations.isUnderForeignProof(
+      tx,
+      identity.organizationDomain,
+      identity,
+    );
+    return isForeign ? SUBDOMAIN_OF_PROVEN : undefined;
   }
 
   #findBound(tx: EntityManager, { issuer, subject }: UpstreamIdentity): Promise<User | undefined> {

@@ -10,6 +10,8 @@ export interface OidcProviderConfig {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  /** The only domains that the provider may vouch for, `*.` before one for its subdomains; undefined: every domain. */
+  readonly domains: readonly string[] | undefined;
 }
 
 /** The use of a key in AWS KMS, which decides its type: signatures by named algorithms, the root secret, or data keys. */
@@ -36,6 +38,8 @@ export interface SamlProviderConfig {
   readonly emailAttribute: string | undefined;
   /** The attribute with the domain of the organization; undefined: the e-mail address has it. */
   readonly domainAttribute: string | undefined;
+  /** The only domains that the provider may vouch for, `*.` before one for its subdomains; undefined: every domain. */
+  readonly domains: readonly string[] | undefined;
 }
 
 /** One upstream provider of either type. */

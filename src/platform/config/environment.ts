@@ -9,6 +9,7 @@ import {
   certificates,
   cidrList,
   digits,
+  domainPatterns,
   flag,
   entityId,
   headerText,
@@ -174,6 +175,7 @@ const OIDC_PROVIDER_ENVIRONMENT = z.object({
     .refine((text) => isHttpsOrLoopback(text), 'must be https (http only for localhost)'),
   CLIENT_ID: z.string(),
   CLIENT_SECRET: z.string(),
+  DOMAINS: domainPatterns.optional(), // unset: it may vouch for every domain
 });
 
 /** The shape of the variables of a SAML provider, SVC_IDP_<SLUG>_*. */
@@ -184,6 +186,7 @@ const SAML_PROVIDER_ENVIRONMENT = z.object({
   SP_ENTITY_ID: entityId.optional(), // default: {base}/saml/metadata
   EMAIL_ATTRIBUTE: attributeName.optional(), // unset: the NameID of the format emailAddress
   DOMAIN_ATTRIBUTE: attributeName.optional(), // unset: the domain of the e-mail address
+  DOMAINS: domainPatterns.optional(), // unset: it may vouch for every domain
 });
 
 /** The shape of one provider's variables by its type. A variable of the other type is a problem. */

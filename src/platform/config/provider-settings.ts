@@ -84,6 +84,7 @@ function oidcProvider(slug: string, own: Environment) {
     ISSUER: issuer,
     CLIENT_ID: clientId,
     CLIENT_SECRET: clientSecret,
+    DOMAINS: domains,
   } = data;
   return {
     slug,
@@ -92,6 +93,7 @@ function oidcProvider(slug: string, own: Environment) {
     issuer,
     clientId,
     clientSecret,
+    domains,
   } satisfies OidcProviderConfig;
 }
 
@@ -108,5 +110,6 @@ function samlProvider(slug: string, own: Environment, environment: Environment) 
     spEntityId: SP_ENTITY_ID ?? `${base.data ?? ''}/saml/metadata`,
     emailAttribute: data.EMAIL_ATTRIBUTE,
     domainAttribute: data.DOMAIN_ATTRIBUTE,
+    domains: data.DOMAINS,
   } satisfies SamlProviderConfig;
 }

@@ -251,4 +251,9 @@ export const PROVIDER_MEANINGS: Readonly<Record<keyof typeof PROVIDER_SHAPES, Va
       'SAML: the name of the attribute with the domain of the organization. It must be the domain of the e-mail address.',
     unset: 'the domain of the e-mail address',
   },
+  DOMAINS: {
+    meaning:
+      'The only domains that the provider may vouch for, comma-separated; `*.corp.example` has every subdomain. Set it for each provider once there are several.',
+    unset: 'every domain',
+  },
 };

@@ -21,8 +21,12 @@ export const DOMAIN_JSON = z
       .object({ type: z.literal('TXT'), name: z.string(), value: z.string() })
       .nullable()
       .meta({
-        description: 'The record to publish; null for the primary domain, which needs none.',
+        description: 'The record to publish; null for a domain that the operator assigned.',
       }),
+    proof: z.enum(['dns', 'operator', 'provider']).nullable().meta({
+      description:
+        'How the organization has proven the domain: by the record, by the operator, or by the setting of its founding provider. Null for a primary domain that a sign-in alone asserted: the proof of another organization takes it.',
+    }),
     added_by: z.string().nullable(),
     created_at: z.iso.datetime(),
     verified_at: z.iso.datetime().nullable(),
@@ -39,7 +43,11 @@ export function domainJson(found: OrganizationDomain): DomainJson {
     domain: found.domain,
     primary: found.isPrimary,
     state: stateOf(found),
-    record: found.token === null ? null : proofRecord(found.domain, found.token),
+    record:
+      found.token === null || found.proof === 'operator'
+        ? null
+        : proofRecord(found.domain, found.token),
+    proof: found.proof,
     added_by: found.addedBy,
     created_at: found.createdAt.toISOString(),
     verified_at: found.verifiedAt?.toISOString() ?? null,

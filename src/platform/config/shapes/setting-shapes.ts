@@ -1,5 +1,6 @@
 import { X509Certificate, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
+import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { readPem } from '#platform/tls/tls-material.js';
@@ -34,6 +35,28 @@ export const list = z
   );
 /** A comma-separated list whose items are ASCII lower-cased. */
 export const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLowerCase)));
+/** A label of letters, digits and hyphens (RFC 1123 §2.1). */
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+/** A domain of two labels or more, in ASCII and lower case. */
+const isDomain = (text: string) =>
+  text.length <= 253 && text.includes('.') && text.split('.').every((label) => LABEL.test(label));
+/** Returns the ASCII form of a domain, in which a name without these characters stays whole. */
+const asDomain = (item: string) =>
+  /^[\p{L}\p{M}\p{N}.-]+$/u.test(item) ? domainToASCII(item).replace(/\.$/, '') : '';
+/** One domain, in ASCII and lower case. */
+export const domainName = z.string().transform((text, context) => {
+  const domain = asDomain(text);
+  return isDomain(domain) ? domain : refuse(context, 'must be a domain such as corp.example');
+});
+/** A comma-separated list of domains, and of `*.` with a domain for every subdomain of it. */
+export const domainPatterns = list.transform((items, context): readonly string[] => {
+  const patterns = items.map((item) =>
+    item.startsWith('*.') ? `*.${asDomain(item.slice(2))}` : asDomain(item),
+  );
+  const fits = patterns.every((pattern) => isDomain(pattern.replace(/^\*\./, '')));
+  if (patterns.length > 0 && fits) return patterns;
+  return refuse(context, 'must be domains such as corp.example or *.corp.example, comma-separated');
+});
 /** A whole number between two limits, both included. */
 export const wholeNumber = (minimum: number, maximum: number) =>
   z

@@ -1,4 +1,4 @@
-import { ENVIRONMENT, type Environment } from '#platform/config/environment.js';
+import { ENVIRONMENT, PROVIDER_SHAPES, type Environment } from '#platform/config/environment.js';
 import { nameOfSlug, PROVIDER_VARIABLES } from '#platform/config/provider-settings.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { editDistance } from '#platform/config/unknown-variables.js';
@@ -34,6 +34,13 @@ const VARIABLES: ReadonlyMap<string, string> = new Map(
 );
 const KEYS = [...VARIABLES.keys(), 'tls', 'idps'];
 
+const SHAPES: Readonly<Record<string, unknown>> = ENVIRONMENT.shape;
+
+/** The shape of each key of a provider. */
+const PROVIDER_KEY_SHAPES: ReadonlyMap<string, unknown> = new Map(
+  Object.entries(PROVIDER_SHAPES).map(([name, shape]) => [name.toLowerCase(), shape]),
+);
+
 /** Returns the settings of a document. */
 export function settingsOf(document: ConfigurationDocument): DocumentSettings {
   const settings = new CollectedSettings();
@@ -63,9 +70,8 @@ class CollectedSettings implements DocumentSettings {
   readonly warnings: string[] = [];
 
   /** Adds the variable of a key, or the problem of its value. */
-  add(key: string, variable: string, value: unknown): void {
+  add(key: string, variable: string, value: unknown, shape = SHAPES[variable]): void {
     this.keys.set(variable, key);
-    const shape = (ENVIRONMENT.shape as Readonly<Record<string, unknown>>)[variable];
     const form = jsonFormOf(shape);
     const read = asVariable(value, form);
     if ('problem' in read) this.problem(key, read.problem);
@@ -143,7 +149,10 @@ function addProvider(
   for (const [key, value] of Object.entries(provider)) {
     if (key === 'id') continue;
     if (!PROVIDER_KEYS.includes(key)) settings.unknown(key, PROVIDER_KEYS, `${at}.`);
-    else settings.add(`${at}.${key}`, `SVC_IDP_${nameOfSlug(slug)}_${key.toUpperCase()}`, value);
+    else {
+      const variable = `SVC_IDP_${nameOfSlug(slug)}_${key.toUpperCase()}`;
+      settings.add(`${at}.${key}`, variable, value, PROVIDER_KEY_SHAPES.get(key));
+    }
   }
   return slug;
 }

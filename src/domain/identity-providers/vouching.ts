@@ -1,0 +1,66 @@
+import { domainOfEmail } from '#domain/organizations/email-address.js';
+import type { ProviderConfig } from '#platform/config/config.js';
+import { providerVariable } from '#platform/config/provider-settings.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { UpstreamIdentity } from './upstream-identity.js';
+
+/** The settings of a provider that decide for which domains it may vouch. */
+export type VouchingProvider = Pick<ProviderConfig, 'slug' | 'domains'>;
+
+/** Returns true for a domain that a list names, alone or by `*.` before a domain above it. */
+export function namesDomain(patterns: readonly string[], domain: string): boolean {
+  return patterns.some((pattern) =>
+    pattern.startsWith('*.') ? domain.endsWith(pattern.slice(1)) : domain === pattern,
+  );
+}
+
+/** Returns true for a domain that the list of a provider names. Without a list a provider names none, and may vouch for each. */
+export function isNamedBy(
+  providers: readonly VouchingProvider[],
+  slug: string,
+  domain: string,
+): boolean {
+  const patterns = providers.find((provider) => provider.slug === slug)?.domains;
+  return patterns !== undefined && namesDomain(patterns, domain);
+}
+
+/**
+ * Refuses an identity in a domain for which its provider may not vouch: that of the address, and that of the organization. A provider
+ * that is not configured any more vouches for none.
+ *
+ * @throws DomainError with the code
+ */
+export function assertVouched(
+  providers: readonly VouchingProvider[],
+  { provider, email, organizationDomain }: UpstreamIdentity,
+  code: 'sign_in_refused' | 'enrollment_refused' = 'sign_in_refused',
+): void {
+  const refused = (detail: string) => new DomainError(code, detail);
+  const configured = providers.find(({ slug }) => slug === provider);
+  if (!configured) {
+    throw refused('The identity provider of this sign-in is not in use any more. Sign in again.');
+  }
+  const { domains } = configured;
+  const claimed = [
+    domainOfEmail(email),
+    ...(organizationDomain === null ? [] : [organizationDomain]),
+  ];
+  if (domains === undefined || claimed.every((domain) => namesDomain(domains, domain))) return;
+  throw refused(
+    'This identity provider does not sign in users of your e-mail domain. Sign in through another one, or ask the operator of the service.',
+  );
+}
+
+/**
+ * Warns of providers that may vouch for every domain although there are several. Each line names the variable.
+ */
+export function vouchingWarnings(providers: readonly VouchingProvider[]): string[] {
+  if (providers.length < 2) return [];
+  return providers
+    .filter(({ domains }) => domains === undefined)
+    .map(
+      ({ slug }) =>
+        `${providerVariable(slug, 'DOMAINS')}: is not set although there are several identity providers; ` +
+        `${slug} may vouch for every domain, so that its administrator can found, or sign in to, the organization of any domain`,
+    );
+}

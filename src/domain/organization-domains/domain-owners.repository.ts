@@ -1,0 +1,152 @@
+import type { DomainOfOrganization } from '#domain/access-revocation/revocable.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The organization that owns a domain. */
+export interface DomainOwner {
+  readonly orgId: string;
+  readonly isPrimary: boolean;
+  readonly isProven: boolean;
+}
+
+/** Finds the owner of a domain. The caller has locked the domain, so that the owner stays the same but for its proof. */
+export async function findOwner(
+  tx: EntityManager,
+  domain: string,
+): Promise<DomainOwner | undefined> {
+  const [owner] = await sql<DomainOwner>(tx)`
+    SELECT d.org_id AS "orgId", d.is_primary AS "isPrimary", p.org_id IS NOT NULL AS "isProven"
+    FROM organization_domains d LEFT JOIN proven_domains p ON p.org_id = d.org_id AND p.domain = d.domain
+    WHERE d.domain = ${domain} AND d.verified_at IS NOT NULL`;
+  return owner;
+}
+
+/**
+ * Takes a domain from its owner, whose row keeps it as an unverified one. A domain that was only asserted may be taken, and every
+ * domain where the operator releases it.
+ *
+ * @returns false when the organization does not own the domain, or has proven it
+ */
+export async function takeDomain(
+  tx: EntityManager,
+  { orgId, domain }: DomainOfOrganization,
+  now: Date,
+  from: 'asserting' | 'any owner',
+): Promise<boolean> {
+  const taken = await sql<{ domain: string }>(tx)`
+    UPDATE organization_domains d
+    SET verified_at = NULL, unverified_at = ${now}, next_check_at = NULL, assigned_at = NULL, is_vouched = false, failures = 0
+    WHERE d.org_id = ${orgId} AND d.domain = ${domain} AND d.verified_at IS NOT NULL
+      AND (${from === 'any owner'}::boolean
+           OR (d.next_check_at IS NULL AND d.assigned_at IS NULL AND NOT d.is_vouched))
+    RETURNING d.domain`;
+  return taken.length === 1;
+}
+
+/** Deletes the row of a domain that the operator has released, unless it is the primary one of the organization. */
+export async function dropReleased(
+  tx: EntityManager,
+  { orgId, domain }: DomainOfOrganization,
+): Promise<void> {
+  await sql(tx)`
+    DELETE FROM organization_domains
+    WHERE org_id = ${orgId} AND domain = ${domain} AND NOT is_primary AND verified_at IS NULL`;
+}
+
+/**
+ * Notes that the operator assigned a domain to an organization: proven, and not checked. One statement with the unique index of verified
+ * domains behind it, so that a domain has one owner.
+ *
+ * @returns false when another organization owns the domain
+ */
+export async function markAssigned(
+  tx: EntityManager,
+  { orgId, domain }: DomainOfOrganization,
+  now: Date,
+): Promise<boolean> {
+  const assigned = await sql<{ domain: string }>(tx)`
+    INSERT INTO organization_domains AS d (org_id, domain, verified_at, assigned_at, created_at)
+    SELECT ${orgId}, ${domain}, ${now}::timestamptz, ${now}::timestamptz, ${now}::timestamptz
+    WHERE NOT EXISTS (SELECT FROM organization_domains o
+                      WHERE o.domain = ${domain} AND o.org_id <> ${orgId} AND o.verified_at IS NOT NULL)
+    ON CONFLICT (org_id, domain) DO UPDATE
+    SET verified_at = coalesce(d.verified_at, EXCLUDED.verified_at), assigned_at = EXCLUDED.assigned_at, unverified_at = NULL,
+        next_check_at = NULL, failures = 0
+    RETURNING d.domain`;
+  return assigned.length === 1;
+}
+
+/** A user whose row a change of a domain has locked. */
+export interface UserOfDomain {
+  readonly id: string;
+  readonly orgId: string | null;
+  /** False for the one more user, whose e-mail is in another domain. */
+  readonly inDomain: boolean;
+}
+
+/**
+ * Locks the users whose e-mail is in a domain until the transaction ends, with one more user, in the order of their ids: those of an
+ * organization, and those without one.
+ *
+ * @param of the organization, and whether users without one are locked, too
+ */
+export async function lockUsersOfDomain(
+  tx: EntityManager,
+  domain: string,
+  of: { readonly orgId: string | null; readonly outsiders: boolean },
+  also: string | null,
+): Promise<UserOfDomain[]> {
+  const inDomain = fragment`split_part(email, '@', -1) = ${domain}`;
+  return sql<UserOfDomain>(tx)`
+    SELECT id, org_id AS "orgId", ${inDomain} IS TRUE AS "inDomain" FROM users
+    WHERE id IN (SELECT id FROM users WHERE org_id = ${of.orgId} AND ${inDomain}
+                 UNION ALL SELECT id FROM users WHERE ${of.outsiders}::boolean AND org_id IS NULL AND ${inDomain}
+                 UNION ALL SELECT ${also}::uuid)
+    ORDER BY id FOR UPDATE`;
+}
+
+/** A configured provider, and the domains for which it may vouch. */
+export interface NamingProvider {
+  /** With `{tenantid}` where each tenant has an issuer of its own. */
+  readonly issuer: string;
+  /** Undefined for a provider that may vouch for every domain: it names none. */
+  readonly domains: readonly string[] | undefined;
+}
+
+/**
+ * Lists the primary domains whose organization was founded through a provider that names them now, and did not before, and those of
+ * which the opposite is true. Where several configured providers have the issuer, each must name the domain.
+ */
+export async function listChangedVouching(
+  tx: EntityManager,
+  providers: readonly NamingProvider[],
+): Promise<(DomainOfOrganization & { readonly isNamed: boolean })[]> {
+  return sql<DomainOfOrganization & { readonly isNamed: boolean }>(tx)`
+    SELECT d.org_id AS "orgId", d.domain, n.is_named AS "isNamed"
+    FROM organization_domains d
+    CROSS JOIN LATERAL (
+      SELECT coalesce(bool_and(coalesce(EXISTS (
+        SELECT FROM unnest(c.domains) AS pattern
+        WHERE d.domain = pattern OR (starts_with(pattern, '*.') AND right(d.domain, length(pattern) - 1) = substr(pattern, 2))
+      ), false)), false) AS is_named
+      FROM organization_providers p
+      JOIN jsonb_to_recordset(${JSON.stringify(providers)}::jsonb) AS c (issuer text, domains text[])
+        ON replace(c.issuer, '{tenantid}', p.tenant) = p.issuer
+      WHERE p.org_id = d.org_id AND p.founding
+    ) n
+    WHERE d.is_primary AND d.verified_at IS NOT NULL AND d.is_vouched <> n.is_named
+    ORDER BY d.org_id`;
+}
+
+/** Notes if the founding provider names a primary domain. Returns false when it is noted already, or the domain is lost. */
+export async function setVouched(
+  tx: EntityManager,
+  { orgId, domain }: DomainOfOrganization,
+  isNamed: boolean,
+): Promise<boolean> {
+  const changed = await sql<{ domain: string }>(tx)`
+    UPDATE organization_domains SET is_vouched = ${isNamed}
+    WHERE org_id = ${orgId} AND domain = ${domain} AND is_primary AND verified_at IS NOT NULL AND is_vouched <> ${isNamed}
+    RETURNING domain`;
+  return changed.length === 1;
+}
