@@ -8,6 +8,9 @@ import { count } from '../../support/rows.js';
 
 const AFTERWARDS = 'https://client.example/logged-out';
 
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const OF_ANOTHER_SERVICE = `${part({ alg: 'none' })}.${part({ aud: 'another-client' })}.`;
+
 describe('a logout on behalf of an application', () => {
   let app: TestApp;
   let application: Application;
@@ -86,6 +89,22 @@ describe('a logout on behalf of an application', () => {
     const unnamed = await page(client, { post_logout_redirect_uri: 'https://evil.example/' });
     const done = await confirm(client, xsrfOf(unnamed.text));
     expect(done.headers.get('location')).toBe(`${app.baseUrl}/oauth/logout/success`);
+  });
+
+  it.each<readonly [string, Readonly<Record<string, string>>, boolean]>([
+    ['post_logout_redirect_uri', { post_logout_redirect_uri: 'https://evil.example/' }, true],
+    ['id_token_hint', { id_token_hint: 'nonsense' }, true],
+    ['id_token_hint', { id_token_hint: OF_ANOTHER_SERVICE }, false],
+    ['client_id', { client_id: 'nonsense' }, false],
+  ])('says on the page which parameter was wrong: %s, %o', async (name, wrong, isOfClient) => {
+    const own = isOfClient ? { client_id: application.clientId } : {};
+    const refused = await page(app.client(), { ...own, ...wrong });
+    expect(refused.status).toBe(400);
+    const named = ['post_logout_redirect_uri', 'id_token_hint', 'client_id'].filter((one) =>
+      refused.text.includes(one),
+    );
+    expect(named).toEqual([name]);
+    for (const value of Object.values(wrong)) expect(refused.text).not.toContain(value);
   });
 
   it.each(['application/json', '*/*', 'text/html', undefined])(

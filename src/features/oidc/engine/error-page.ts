@@ -48,11 +48,34 @@ const INVALID: ClientErrorPage = {
   detail: `It sent you here with a request that cannot be answered. ${TELL_OPERATOR}`,
 };
 
+const NOT_LOGGED_OUT = 'Logging out did not work';
+
 const LOGOUT: ClientErrorPage = {
-  title: 'Logging out did not work',
+  title: NOT_LOGGED_OUT,
   detail:
     'The application sent you here with a request that cannot be answered. You are still logged in.',
 };
+
+/** What is wrong with a parameter of a logout (RP-Initiated Logout §2), in the order in which the page names one. */
+const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
+  post_logout_redirect_uri: 'it is not an address that the application registered',
+  client_id: 'it is not the application that the request is about, or it is not registered',
+  id_token_hint: 'it is not an ID token of this service for a registered application',
+};
+
+/** Finds the parameter that the library's text names. The text for an unknown `client_id` names none. */
+function wrongParameterOf({ message, ...error }: Error): string | undefined {
+  const text = 'error_description' in error ? String(error.error_description) : message;
+  if (text === 'client is invalid') return 'client_id';
+  return Object.keys(WRONG_PARAMETERS).find((name) => text.includes(name));
+}
+
+function logoutErrorPage(error: Error): ClientErrorPage {
+  const name = wrongParameterOf(error);
+  if (name === undefined) return LOGOUT;
+  const detail = `The application sent you here with a wrong ${name}: ${WRONG_PARAMETERS[name]}. You are still logged in. ${TELL_OPERATOR}`;
+  return { title: NOT_LOGGED_OUT, detail };
+}
 
 /** The errors of a request with `prompt=none` that needs a page. */
 const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
@@ -68,7 +91,7 @@ const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
  * @param code the `error` of the response
  */
 export function errorPage(code: string, error: Error, isLogout: boolean): ClientErrorPage {
-  if (isLogout) return LOGOUT;
+  if (isLogout) return logoutErrorPage(error);
   if (error instanceof errors.SessionNotFound) return OVER;
   if (WITHOUT_A_PAGE.has(code)) return NEEDS_LOGIN;
   return PAGES[code] ?? INVALID;
