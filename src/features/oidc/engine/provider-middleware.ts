@@ -6,14 +6,17 @@ import { correctErrorCode } from './library-patches.js';
 /** The path of the metadata of our protected resources (RFC 9728 §3). */
 const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 
-/** The endpoints whose responses name addresses for users and for other clients. */
-const WITH_ADDRESSES: ReadonlySet<string> = new Set([
-  'discovery',
-  'device_authorization',
-  'registration',
-  'client',
-  'client_update',
-]);
+/** The address of a registration (RFC 7592 §3). All other addresses of a registration are the client's, and stay as they are. */
+const REGISTRATION_ADDRESS = /^registration_client_uri$/;
+
+/** The members of responses that are addresses of the library's own endpoints, by the library's name of the called endpoint. */
+const OWN_ADDRESSES: Readonly<Record<string, RegExp>> = {
+  discovery: /^jwks_uri$|_endpoint$/,
+  device_authorization: /^verification_uri(?:_complete)?$/,
+  registration: REGISTRATION_ADDRESS,
+  client: REGISTRATION_ADDRESS,
+  client_update: REGISTRATION_ADDRESS,
+};
 
 /** The endpoints at which a client authenticates with a form. */
 const WITH_CLIENT_AUTHENTICATION: ReadonlySet<string> = new Set([
@@ -28,7 +31,8 @@ const WITH_CLIENT_AUTHENTICATION: ReadonlySet<string> = new Set([
 export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): void {
   noteOAuthCaller(ctx);
   const route = routeOf(ctx) ?? '';
-  if (WITH_ADDRESSES.has(route)) publishAddresses(ctx.body as Record<string, unknown>, http);
+  const own = OWN_ADDRESSES[route];
+  if (own) publishAddresses(ctx.body as Record<string, unknown>, own, http);
   if (WITH_CLIENT_AUTHENTICATION.has(route)) {
     correctErrorCode(ctx);
     addAuthenticationScheme(ctx);
@@ -48,11 +52,20 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
   if (clientId !== undefined || userId !== undefined) noteCaller(ctx.req, { clientId, userId });
 }
 
-/** Replaces addresses of the mutual-TLS listener by the published ones, which users and other clients can reach. */
-function publishAddresses(body: Record<string, unknown>, { mtls, baseUrl }: Config['http']): void {
+/**
+ * Replaces addresses of the library's endpoints at the mutual-TLS listener by the published ones, which users and other clients
+ * can reach.
+ *
+ * @param own matches the members that are such addresses
+ */
+function publishAddresses(
+  body: Record<string, unknown>,
+  own: RegExp,
+  { mtls, baseUrl }: Config['http'],
+): void {
   const listener = `https://${new URL(baseUrl).hostname}:${mtls.port}/`;
   for (const [name, value] of Object.entries(body)) {
-    if (typeof value === 'string' && value.startsWith(listener)) {
+    if (own.test(name) && typeof value === 'string' && value.startsWith(listener)) {
       body[name] = `${baseUrl}/${value.slice(listener.length)}`;
     }
   }
