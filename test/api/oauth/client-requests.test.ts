@@ -170,6 +170,40 @@ describe('requests of clients, and their authentication', () => {
       }
     });
 
+    it('a pushed request of a client without FAPI may be signed for the called endpoint, the token endpoint or the issuer', async () => {
+      const web = await client({ ...CODE, ...keyed, jwks: { keys: [rsa.jwk] } });
+      const keys = await newClientKeys('ES256');
+      const fapi = await client(fapiMetadata(keys));
+      const push = async (one: typeof web, aud: unknown, alg: string, by = rsa) =>
+        (
+          await postForm(app, '/oauth/par', {
+            ...asked(one, {
+              nonce: 'n',
+              code_challenge: newPkce().challenge,
+              code_challenge_method: 'S256',
+            }),
+            client_assertion: await signed(one.clientId, { sub: one.clientId, aud }, alg, by),
+            client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+          })
+        ).status;
+      const audiences = ['', '/oauth/par', '/oauth/token', '/oauth/introspect', '/oauth/par/'].map(
+        (path) => app.baseUrl + path,
+      );
+      const all = [...audiences, [`${app.baseUrl}/oauth/par`, 'https://other.example']];
+      const statuses = [];
+      for (const aud of all) {
+        statuses.push([await push(web, aud, 'RS256'), await push(fapi, aud, 'ES256', keys)]);
+      }
+      expect(statuses).toEqual([
+        [201, 201],
+        [201, 401],
+        [201, 401],
+        [401, 401],
+        [401, 401],
+        [401, 401],
+      ]);
+    });
+
     it('10.15 a FAPI client may do neither', async () => {
       const keys = await newClientKeys('ES256');
       const fapi = { ...fapiMetadata(keys), ...service };

@@ -10,7 +10,14 @@ import {
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
 import { sendSecurely } from '../../support/https-client.js';
-import { CALLBACK, newPkce, parameterOf } from '../../support/oauth-flow.js';
+import {
+  CALLBACK,
+  assertionFields,
+  fapiMetadata,
+  newClientKeys,
+  newPkce,
+  parameterOf,
+} from '../../support/oauth-flow.js';
 import { startSecureApp, type SecureApp } from '../../support/secure-app.js';
 
 const ADA = 'ada@mtls.example';
@@ -236,6 +243,77 @@ describe('mutual TLS (RFC 8705)', () => {
     for (const other of [undefined, unknown, selfSigned]) {
       const refused = await read(other);
       expect([refused.status, refused.json.error]).toEqual([401, 'invalid_token']);
+    }
+  });
+
+  it('a client assertion in a pushed request names either address of the endpoint; a FAPI client names the issuer alone', async () => {
+    const keys = await newClientKeys();
+    const metadata = {
+      redirect_uris: [CALLBACK],
+      grant_types: ['authorization_code'],
+      token_endpoint_auth_method: 'private_key_jwt',
+      jwks: { keys: [keys.jwk] },
+    };
+    const plain = await addApplication(secure.app, metadata, { owner: ADA });
+    const fapi = await addApplication(secure.app, fapiMetadata(keys), { owner: ADA });
+    const push = async (base: string, clientId: string, aud: string) =>
+      (
+        await secure.post(base, '/oauth/par', {
+          response_type: 'code',
+          redirect_uri: CALLBACK,
+          scope: 'openid',
+          nonce: 'n',
+          code_challenge: newPkce().challenge,
+          code_challenge_method: 'S256',
+          ...(await assertionFields(secure, clientId, keys, { aud })),
+        })
+      ).status;
+    const { baseUrl, mutualTlsUrl } = secure;
+    for (const base of [baseUrl, mutualTlsUrl]) {
+      expect([base, await push(base, fapi.clientId, baseUrl)]).toEqual([base, 201]);
+      expect([base, await push(base, plain.clientId, baseUrl)]).toEqual([base, 201]);
+      for (const path of ['/oauth/par', '/oauth/token']) {
+        const aud = baseUrl + path;
+        expect([base, aud, await push(base, plain.clientId, aud)]).toEqual([base, aud, 201]);
+        expect([base, aud, await push(base, fapi.clientId, aud)]).toEqual([base, aud, 401]);
+      }
+    }
+    const alias = `${mutualTlsUrl}/oauth/par`;
+    expect(await push(mutualTlsUrl, plain.clientId, alias)).toBe(201);
+    expect(await push(mutualTlsUrl, fapi.clientId, alias)).toBe(401);
+    expect(await push(baseUrl, plain.clientId, alias)).toBe(401);
+  });
+
+  it('a registration keeps its own addresses, also those on the host of the service', async () => {
+    const own = (path: string) => `${secure.mutualTlsUrl}/${path}`;
+    const addresses = {
+      client_uri: own('home'),
+      logo_uri: own('logo'),
+      policy_uri: own('policy'),
+      tos_uri: own('tos'),
+      initiate_login_uri: own('login'),
+    };
+    const headers = { 'x-forwarded-for': newAddress() };
+    const send = (url: string, method: string, body?: object, token?: string) =>
+      sendSecurely(url, {
+        ca: secure.authority.ca,
+        method,
+        ...(body ? { text: JSON.stringify(body) } : {}),
+        headers: { ...headers, ...(token && { authorization: `Bearer ${token}` }) },
+      });
+    for (const base of [secure.mutualTlsUrl, secure.baseUrl]) {
+      const metadata = { redirect_uris: [CALLBACK], ...addresses };
+      const { status, json } = await send(`${base}/oauth/register`, 'POST', metadata);
+      expect([status, json]).toMatchObject([201, addresses]);
+      const registration = `${secure.baseUrl}/oauth/register/${json.client_id}`;
+      expect(json.registration_client_uri).toBe(registration);
+      const at = `${base}/oauth/register/${json.client_id}`;
+      const read = await send(at, 'GET', undefined, json.registration_access_token as string);
+      expect(read.json).toMatchObject({ ...addresses, registration_client_uri: registration });
+      const { registration_access_token: token, registration_client_uri: _, ...shown } = read.json;
+      for (const name of ['client_secret_expires_at', 'client_id_issued_at']) delete shown[name];
+      const changed = await send(at, 'PUT', { ...shown, ...addresses }, token as string);
+      expect([changed.status, changed.json]).toMatchObject([200, addresses]);
     }
   });
 

@@ -23,6 +23,16 @@ export const ROUTES = {
   end_session: '/oauth/logout',
 } as const;
 
+/**
+ * Returns the endpoints whose addresses a client assertion may name where an endpoint is called: the token endpoint
+ * (RFC 7523 §3), and at the endpoint of pushed requests that one as well (RFC 9126 §2).
+ *
+ * @param route the library's name of the called endpoint
+ */
+export function assertionEndpoints(route: string): ('token' | 'pushed_authorization_request')[] {
+  return route === 'pushed_authorization_request' ? ['token', route] : ['token'];
+}
+
 /** The options of the library that are the same in every deployment. */
 export const FIXED: Configuration = {
   routes: ROUTES,

@@ -64,15 +64,10 @@ export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
 }
 
 /** Applies all patches to a new provider. */
-export function patchProvider(
-  provider: Provider,
-  baseUrl: string,
-  tokenPath: string,
-  spend: SpendId,
-): void {
+export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spend: SpendId): void {
   checkReplaysBy(provider, spend);
   compareSecretsByHash(provider);
-  expectPublishedTokenEndpoint(provider, `${baseUrl}${tokenPath}`);
+  expectPublishedEndpoints(provider, endpointsOf);
 }
 
 /**
@@ -99,18 +94,21 @@ function compareClientSecret(this: { readonly clientSecret?: string }, actual: s
   );
 }
 
+/** Returns the published addresses that a client assertion may name at an endpoint, by the library's name of the endpoint. */
+export type EndpointsOf = (route: string) => readonly string[];
+
 /** The audiences of client assertions that the library accepts in a request. */
-type Audiences = (this: object) => Set<string>;
+type Audiences = (this: { readonly route: string }) => Set<string>;
 
 /**
  * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener the library accepts only
- * that listener's address, and not the published one (RFC 8705 §5). Tests: test/api/oauth/mutual-tls.test.ts.
+ * that listener's addresses, and not the published ones (RFC 8705 §5). Tests: test/api/oauth/mutual-tls.test.ts.
  */
-function expectPublishedTokenEndpoint({ OIDCContext }: Provider, tokenEndpoint: string): void {
+function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: EndpointsOf): void {
   const context = OIDCContext.prototype as { clientJwtAuthExpectedAudience: Audiences };
   const { clientJwtAuthExpectedAudience: expected } = context;
-  context.clientJwtAuthExpectedAudience = function (this: object) {
-    return expected.call(this).add(tokenEndpoint);
+  context.clientJwtAuthExpectedAudience = function (this: { readonly route: string }) {
+    return new Set([...expected.call(this), ...endpointsOf(this.route)]);
   };
 }
 

@@ -9,7 +9,7 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 import type { OwnAudiences } from '../protocol/resource-servers.js';
 import { libraryKeys } from '../signing/library-keys.js';
 import { ErrorResponses } from './error-responses.service.js';
-import { ROUTES } from './fixed-options.js';
+import { ROUTES, assertionEndpoints } from './fixed-options.js';
 import { acceptNoncesOf, patchProvider } from './library-patches.js';
 import { correctResponse, routeOf } from './provider-middleware.js';
 import { nonceSecretOf, ProviderOptions } from './provider-options.service.js';
@@ -60,8 +60,10 @@ export class OidcProvider {
       renderError: (ctx, out, error) => errorResponses.render(ctx, out, error),
     });
     this.provider.proxy = true; // `answer` sets the headers that it trusts
-    patchProvider(this.provider, baseUrl, ROUTES.token, (issuer, jti, expiresAt) =>
-      batchedQueries.spend(issuer, jti, expiresAt),
+    patchProvider(
+      this.provider,
+      (route) => assertionEndpoints(route).map((name) => `${baseUrl}${ROUTES[name]}`),
+      (issuer, jti, expiresAt) => batchedQueries.spend(issuer, jti, expiresAt),
     );
     const { previousRoot } = config.secrets;
     if (previousRoot !== undefined) acceptNoncesOf(this.provider, nonceSecretOf(previousRoot));

@@ -29,7 +29,7 @@ import { ResourceOwners } from '../request/resource-owners.service.js';
 import { Adapters } from '../storage/adapters.service.js';
 import { ClientAdapter } from '../storage/client-adapter.service.js';
 import { AccessTokens, type JwtClaims } from './access-tokens.service.js';
-import { FIXED, FIXED_FEATURES, ROUTES } from './fixed-options.js';
+import { FIXED, FIXED_FEATURES, ROUTES, assertionEndpoints } from './fixed-options.js';
 import { currentContext, promptPolicy } from './library-patches.js';
 import { LIFETIMES, accessTokenLifetime, idTokenLifetime } from './lifetimes.js';
 import { mutualTls, mutualTlsMethods } from './mutual-tls.js';
@@ -140,8 +140,11 @@ export class ProviderOptions {
         },
       },
       assertJwtClientAuthClaimsAndHeader: (ctx, claims, header, client) => {
-        const tokenEndpoints = [`${issuer}${ROUTES.token}`, ctx.oidc.urlFor('token')];
-        const assertion = { claims, header, issuer, tokenEndpoints };
+        const endpoints = assertionEndpoints(ctx.oidc.route).flatMap((name) => [
+          `${issuer}${ROUTES[name]}`,
+          ctx.oidc.urlFor(name), // at the mutual-TLS listener, its own address
+        ]);
+        const assertion = { claims, header, issuer, endpoints };
         checkClientAssertion(assertion, client as OwnMetadata, this.clock.milliseconds());
       },
       fetch: (url, options) => this.clientAdapter.fetch(new Request(url).url, options ?? {}),

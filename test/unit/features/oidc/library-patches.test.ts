@@ -34,7 +34,7 @@ describe('the patches of oidc-provider', () => {
     const before = methods();
     expect(before.map((method) => typeof method)).toEqual(['function', 'function', 'function']);
     const spent: unknown[] = [];
-    patchProvider(provider, BASE_URL, '/oauth/token', async (...args) => {
+    patchProvider(provider, () => [BASE_URL], async (...args) => {
       spent.push(args);
       return false;
     });

@@ -34,13 +34,13 @@ export interface ClientAssertion {
   readonly claims: Claims;
   readonly header: Header;
   readonly issuer: string;
-  /** Every address of the token endpoint. */
-  readonly tokenEndpoints: readonly string[];
+  /** Every address of the token endpoint; in a pushed request, those of the called endpoint too. */
+  readonly endpoints: readonly string[];
 }
 
 /**
  * Checks a client assertion: it is short-lived, and its only audience is the issuer (FAPI 2.0 Security Profile §5.3.2.1). Without
- * that profile the token endpoint is allowed as well (RFC 7523 §3).
+ * that profile the token endpoint is allowed as well (RFC 7523 §3), and in a pushed request the called endpoint (RFC 9126 §2).
  *
  * @param milliseconds the time since 1970
  * @throws InvalidClientAuth
@@ -50,16 +50,16 @@ export function checkClientAssertion(
   client: OwnMetadata,
   milliseconds: number,
 ): void {
-  const { claims, header, issuer, tokenEndpoints } = assertion;
+  const { claims, header, issuer, endpoints } = assertion;
   const now = Math.floor(milliseconds / 1000);
   if (isFapi(client) && claims.aud !== issuer) {
     throw new errors.InvalidClientAuth(
       'audience (aud) must be the issuer identifier, and it alone',
     );
   }
-  if (typeof claims.aud !== 'string' || ![issuer, ...tokenEndpoints].includes(claims.aud)) {
+  if (typeof claims.aud !== 'string' || ![issuer, ...endpoints].includes(claims.aud)) {
     throw new errors.InvalidClientAuth(
-      'audience (aud) must be the issuer identifier or the token endpoint, and nothing else',
+      'audience (aud) must be the issuer identifier, the token endpoint or the endpoint of the pushed request, and nothing else',
     );
   }
   if (isFapi(client) && !isFapiAlgorithm(header.alg)) {
