@@ -135,6 +135,21 @@ describe('clients that manage their registration (RFC 7592)', () => {
     expect((await manage('GET')).status).toBe(200);
   });
 
+  it.each(['form_post', 'form_post.jwt'])(
+    'a client that registers the response mode %s is refused, because no response would reach it',
+    async (mode) => {
+      const post = (modes: readonly string[]) =>
+        app.client().post('/oauth/register', { ...METADATA, response_modes: modes });
+      for (const modes of [[mode], ['query', mode]]) {
+        const { status, json } = await post(modes);
+        expect([status, json.error]).toEqual([400, 'invalid_client_metadata']);
+      }
+      const update = await manage('PUT', { ...METADATA, response_modes: [mode] });
+      expect([update.status, update.json.error]).toEqual([400, 'invalid_client_metadata']);
+      expect((await post(['query', 'fragment', 'jwt'])).status).toBe(201);
+    },
+  );
+
   it('a deleted client is gone with its token, and cannot be restored', async () => {
     expect((await manage('DELETE')).status).toBe(204);
     for (const method of ['GET', 'PUT', 'DELETE'] as const) {

@@ -56,6 +56,7 @@ interface DynamicMetadata extends Partial<
   readonly application_type?: string;
   readonly client_name?: string;
   readonly redirect_uris?: readonly string[];
+  readonly response_modes?: readonly string[];
   readonly post_logout_redirect_uris?: readonly string[];
   readonly tls_client_auth_subject_dn?: string;
 }
@@ -73,6 +74,7 @@ export function checkDynamicMetadata(metadata: object): void {
   if (redirects !== undefined) throw new errors.InvalidRedirectUri(redirects);
   const problem =
     nameProblem(metadata) ??
+    responseModeProblem(metadata) ??
     returnAddressProblem(metadata, 'post_logout_redirect_uris') ??
     otherAddressProblem(metadata) ??
     subjectProblem(metadata) ??
@@ -86,6 +88,13 @@ function nameProblem({ client_name: name }: DynamicMetadata): string | undefined
     return undefined;
   }
   return `client_name must be one line of at most ${LONGEST_NAME} characters, without any that turn the direction of text`;
+}
+
+/** Refuses `form_post`, whose page our Content-Security-Policy forbids. A client would wait for responses that never come. */
+function responseModeProblem({ response_modes: modes = [] }: DynamicMetadata): string | undefined {
+  return modes.some((mode) => mode.startsWith('form_post'))
+    ? 'response_modes: form_post is not supported; register query, fragment or jwt'
+    : undefined;
 }
 
 /** Checks the addresses that users are redirected to, after a login or a logout. */
