@@ -9,6 +9,7 @@ import type { ResourceOwner } from './resource-owner.js';
 import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
 import type { LiveGrant } from './live-grant.js';
 import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
+import { findProfiles, type UserProfile } from './profiles.repository.js';
 import { spendIds, type Spend } from './spent-ids.repository.js';
 
 /**
@@ -23,6 +24,7 @@ export class BatchedQueries {
   readonly #resourceOwners: QueryBatcher<Buffer, ResourceOwner | undefined>;
   readonly #writes: QueryBatcher<Artifact, boolean>;
   readonly #uses: QueryBatcher<ArtifactKey, boolean>;
+  readonly #profiles: QueryBatcher<string, UserProfile | undefined>;
   readonly #spends: QueryBatcher<Spend, boolean>;
 
   constructor(
@@ -40,6 +42,7 @@ export class BatchedQueries {
     );
     this.#writes = new QueryBatcher((rows) => artifacts.upsert(manager, rows, 'skip'));
     this.#uses = new QueryBatcher((keys) => artifacts.consume(manager, keys, 'skip'));
+    this.#profiles = new QueryBatcher((ids) => findProfiles(manager, ids));
     this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
   }
 
@@ -61,6 +64,11 @@ export class BatchedQueries {
   /** {@link GrantsRepository.resourceOwnersOfBrowsers} */
   findResourceOwnerOfBrowser(tokenHash: Buffer): Promise<ResourceOwner | undefined> {
     return this.#resourceOwners.load(tokenHash);
+  }
+
+  /** {@link findProfiles} */
+  findProfile(userId: string): Promise<UserProfile | undefined> {
+    return this.#profiles.load(userId);
   }
 
   // A write that a batch did not do is repeated alone: that statement waits for the locks, and decides.

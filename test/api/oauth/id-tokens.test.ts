@@ -3,10 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf, type Application } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { rows } from '../../support/rows.js';
 import { withQuery } from '../../support/scim-requests.js';
 import { CALLBACK, authorize, parameterOf, postForm } from '../../support/oauth-flow.js';
 
 const ADA = 'ada@id-tokens.example';
+const NAMES = { name: 'Ada Lovelace', given_name: 'Ada', family_name: 'Lovelace' };
 const WEB = { name: 'Orders', type: 'web', redirect_uris: [CALLBACK] };
 const API = '/api/v1/applications';
 
@@ -14,7 +16,7 @@ describe('ID tokens and userinfo', () => {
   let app: TestApp;
   let ada: Client;
   beforeAll(async () => {
-    app = await startTestApp({ claims: () => ({ name: 'Ada Lovelace' }) });
+    app = await startTestApp({ claims: () => NAMES });
     ({ client: ada } = await app.enrolled(ADA));
   });
   afterAll(() => app.close());
@@ -207,6 +209,59 @@ describe('ID tokens and userinfo', () => {
         const answer = await postForm(app, `/oauth/${endpoint}`, grant, headers);
         expect([answer.status, challengesOf(answer)]).toEqual([401, ['Basic ']]);
       },
+    );
+  });
+
+  it('contain the names, the user name and the time of the last change with the scope profile, as far as they are known', async () => {
+    const told = async (scope: string, claims?: object) => {
+      const asked = claims ? { scope, claims: JSON.stringify(claims) } : { scope };
+      const tokens = await issued(await registered({}), asked);
+      const names = [...Object.keys(NAMES), 'preferred_username', 'updated_at'];
+      const of = (all: Record<string, unknown>) =>
+        Object.fromEntries(Object.entries(all).filter(([name]) => names.includes(name)));
+      return [of(claimsOf(tokens.id_token)), of((await userinfo(tokens.access_token)).json)];
+    };
+    const changedAt = async () => {
+      const text =
+        'SELECT floor(extract(epoch FROM updated_at))::float8 AS at FROM users WHERE email = $1';
+      return (await rows<{ at: number }>(app.dataSource, text, [ADA]))[0]?.at;
+    };
+    const upstream = { ...NAMES, preferred_username: ADA, updated_at: await changedAt() };
+    expect(await told('openid profile')).toEqual([upstream, upstream]);
+    expect(await told('openid email')).toEqual([{}, {}]);
+    const single = { id_token: { given_name: null }, userinfo: { updated_at: null } };
+    expect(await told('openid', single)).toEqual([
+      { given_name: 'Ada' },
+      { updated_at: upstream.updated_at },
+    ]);
+
+    const made = await post('/api/v1/org/scim-tokens', { description: 'a test' });
+    const scim = (method: string, path: string, body?: object) =>
+      app.client().send(method, `/scim/v2/Users${path}`, {
+        address: newAddress(),
+        ...(body ? { body } : {}),
+        headers: { authorization: `Bearer ${made.json.token as string}`, origin: '' },
+      });
+    const [user] = (await scim('GET', '')).json.Resources as { id: string }[];
+    const changed = await scim('PATCH', `/${user?.id}`, {
+      Operations: [
+        { op: 'replace', path: 'userName', value: 'Ada.L' },
+        { op: 'replace', path: 'name', value: { formatted: 'Ada King', givenName: 'Ada' } },
+        { op: 'replace', path: 'displayName', value: 'Ada King' },
+      ],
+    });
+    expect(changed.status).toBe(200);
+    const managed = {
+      name: 'Ada King',
+      given_name: 'Ada',
+      family_name: 'Lovelace',
+      preferred_username: 'Ada.L',
+      updated_at: await changedAt(),
+    };
+    expect(await told('openid profile')).toEqual([managed, managed]);
+    const { json } = await app.client().get('/.well-known/openid-configuration');
+    expect(json.claims_supported).toEqual(
+      expect.arrayContaining([...Object.keys(NAMES), 'preferred_username', 'updated_at']),
     );
   });
 });

@@ -47,11 +47,11 @@ export async function findAccount(
   const grantId = source && 'grantId' in source ? source.grantId : undefined;
   if (typeof grantId === 'string') {
     const resourceOwner = await resourceOwners.ofGrant(ctx, grantId);
-    return resourceOwner?.userId === subject ? account(resourceOwner) : undefined;
+    return resourceOwner?.userId === subject ? account(resourceOwner, resourceOwners) : undefined;
   }
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   if (resourceOwner?.userId !== subject) throw new errors.LoginRequired('the session has ended');
-  return account(resourceOwner);
+  return account(resourceOwner, resourceOwners);
 }
 
 /**
@@ -140,8 +140,12 @@ export function loginOf(resourceOwner: ResourceOwner) {
   };
 }
 
-function account(resourceOwner: ResourceOwner): Account {
-  return { accountId: resourceOwner.userId, claims: () => accountClaims(resourceOwner) };
+function account(resourceOwner: ResourceOwner, resourceOwners: ResourceOwners): Account {
+  return {
+    accountId: resourceOwner.userId,
+    claims: async (_use, scope, claims) =>
+      accountClaims(resourceOwner, await resourceOwners.profileOf(resourceOwner, scope, claims)),
+  };
 }
 
 function isSameLogin(session: LibrarySession, resourceOwner: ResourceOwner): boolean {

@@ -1,11 +1,13 @@
+import type { UserProfile } from '#domain/grants/profiles.repository.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { AccountClaims } from './library.js';
+import { scopeWords } from './scopes.js';
 
 /** The claims of each scope (OpenID Connect Core §5.4). */
 export const CLAIMS_OF_SCOPES = {
   openid: ['sub', 'hardware_verified', 'hardware_aaguid', 'acr', 'amr', 'auth_time'],
   email: ['email', 'email_verified'],
-  profile: ['name'],
+  profile: ['name', 'given_name', 'family_name', 'preferred_username', 'updated_at'],
 };
 
 /** Returns the claims about a session's login. For a synthetic session `hardware_verified` is false. */
@@ -29,14 +31,40 @@ export function accessTokenClaims(resourceOwner: ResourceOwner) {
   };
 }
 
-/** Returns all claims of ID tokens and userinfo. The library selects by scope and by the `claims` parameter. */
-export function accountClaims(resourceOwner: ResourceOwner): AccountClaims {
+/** Checks whether a request asks for claims of the scope `profile`: by the scope, or by name (OpenID Connect Core §5.5). */
+export function asksForProfile(scope: string, claims: object): boolean {
+  return (
+    scopeWords(scope).includes('profile') ||
+    CLAIMS_OF_SCOPES.profile.some((claim) => claim in claims)
+  );
+}
+
+/**
+ * Returns all claims of ID tokens and userinfo. The library selects by scope and by the `claims` parameter.
+ *
+ * @param profile undefined where no claim of it is asked for
+ */
+export function accountClaims(
+  resourceOwner: ResourceOwner,
+  profile: UserProfile | undefined,
+): AccountClaims {
   const { email, name, userId } = resourceOwner;
   return {
     sub: userId,
     ...(email === null ? {} : { email, email_verified: true }),
     ...(name === null ? {} : { name }),
+    ...(profile && profileClaims(profile)),
     ...proofClaims(resourceOwner),
+  };
+}
+
+/** Returns the claims of a profile that are known (OpenID Connect Core §5.1). Clients must not identify a user by them. */
+function profileClaims({ givenName, familyName, userName, updatedAt }: UserProfile) {
+  return {
+    ...(givenName === null ? {} : { given_name: givenName }),
+    ...(familyName === null ? {} : { family_name: familyName }),
+    ...(userName === null ? {} : { preferred_username: userName }),
+    updated_at: epochSeconds(updatedAt),
   };
 }
 

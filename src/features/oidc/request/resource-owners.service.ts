@@ -5,9 +5,11 @@ import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { ApplicationsRepository } from '#domain/grants/clients/applications.repository.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
+import type { UserProfile } from '#domain/grants/profiles.repository.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
+import { asksForProfile } from '../protocol/claims.js';
 import { requestContextOf, requestOf, type HasRequest } from './request-context.js';
 
 /** Looks up the user that a request is about (RFC 6749 §1.1), in the database and once for each request. */
@@ -57,6 +59,15 @@ export class ResourceOwners {
     const found = await this.grantsRepository.resourceOwnerOfSession(this.manager, sessionId);
     requestContextOf(ctx).resourceOwner = found ?? null;
     return found;
+  }
+
+  /** Finds the profile of a user if a request asks for claims of it; most requests do not. */
+  async profileOf(
+    { userId }: ResourceOwner,
+    scope: string,
+    claims: object = {},
+  ): Promise<UserProfile | undefined> {
+    return asksForProfile(scope, claims) ? this.batchedQueries.findProfile(userId) : undefined;
   }
 
   /** Finds the id of the cluster that the organization of a user or client registered for a resource. */

@@ -19,6 +19,7 @@ import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { needsConsent } from '../protocol/consent-rules.js';
 import {
   errors,
+  type AccountClaims,
   type Client,
   type ResourceServerInstance,
   type TokenEndpointGrantContext,
@@ -107,7 +108,10 @@ export class Fido2Grant {
     server: ResourceServerInstance | undefined,
   ): ReturnType<typeof issueTokens> {
     try {
-      return await issueTokens(ctx, resourceOwner, possession, server);
+      const scope = ctx.oidc.params['scope'] ?? '';
+      const profile = await this.resourceOwners.profileOf(resourceOwner, scope);
+      const claims = accountClaims(resourceOwner, profile);
+      return await issueTokens(ctx, { resourceOwner, claims }, possession, server);
     } catch (error) {
       const isUnsigned = error instanceof DomainError && error.code === 'kms_unavailable';
       if (isUnsigned) await this.sessions.end(this.manager, resourceOwner.sessionId);
@@ -166,7 +170,7 @@ function bindingOf(clientId: string): string {
 
 async function issueTokens(
   ctx: TokenEndpointGrantContext,
-  resourceOwner: ResourceOwner,
+  { resourceOwner, claims }: { resourceOwner: ResourceOwner; claims: AccountClaims },
   possession: Possession,
   server: ResourceServerInstance | undefined,
 ): Promise<IssuedToken & { readonly idToken: string | undefined }> {
@@ -178,17 +182,17 @@ async function issueTokens(
   const order = { grantType: 'fido2', resourceOwner, possession, scopes, server };
   const issued = await issueToken(ctx, order);
   const hasIdToken = granted.includes('openid');
-  const idToken = hasIdToken ? await issueIdToken(ctx, resourceOwner, granted) : undefined;
+  const idToken = hasIdToken ? await issueIdToken(ctx, claims, granted) : undefined;
   return { ...issued, idToken };
 }
 
 /** Signs an ID token with the claims of some scopes (OpenID Connect Core §5.4). */
 function issueIdToken(
   ctx: TokenEndpointGrantContext,
-  resourceOwner: ResourceOwner,
+  claims: AccountClaims,
   scopes: readonly string[],
 ): Promise<string> {
-  const token = new ctx.oidc.provider.IdToken({ ...accountClaims(resourceOwner) }, { ctx });
+  const token = new ctx.oidc.provider.IdToken({ ...claims }, { ctx });
   token.set('nonce', ctx.oidc.params['nonce']);
   return Object.assign(token, { scope: scopes.join(' ') }).issue({ use: 'idtoken' });
 }
