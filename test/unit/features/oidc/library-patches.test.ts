@@ -34,10 +34,14 @@ describe('the patches of oidc-provider', () => {
     const before = methods();
     expect(before.map((method) => typeof method)).toEqual(['function', 'function', 'function']);
     const spent: unknown[] = [];
-    patchProvider(provider, () => [BASE_URL], async (...args) => {
-      spent.push(args);
-      return false;
-    });
+    patchProvider(
+      provider,
+      () => [BASE_URL],
+      async (...args) => {
+        spent.push(args);
+        return false;
+      },
+    );
     expect(methods().filter((method) => before.includes(method))).toEqual([]);
     expect(await ReplayDetection.unique('client', 'id', 1_000)).toBe(false);
     expect(spent).toEqual([['client', 'id', new Date(1_600_000)]]);
