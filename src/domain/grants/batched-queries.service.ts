@@ -5,11 +5,10 @@ import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
 import { ClientsRepository, type LiveClient } from '#domain/grants/clients/clients.repository.js';
-import type { ResourceOwner } from './resource-owner.js';
+import type { ResourceOwner, UserProfile } from './resource-owner.js';
 import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
 import type { LiveGrant } from './live-grant.js';
 import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
-import { findProfiles, type UserProfile } from './profiles.repository.js';
 import { spendIds, type Spend } from './spent-ids.repository.js';
 
 /**
@@ -42,7 +41,7 @@ export class BatchedQueries {
     );
     this.#writes = new QueryBatcher((rows) => artifacts.upsert(manager, rows, 'skip'));
     this.#uses = new QueryBatcher((keys) => artifacts.consume(manager, keys, 'skip'));
-    this.#profiles = new QueryBatcher((ids) => findProfiles(manager, ids));
+    this.#profiles = new QueryBatcher((ids) => grants.profiles(manager, ids));
     this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
   }
 
@@ -66,7 +65,7 @@ export class BatchedQueries {
     return this.#resourceOwners.load(tokenHash);
   }
 
-  /** {@link findProfiles} */
+  /** {@link GrantsRepository.profiles} */
   findProfile(userId: string): Promise<UserProfile | undefined> {
     return this.#profiles.load(userId);
   }

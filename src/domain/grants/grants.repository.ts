@@ -3,11 +3,13 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind } from '#domain/issuance/issuance.repository.js';
 import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
-import type { ResourceOwner } from './resource-owner.js';
+import type { ResourceOwner, UserProfile } from './resource-owner.js';
 import {
   resourceOwner,
   liveGrant,
+  userProfile,
   type OwnedGrantRow,
+  type ProfileRow,
   type ResourceOwnerRow,
   type LiveGrant,
 } from './live-grant.js';
@@ -171,6 +173,22 @@ export class GrantsRepository {
       JOIN oauth_holders h ON h.token_hash = k.token_hash
       WHERE h.session_client IS NULL`;
     return inOrder(tokenHashes.length, rows, resourceOwner);
+  }
+
+  /**
+   * Reads the profiles of users, in the order of their ids. It is a statement of its own because the attributes of a user may be
+   * long, and most requests need no profile.
+   */
+  async profiles(
+    tx: EntityManager,
+    userIds: readonly string[],
+  ): Promise<(UserProfile | undefined)[]> {
+    const rows = await sql<ProfileRow & { n: number }>(tx)`
+      SELECT k.n::int, u.updated_at, coalesce(u.user_name, u.email) AS user_name,
+             CASE WHEN u.scim_managed THEN u.attributes #>> '{name,givenName}' ELSE u.given_name END AS given_name,
+             CASE WHEN u.scim_managed THEN u.attributes #>> '{name,familyName}' ELSE u.family_name END AS family_name
+      FROM unnest(${userIds}::uuid[]) WITH ORDINALITY AS k (id, n) JOIN users u ON u.id = k.id`;
+    return inOrder(userIds.length, rows, userProfile);
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { ResourceOwner } from './resource-owner.js';
+import type { ResourceOwner, UserProfile } from './resource-owner.js';
 
 /** A grant whose resource owner may still be issued tokens. */
 export interface LiveGrant {
@@ -52,5 +52,23 @@ export function resourceOwner(row: ResourceOwnerRow): ResourceOwner {
     amr: row.amr,
     acr: row.acr,
     expiresAt: row.expires_at,
+  };
+}
+
+/** A row of the profile of a user. */
+export interface ProfileRow {
+  given_name: string | null;
+  family_name: string | null;
+  user_name: string | null;
+  updated_at: Date;
+}
+
+/** Maps such a row to a profile. */
+export function userProfile(row: ProfileRow): UserProfile {
+  return {
+    givenName: row.given_name,
+    familyName: row.family_name,
+    userName: row.user_name,
+    updatedAt: row.updated_at,
   };
 }

@@ -17,3 +17,12 @@ export interface ResourceOwner {
   /** The end of the session, and of all that hangs on it. */
   readonly expiresAt: Date;
 }
+
+/** The names of a user, and the time when the account last changed. */
+export interface UserProfile {
+  readonly givenName: string | null;
+  readonly familyName: string | null;
+  /** The userName of a user that SCIM manages, otherwise the e-mail address. */
+  readonly userName: string | null;
+  readonly updatedAt: Date;
+}

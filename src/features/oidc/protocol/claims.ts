@@ -1,5 +1,4 @@
-import type { UserProfile } from '#domain/grants/profiles.repository.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner, UserProfile } from '#domain/grants/resource-owner.js';
 import type { AccountClaims } from './library.js';
 import { scopeWords } from './scopes.js';
 
