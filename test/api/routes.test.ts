@@ -15,7 +15,7 @@ const KIB = 1024;
  */
 const EXPECTED = `
 GET    /                                          unlimited      none   256 ui         html       optional
-GET    /login                                     general        none   256 ui         html       optional
+GET    /login                                     general        none   256 ui         html       optional        anonymous-rows
 GET    /enroll                                    general        none   256 ui         html       optional
 GET    /keys                                      general        none   256 ui         html       none
 GET    /sessions                                  general        none   256 ui         html       none
@@ -97,29 +97,29 @@ GET    /.well-known/openid-configuration          unlimited      none   256 api 
 GET    /.well-known/oauth-authorization-server    unlimited      none   256 api        negotiated none
 GET    /.well-known/oauth-protected-resource      unlimited      none   256 api        negotiated none
 GET    /oauth/jwks                                unlimited      none   256 api        oauth      none        tenant-hosts
-GET    /oauth/authorize                           general        none   64  navigation html       none
-POST   /oauth/authorize                           general        fields 64  navigation html       none
+GET    /oauth/authorize                           general        none   64  navigation html       none        anonymous-rows
+POST   /oauth/authorize                           general        fields 64  navigation html       none        anonymous-rows
 GET    /oauth/authorize/:uid                      general        none   256 navigation html       none
 GET    /interaction/:uid                          general        none   256 ui         negotiated none        from:strict
 POST   /interaction/:uid/consent                  general        json   256 ui         negotiated none        from:strict
 POST   /interaction/:uid/deny                     general        json   256 ui         negotiated none        from:strict
-POST   /oauth/par                                 authentication fields 256 api        oauth      none
+POST   /oauth/par                                 authentication fields 256 api        oauth      none        anonymous-rows
 POST   /oauth/token                               authentication fields 256 api        oauth      none
 POST   /oauth/fido2/challenge                     authentication form   256 api        oauth      none
-POST   /oauth/device                              authentication fields 256 api        oauth      none
+POST   /oauth/device                              authentication fields 256 api        oauth      none        anonymous-rows
 GET    /device                                    general        none   256 ui         html       optional    from:strict
-POST   /device                                    authentication form   256 ui         html       optional    from:strict
+POST   /device                                    authentication form   256 ui         html       optional    from:strict  anonymous-rows
 POST   /device/approve                            general        json   256 ui         problem    optional    from:strict
 POST   /device/deny                               general        json   256 ui         problem    optional    from:strict
 POST   /oauth/introspect                          general        fields 256 api        oauth      none
 POST   /oauth/revoke                              general        fields 256 api        oauth      none
 GET    /oauth/userinfo                            unlimited      none   256 api        oauth      none
 POST   /oauth/userinfo                            unlimited      fields 256 api        oauth      none
-POST   /oauth/register                            authentication json   256 api        oauth      none        fails:201
+POST   /oauth/register                            authentication json   256 api        oauth      none        anonymous-rows
 GET    /oauth/register/:clientId                  authentication none   256 api        oauth      none
 PUT    /oauth/register/:clientId                  authentication json   256 api        oauth      none
 DELETE /oauth/register/:clientId                  authentication none   256 api        oauth      none
-GET    /oauth/logout                              general        none   256 navigation html       none
+GET    /oauth/logout                              general        none   256 navigation html       none        anonymous-rows
 POST   /oauth/logout                              general        fields 256 navigation html       none
 POST   /oauth/logout/confirm                      general        fields 256 navigation html       none
 GET    /oauth/logout/success                      general        none   256 navigation html       none
@@ -217,6 +217,7 @@ function rowOf({ method, template, policy }: CompiledRoute): string {
     ...(auth.touchedWithinSeconds === undefined ? [] : [`touch:${auth.touchedWithinSeconds}`]),
     ...(auth.headerOnly === true ? ['header-only'] : []),
     ...(policy.failureStatus === undefined ? [] : [`fails:${policy.failureStatus}`]),
+    ...(policy.anonymousRows ? ['anonymous-rows'] : []),
     ...(policy.hosts === 'any' ? ['any-host'] : []),
     ...(policy.tenantHosts ? ['tenant-hosts'] : []),
     ...(policy.plainHttp ? ['plain-http'] : []),

@@ -411,15 +411,15 @@ describe('10.20 bookings in PostgreSQL', () => {
   it('10.9 the failed attempts of a network are counted for all replicas', async () => {
     const [one, other] = replicas;
     const address = '2001:db8:1:2::3';
-    const networks = replicas.map(({ buckets }) => new Networks(buckets));
+    const networks = replicas.map(({ buckets }) => new Networks(buckets, 'failures'));
     await one.dataSource.query(
       `INSERT INTO rate_limits (bucket, tat, admitted) VALUES ($1, now() + make_interval(secs => $2), true)`,
-      [siteOf(address).bucket, (1.5 * SITE_RATE.burst * SITE_RATE.interval) / 1000],
+      [siteOf(address, 'failures').bucket, (1.5 * SITE_RATE.burst * SITE_RATE.interval) / 1000],
     );
     expect(networks.map((network) => network.wait(address))).toEqual([0, 0]);
     for (const network of networks) network.begin(address)(true);
     for (const replica of [one, other]) {
-      const network = new Networks(replica.buckets);
+      const network = new Networks(replica.buckets, 'failures');
       while (network.wait('2001:db8:1:ffff::1') === 0) await delay(1);
     }
   });

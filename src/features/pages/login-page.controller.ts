@@ -12,6 +12,7 @@ import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
+import { noteRow } from '#platform/http/access/anonymous-row.js';
 import { Route } from '#platform/http/routing/route.js';
 import { person } from './shell/person.js';
 
@@ -53,7 +54,7 @@ export class LoginPageController {
   }
 
   @Get()
-  @Route({ summary: 'Shows the login page' })
+  @Route({ anonymousRows: true, summary: 'Shows the login page' })
   async show(
     @Caller() session: LiveSession | undefined,
     @Query({ schema: QUERY }) query: z.output<typeof QUERY>,
@@ -62,6 +63,7 @@ export class LoginPageController {
   ): Promise<void> {
     const redirectTo = sameOriginTarget(query.redirect_to, this.#baseUrl);
     if (query.provider !== undefined) {
+      noteRow(request);
       const upstream = await this.providers.begin(query.provider, {
         redirectTo,
         loginHint: query.login_hint,

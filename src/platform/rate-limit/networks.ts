@@ -10,51 +10,57 @@ const SITE_PREFIX = 48;
 /** A site may fail as often as so many single clients. */
 const FACTOR = 64;
 
-/** The rate of failed requests of a site. */
+/** The rate of failed requests of a site, and that of its anonymous rows. */
 export const SITE_RATE: Rate = {
   burst: FACTOR * TIERS.authentication.burst,
   interval: TIERS.authentication.interval / FACTOR,
 };
 
+/** The outcomes that count for a site, each in a bucket of its own: failed attempts, and rows of requests without a caller. */
+export type SiteCount = 'failures' | 'rows';
+
 /**
- * Counts the failed attempts of each IPv6 /48 in a bucket. An attempt is counted when it failed; a successful one costs nothing.
- * Attempts under way reserve a place in this process, so that of many concurrent attempts no more fail than the bucket allows.
+ * Counts one kind of outcomes of each IPv6 /48 in a bucket. A request is counted when its outcome is known; another outcome costs
+ * nothing. Requests under way reserve a place in this process, so that of many at once no more are counted than the bucket allows.
  */
 export class Networks {
   readonly #underWay = new Map<string, number>();
 
-  constructor(private readonly buckets: Buckets) {}
+  constructor(
+    private readonly buckets: Buckets,
+    private readonly counted: SiteCount,
+  ) {}
 
   /** Returns the milliseconds until the network of an address may try again; always 0 for IPv4. */
   wait(address: string): number {
     if (!isIPv6(address)) return 0;
-    const hit = siteOf(address);
+    const hit = siteOf(address, this.counted);
     const { remaining, retryAfter } = this.buckets.peek(hit);
     const underWay = this.#underWay.get(hit.bucket) ?? 0;
     if (underWay < remaining) return 0;
     return retryAfter + (underWay + 1 - Math.max(1, remaining)) * SITE_RATE.interval;
   }
 
-  /** Reserves the place of an attempt. @returns a function for its outcome, to be called once */
-  begin(address: string): (hasFailed: boolean) => void {
+  /** Reserves the place of a request. @returns a function for its outcome, to be called once */
+  begin(address: string): (counts: boolean) => void {
     if (!isIPv6(address)) return () => undefined;
-    const hit = siteOf(address);
+    const hit = siteOf(address, this.counted);
     const { bucket } = hit;
     this.#underWay.set(bucket, (this.#underWay.get(bucket) ?? 0) + 1);
-    return (hasFailed) => {
+    return (counts) => {
       const others = (this.#underWay.get(bucket) ?? 1) - 1;
       if (others > 0) this.#underWay.set(bucket, others);
       else this.#underWay.delete(bucket);
-      if (hasFailed) this.buckets.charge(hit);
+      if (counts) this.buckets.charge(hit);
     };
   }
 }
 
-/** Returns the hit of a failed attempt, in the bucket of the address's site. */
-export function siteOf(address: string): Hit {
+/** Returns the hit of an outcome, in the bucket of the address's site. */
+export function siteOf(address: string, counted: SiteCount): Hit {
   return {
-    bucket: `failures ${normalizeIp(address, SITE_PREFIX)}`,
-    tier: 'failures',
+    bucket: `${counted} ${normalizeIp(address, SITE_PREFIX)}`,
+    tier: counted,
     rate: SITE_RATE,
     holder: () => NO_CREDENTIAL,
   };

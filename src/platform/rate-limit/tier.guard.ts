@@ -7,6 +7,7 @@ import {
   type ThrottlerModuleOptions,
 } from './buckets/throttler.js';
 import type { Request, Response } from 'express';
+import { hasAnonymousRow } from '#platform/http/access/anonymous-row.js';
 import { responseErrorOf } from '#platform/http/errors/error-log.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
@@ -23,13 +24,15 @@ import type { TierName } from './buckets/tiers.js';
 
 /**
  * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;
- * an IPv6 client is its /64, which one subscriber has. Clients of one /48 share a bucket of failed attempts.
+ * an IPv6 client is its /64, which one subscriber has. Clients of one /48 share a bucket of failed attempts, and one of the rows
+ * that they write without a user or an authenticated client.
  *
  * `@nestjs/throttler` would count in every tier it knows, one after the other; here one tier holds for a route.
  */
 @Injectable()
 export class TierGuard extends ThrottlerGuard {
-  readonly #networks: Networks;
+  readonly #failures: Networks;
+  readonly #rows: Networks;
 
   constructor(
     @InjectThrottlerOptions() options: ThrottlerModuleOptions,
@@ -39,7 +42,8 @@ export class TierGuard extends ThrottlerGuard {
     private readonly sessionCookies: SessionCookies,
   ) {
     super(options, buckets, reflector);
-    this.#networks = new Networks(buckets);
+    this.#failures = new Networks(buckets, 'failures');
+    this.#rows = new Networks(buckets, 'rows');
   }
 
   override async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -55,7 +59,7 @@ export class TierGuard extends ThrottlerGuard {
   /** @throws DomainError rate_limited */
   async #hold(
     tier: TierName,
-    { failureStatus }: RoutePolicy,
+    policy: RoutePolicy,
     request: Request,
     response: Response,
   ): Promise<void> {
@@ -63,33 +67,60 @@ export class TierGuard extends ThrottlerGuard {
     const hit = hitOf(tier, address, () =>
       holderOf(request.headers.authorization ?? this.sessionCookies.token(request)),
     );
-    const isAttempt = tier === 'authentication' && address !== undefined;
-    const refusal = () => (isAttempt ? this.#refusalOfNetwork(address, hit) : undefined);
+    const counts = address === undefined ? [] : this.#countsOf(policy, request, response);
+    const refusal = () =>
+      address === undefined ? undefined : this.#refusalOfNetwork(address, counts, hit);
     const taken = refusal() ?? (await this.buckets.take(hit));
-    // Checked again: other attempts of the network may have begun meanwhile. No `await` follows before the reservation.
+    // Checked again: other requests of the network may have begun meanwhile. No `await` follows before the reservation.
     const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
-    if (isAttempt) this.#countFailure(address, response, failureStatus);
+    if (address !== undefined) countOutcome(address, counts, response);
   }
 
-  /** Returns the denial for a network with too many failed attempts; its wait also covers the client's own bucket. */
-  #refusalOfNetwork(address: string, hit: Hit): Decision | undefined {
-    const wait = this.#networks.wait(address);
+  /** Returns what counts for the network of a request: failures in the Authentication tier, and anonymous rows. */
+  #countsOf(
+    { tier, failureStatus, anonymousRows }: RoutePolicy,
+    request: Request,
+    response: Response,
+  ): Count[] {
+    const hasFailed = () => {
+      const { statusCode: status } = response;
+      return isFailedAttempt({ status, error: responseErrorOf(response) }, failureStatus);
+    };
+    return [
+      ...(tier === 'authentication' ? [{ networks: this.#failures, isCounted: hasFailed }] : []),
+      ...(anonymousRows
+        ? [{ networks: this.#rows, isCounted: () => hasAnonymousRow(request) }]
+        : []),
+    ];
+  }
+
+  /** Returns the denial for a network at one of its limits; its wait also covers the client's own bucket. */
+  #refusalOfNetwork(address: string, counts: readonly Count[], hit: Hit): Decision | undefined {
+    const wait = Math.max(0, ...counts.map(({ networks }) => networks.wait(address)));
     if (wait === 0) return undefined;
     const own = this.buckets.peek(hit);
     return { allowed: false, remaining: 0, retryAfter: Math.max(wait, own.retryAfter) };
   }
+}
 
-  #countFailure(address: string, response: Response, failureStatus: number | undefined): void {
-    if (response.closed) return; // the connection went while the limit was asked for: no event ends this attempt
-    const done = this.#networks.begin(address);
-    response.once('close', () => {
-      const { statusCode: status } = response;
-      const error = responseErrorOf(response);
-      done(isFailedAttempt({ status, error }, failureStatus));
-    });
-  }
+/** A kind of outcomes that counts for the network of a request, and whether this request's outcome is one. */
+interface Count {
+  readonly networks: Networks;
+  readonly isCounted: () => boolean;
+}
+
+/** Reserves the places of a request, and counts its outcome when the response is out. */
+function countOutcome(address: string, counts: readonly Count[], response: Response): void {
+  if (response.closed || counts.length === 0) return; // closed: no event would end the reservations
+  const begun = counts.map(({ networks, isCounted }) => ({
+    done: networks.begin(address),
+    isCounted,
+  }));
+  response.once('close', () => {
+    for (const { done, isCounted } of begun) done(isCounted());
+  });
 }
 
 function refused(retryAfter: number): DomainError {

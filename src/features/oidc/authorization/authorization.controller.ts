@@ -1,6 +1,7 @@
 import { Body, Controller, Get, Inject, Post, Req, Res, type OnModuleInit } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { noteRow } from '#platform/http/access/anonymous-row.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
@@ -38,7 +39,11 @@ export class AuthorizationController implements OnModuleInit {
   }
 
   @Get('authorize')
-  @Route({ body: { max: 64 * KIB }, summary: 'Begins an authorization (RFC 6749 §4.1.1)' })
+  @Route({
+    anonymousRows: true,
+    body: { max: 64 * KIB },
+    summary: 'Begins an authorization (RFC 6749 §4.1.1)',
+  })
   async authorize(@Req() request: Request, @Res() response: Response): Promise<void> {
     const query = new URL(request.url, this.#baseUrl).searchParams;
     if (isReference(query)) {
@@ -54,10 +59,19 @@ export class AuthorizationController implements OnModuleInit {
    * request that is too long for an address is stored, and the address refers to it.
    */
   @Post('authorize')
-  @Route({ body: { kind: 'fields', max: 64 * KIB }, summary: 'Begins an authorization by a form' })
-  async authorizeByPost(@Body() fields: FormFields, @Res() response: Response): Promise<void> {
+  @Route({
+    anonymousRows: true,
+    body: { kind: 'fields', max: 64 * KIB },
+    summary: 'Begins an authorization by a form',
+  })
+  async authorizeByPost(
+    @Body() fields: FormFields,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
     const query = queryOf(fields);
     const isLong = query.toString().length > LONGEST_QUERY;
+    if (isLong) noteRow(request);
     const sent = isLong ? await storePostedRequest(query, this.adapters) : query;
     response.redirect(303, `${this.#baseUrl}${ROUTES.authorization}?${sent.toString()}`);
   }
@@ -65,6 +79,7 @@ export class AuthorizationController implements OnModuleInit {
   @Post('par')
   @Route({
     tier: 'authentication',
+    anonymousRows: true,
     body: { kind: 'fields' },
     audience: 'api',
     errors: 'oauth',

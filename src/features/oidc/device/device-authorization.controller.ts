@@ -33,7 +33,11 @@ export class DeviceAuthorizationController implements OnModuleInit {
   }
 
   @Post()
-  @Route({ summary: 'Issues a device code (RFC 8628)', ...OAUTH_ROUTES.device })
+  @Route({
+    anonymousRows: true,
+    summary: 'Issues a device code (RFC 8628)',
+    ...OAUTH_ROUTES.device,
+  })
   @HttpCode(200)
   authorizeDevice(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.oidcProvider.answer(request, response);

@@ -68,6 +68,7 @@ export class DeviceController {
   @Post()
   @Route({
     tier: 'authentication',
+    anonymousRows: true,
     body: { kind: 'form' },
     errors: 'html',
     summary: 'Shows the device that a code belongs to',

@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import { noteRow } from '#platform/http/access/anonymous-row.js';
 import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { formatUserCode } from './device-request.js';
 import type { DeviceForm } from './device.schemas.js';
@@ -40,6 +41,7 @@ export async function beginLogin(
   const only = others.length === 0 ? first?.slug : undefined;
   const slug = form.sign_in === 'key' ? undefined : form.provider || only;
   if (slug === undefined) return loginPage(form, services);
+  noteRow(request);
   const upstream = await services.identityProviders.begin(slug, {
     redirectTo: services.baseUrl + devicePage(form),
     loginHint: undefined,

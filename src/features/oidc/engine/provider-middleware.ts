@@ -1,6 +1,8 @@
 import type { Config } from '#platform/config/config.js';
+import { noteAuthenticatedClient } from '#platform/http/access/anonymous-row.js';
 import { noteCaller } from '#platform/http/access/caller.js';
-import type { KoaContextWithOIDC } from '../protocol/library.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
 import { correctErrorCode } from './library-patches.js';
 
 /** The path of the metadata of our protected resources (RFC 9728 §3). */
@@ -34,6 +36,7 @@ export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): 
   const own = OWN_ADDRESSES[route];
   if (own) publishAddresses(ctx.body as Record<string, unknown>, own, http);
   if (WITH_CLIENT_AUTHENTICATION.has(route)) {
+    noteClientAuthentication(ctx);
     correctErrorCode(ctx);
     addAuthenticationScheme(ctx);
   }
@@ -50,6 +53,14 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
   const clientId = oidc?.client?.clientId;
   const userId = oidc?.account?.accountId;
   if (clientId !== undefined || userId !== undefined) noteCaller(ctx.req, { clientId, userId });
+}
+
+/** Notes a client that has proved itself. One that registered itself counts as no one: anyone may register more of them. */
+function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
+  const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
+  if (client && client.clientAuthMethod !== 'none' && client.svc_kind !== 'dynamic') {
+    noteAuthenticatedClient(ctx.req);
+  }
 }
 
 /**

@@ -45,7 +45,10 @@ export class LogoutController implements OnModuleInit {
   }
 
   @Get()
-  @Route({ summary: 'Asks whether to log out (OpenID Connect RP-Initiated Logout)' })
+  @Route({
+    anonymousRows: true,
+    summary: 'Asks whether to log out (OpenID Connect RP-Initiated Logout)',
+  })
   logOut(@Req() request: Request, @Res() response: Response): Promise<void> {
     return this.#answerWithPage(request, response);
   }

@@ -36,7 +36,11 @@ export class RegistrationController implements OnModuleInit {
   }
 
   @Post()
-  @Route({ failureStatus: 201, summary: 'Registers a client (RFC 7591)', ...OAUTH_ROUTES.register })
+  @Route({
+    anonymousRows: true,
+    summary: 'Registers a client (RFC 7591)',
+    ...OAUTH_ROUTES.register,
+  })
   register(
     @Body() body: unknown,
     @Req() request: Request,

@@ -8,6 +8,7 @@ import type { TokenAudit } from '#domain/grants/tokens.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { noteRow } from '#platform/http/access/anonymous-row.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import {
   errors,
@@ -94,7 +95,11 @@ export class Adapters {
   #artifactAdapter(model: string, currentContext: CurrentContext): Adapter {
     const key = (id: string) => ({ model, id: artifactId(id) });
     return {
-      upsert: (id, payload, expiresIn) => this.#write(artifactOf(model, id, payload, expiresIn)),
+      upsert: (id, payload, expiresIn) => {
+        const ctx = currentContext();
+        if (ctx) noteRow(ctx.req);
+        return this.#write(artifactOf(model, id, payload, expiresIn));
+      },
       find: async (id) => {
         const found = await this.batchedQueries.findArtifact(key(id));
         if (!found) return undefined;

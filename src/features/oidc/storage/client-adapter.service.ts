@@ -3,6 +3,7 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { ClientsRepository } from '#domain/grants/clients/clients.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
+import { noteRow } from '#platform/http/access/anonymous-row.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { OutboundHttp, type OutboundRequest } from '#platform/outbound/outbound-http.service.js';
 import { libraryMetadata, secretHashesOf, storedMetadata } from '../protocol/client-metadata.js';
@@ -27,6 +28,7 @@ export class ClientAdapter {
     const origin = () => {
       const ctx = currentContext();
       if (!ctx) throw new Error('a client changes outside a request');
+      noteRow(ctx.req);
       return originOf(requestOf(ctx));
     };
     return {

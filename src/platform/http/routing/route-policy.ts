@@ -99,6 +99,11 @@ export interface RoutePolicy {
   readonly head: boolean;
   /** A status that counts as a failed attempt of the client's network, beside the statuses that always count. */
   readonly failureStatus: number | undefined;
+  /**
+   * True if the route may write a row for a request without a user or an authenticated client. Such rows count for the client's
+   * network. Their writer calls `noteRow`.
+   */
+  readonly anonymousRows: boolean;
   /** True if OAuth protects the route: its challenge names the metadata of the resource (RFC 9728 §5.1). */
   readonly protectedResource: boolean;
   /** True if the route serves the metadata that the challenges of protected resources name (RFC 9728 §3). */
@@ -131,6 +136,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   plainHttp: false,
   head: true,
   failureStatus: undefined,
+  anonymousRows: false,
   protectedResource: false,
   resourceMetadata: false,
   summary: '',
@@ -159,8 +165,10 @@ export function withChanges(
 
 /** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
-  const { auth, failureStatus, head, summary, answers, refusals, asks, parameters } =
-    UNMATCHED_POLICY;
-  const rest = { auth, failureStatus, head, summary, answers, refusals, asks, parameters };
-  return withChanges(policy, { body: { kind: 'none' }, ...rest });
+  const { auth, failureStatus, anonymousRows, head, summary } = UNMATCHED_POLICY;
+  const { answers, refusals, asks, parameters } = UNMATCHED_POLICY;
+  return withChanges(policy, {
+    body: { kind: 'none' },
+    ...{ auth, failureStatus, anonymousRows, head, summary, answers, refusals, asks, parameters },
+  });
 }

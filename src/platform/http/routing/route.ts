@@ -16,7 +16,14 @@ export type UnmatchedRules = Readonly<
     string,
     Omit<
       PolicyChanges,
-      'auth' | 'summary' | 'failureStatus' | 'head' | 'answers' | 'refusals' | 'asks'
+      | 'auth'
+      | 'summary'
+      | 'failureStatus'
+      | 'anonymousRows'
+      | 'head'
+      | 'answers'
+      | 'refusals'
+      | 'asks'
     > &
       SlashRule
   >
