@@ -165,10 +165,9 @@ export function withChanges(
 
 /** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
-  const { auth, failureStatus, anonymousRows, head, summary } = UNMATCHED_POLICY;
-  const { answers, refusals, asks, parameters } = UNMATCHED_POLICY;
-  return withChanges(policy, {
-    body: { kind: 'none' },
-    ...{ auth, failureStatus, anonymousRows, head, summary, answers, refusals, asks, parameters },
-  });
+  const { auth, failureStatus, anonymousRows, head, ...more } = UNMATCHED_POLICY;
+  const { summary, answers, refusals, asks, parameters } = more;
+  const rest = { summary, answers, refusals, asks, parameters };
+  const rules = { auth, failureStatus, anonymousRows, head };
+  return withChanges(policy, { body: { kind: 'none' }, ...rules, ...rest });
 }
