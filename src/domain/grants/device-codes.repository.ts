@@ -34,6 +34,10 @@ export interface DeviceApprovalRow {
   readonly payload: object;
 }
 
+/** The refusal for a user whose organization has switched the device grant off. */
+export const DEVICE_GRANT_IS_OFF =
+  'Your organization has switched off the login by device codes. Log in in a browser instead.';
+
 /** Device codes (RFC 8628): polls, tries of user codes, approvals and denials. */
 @Injectable()
 export class DeviceCodesRepository {
@@ -112,6 +116,16 @@ export class DeviceCodesRepository {
     return won.length === 1;
   }
 
+  /**
+   * Returns true where the people of an organization may approve devices, and keeps it true until the transaction ends. The caller
+   * locks the row of the user first, as the change of the setting does.
+   */
+  async holdDeviceGrant(tx: EntityManager, orgId: string): Promise<boolean> {
+    const held = await sql<{ id: string }>(tx)`
+      SELECT id FROM organizations WHERE id = ${orgId} AND device_grant FOR SHARE`;
+    return held.length === 1;
+  }
+
   /** Denies the request of a user code: true for exactly one caller, as {@link approve}. */
   async refuse(tx: EntityManager, userCode: string): Promise<boolean> {
     const refusal = { error: 'access_denied', errorDescription: 'the person refused' };
@@ -129,6 +143,28 @@ export class DeviceCodesRepository {
       FROM oauth_user_code_tries WHERE user_id = ${userId}`;
     return Math.max(1, row?.seconds ?? 1);
   }
+}
+
+/**
+ * Refuses the approved codes of the people of an organization that were not redeemed, and ends the sessions that device codes opened,
+ * with all that hangs on them. Sessions are locked first, then grants, then codes.
+ */
+export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
+  const sessions = await sql<{ id: string }>(tx)`
+    SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id
+    WHERE s.of_device AND u.org_id = ${orgId} ORDER BY s.id FOR UPDATE OF s`;
+  const grants = await sql<{ id: Buffer }>(tx)`
+    SELECT g.id FROM oauth_grants g
+    WHERE g.id IN (SELECT a.grant_id FROM oauth_artifacts a JOIN users u ON u.id = a.user_id
+                   WHERE a.model = 'DeviceCode' AND a.consumed_at IS NULL AND u.org_id = ${orgId})
+    ORDER BY g.id FOR UPDATE`;
+  const ids = grants.map(({ id }) => id);
+  const refusal = { error: 'access_denied', errorDescription: DEVICE_GRANT_IS_OFF };
+  await sql(tx)`
+    UPDATE oauth_artifacts SET payload = payload || ${JSON.stringify(refusal)}::jsonb, grant_id = NULL
+    WHERE model = 'DeviceCode' AND consumed_at IS NULL AND grant_id = ANY (${ids}::bytea[])`;
+  await sql(tx)`DELETE FROM sessions WHERE id = ANY (${sessions.map(({ id }) => id)}::uuid[])`;
+  await sql(tx)`DELETE FROM oauth_grants WHERE id = ANY (${ids}::bytea[])`;
 }
 
 /** A row whose columns are all null where no live request has the user code. */

@@ -102,8 +102,14 @@ export class GrantsRepository {
     return rows.map(({ payload }) => payload);
   }
 
-  /** Ends a grant with every code and token that hangs on it or on its children. */
+  /**
+   * Ends a grant with every code and token that hangs on it or on its children. A session that the client opened for this grant ends
+   * too.
+   */
   async destroy(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`
+      DELETE FROM sessions s USING oauth_grants g
+      WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
     await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
   }
 
@@ -119,11 +125,15 @@ export class GrantsRepository {
   }
 
   /**
-   * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant came twice at once. The first request
-   * gets its response, and its tokens end with the grant. Run it in a transaction: it reads each generation of children after it has
+   * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant came twice at once, and a session that
+   * the client opened for it. The first request gets its response, and its tokens end with the grant. Run it in a transaction: it reads each generation of children after it has
    * locked the one before, so that no child is missed.
    */
   async endSoon(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`
+      UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
+      FROM oauth_grants g
+      WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
     for (let ending = await this.#endSoon(tx, [id]); ending.length > 0;) {
       const children = await sql<{ id: Buffer }>(tx)`
         SELECT id FROM oauth_grants WHERE parent_id = ANY (${ending}::bytea[]) ORDER BY id`;
@@ -140,7 +150,7 @@ export class GrantsRepository {
       UPDATE oauth_grants
       SET expires_at = least(expires_at, now() + make_interval(secs => ${ENDS_SOON})),
           payload = jsonb_set(payload, '{exp}', to_jsonb(least((payload ->> 'exp')::bigint,
-            floor(extract(epoch FROM now()))::bigint + ${ENDS_SOON})))
+            floor(extract(epoch FROM now()))::bigint + ${ENDS_SOON}))) || '{"ends_soon": true}'
       WHERE id = ANY (${ids}::bytea[])
       RETURNING id`;
     return ending.map((grant) => grant.id);

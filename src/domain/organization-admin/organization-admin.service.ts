@@ -16,6 +16,7 @@ import {
   type ScimToken,
   type TokenRotation,
 } from '#domain/scim-tokens/scim-tokens.repository.js';
+import { endDevicesOfOrganization } from '#domain/grants/device-codes.repository.js';
 import { expiresSoon } from '#domain/scim-tokens/token-expiry.js';
 import { Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -65,7 +66,8 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Changes settings. The audit event has the old and the new value of each; without a change there is no event.
+   * Changes settings. The audit event has the old and the new value of each; without a change there is no event. Switching the device
+   * grant off ends the sessions of devices, and the codes that wait.
    *
    * @param check refuses the settings as they are under the lock by an error
    * @throws DomainError admin_required
@@ -85,6 +87,9 @@ export class OrganizationAdmin {
       const details = differences(before, after);
       if (Object.keys(details).length === 0) return before;
       await this.organizations.changeSettings(tx, orgId, after);
+      if (before.device_grant && !after.device_grant) {
+        await endDevicesOfOrganization(tx, orgId);
+      }
       await this.#record(tx, 'org_updated', admin, origin, details);
       return after;
     });
@@ -198,8 +203,8 @@ function noToken(): DomainError {
 function differences(
   before: OrganizationSettings,
   after: OrganizationSettings,
-): Record<string, { readonly from: string; readonly to: string }> {
-  const names = ['name', 'membership'] as const;
+): Record<string, { readonly from: string | boolean; readonly to: string | boolean }> {
+  const names = ['name', 'membership', 'device_grant'] as const;
   return Object.fromEntries(
     names
       .filter((name) => before[name] !== after[name])

@@ -16,6 +16,8 @@ export interface Organization {
 export interface OrganizationSettings {
   readonly name: string;
   readonly membership: Membership;
+  /** True where its people may approve device codes. */
+  readonly device_grant: boolean;
 }
 
 /** An identity provider: the issuer, and the tenant when the issuer serves many. */
@@ -144,14 +146,15 @@ export class OrganizationsRepository {
   /** Reads the settings of an organization. */
   async settings(tx: EntityManager, orgId: string): Promise<OrganizationSettings | undefined> {
     const [row] = await sql<OrganizationSettings>(tx)`
-      SELECT name, membership FROM organizations WHERE id = ${orgId}`;
+      SELECT name, membership, device_grant FROM organizations WHERE id = ${orgId}`;
     return row;
   }
 
   /** Reads the settings of an organization and locks its row until the transaction ends. Rows of users are locked before. */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`
-      SELECT name, membership FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
+      SELECT name, membership, device_grant
+      FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
     if (!row) throw new Error('an organization is gone');
     return row;
   }
@@ -160,11 +163,11 @@ export class OrganizationsRepository {
   async changeSettings(
     tx: EntityManager,
     orgId: string,
-    { name, membership }: OrganizationSettings,
+    { name, membership, device_grant: deviceGrant }: OrganizationSettings,
   ): Promise<void> {
-    await sql(
-      tx,
-    )`UPDATE organizations SET name = ${name}, membership = ${membership} WHERE id = ${orgId}`;
+    await sql(tx)`
+      UPDATE organizations SET name = ${name}, membership = ${membership}, device_grant = ${deviceGrant}
+      WHERE id = ${orgId}`;
   }
 
   /**

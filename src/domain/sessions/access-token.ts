@@ -19,13 +19,16 @@ export function isBoundScope(scope: string): boolean {
   return BOUND_SCOPES.has(scope);
 }
 
+/** The scopes that a device code gives the command line at most: its user may have approved the device of a stranger. */
+export const DEVICE_SCOPES: ReadonlySet<string> = new Set(['openid', 'svc:credentials']);
+
 /** The permissions and bindings of an OAuth access token. */
 export interface AccessToken {
   readonly clientId: string;
   readonly scope: ReadonlySet<string>;
   /** True for a token of a resource server. No API of the service is a resource server. */
   readonly hasAudience: boolean;
-  /** True for a token of the device flow: the touch in its session was made in a browser, perhaps for the device of a stranger. */
+  /** True for a token of the device flow. */
   readonly isOfDevice: boolean;
   /** The thumbprint of the DPoP key that must prove possession of the token (RFC 9449 §6). */
   readonly jkt: string | null;
@@ -39,11 +42,14 @@ export function accessToken(
   payload: Readonly<Record<string, unknown>> | null,
 ): AccessToken {
   const { scope, aud, gty, jkt, 'x5t#S256': x5t } = payload ?? {};
+  const isOfDevice = gty === 'device_code';
+  const scopes = typeof scope === 'string' ? scope.split(' ') : [];
   return {
     clientId,
-    scope: new Set(typeof scope === 'string' ? scope.split(' ') : []),
+    // An earlier version gave devices more.
+    scope: new Set(isOfDevice ? scopes.filter((word) => DEVICE_SCOPES.has(word)) : scopes),
     hasAudience: aud !== undefined,
-    isOfDevice: gty === 'device_code',
+    isOfDevice,
     jkt: binding(jkt),
     x5t: binding(x5t),
   };

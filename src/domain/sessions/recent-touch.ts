@@ -27,9 +27,24 @@ export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:adm
 /** The access rule of a route on which admins make changes: it demands a recent assertion. */
 export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH.admin } as const;
 
+/** The touch of a session, as every demand for a touch judges it. */
+export interface Touch {
+  readonly authTime: Date;
+  readonly isOfDevice: boolean;
+}
+
 /**
- * Refuses an assertion that is too old (RFC 9470 §3). An assertion with a time ahead of this clock counts as recent: replicas may
- * differ.
+ * Returns true when the touch of a session is no older than so many seconds. A time ahead of this clock counts as recent: replicas
+ * may differ. The session of a device has no touch of its own, however recent its approval is.
+ *
+ * @param now milliseconds since 1970
+ */
+export function isTouchedWithin(seconds: number, touch: Touch, now: number): boolean {
+  return !touch.isOfDevice && now - touch.authTime.getTime() <= seconds * 1000;
+}
+
+/**
+ * Refuses a session without a recent touch (RFC 9470 §3), by the rule of {@link isTouchedWithin}.
  *
  * @param challenge the challenge for the scheme of the request
  * @param now milliseconds since 1970
@@ -37,16 +52,17 @@ export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH
  */
 export function assertTouchedWithin(
   seconds: number,
-  authTime: Date,
+  touch: Touch,
   challenge: Challenge,
   now: number,
 ): void {
-  if (now - authTime.getTime() <= seconds * 1000) return;
-  throw new DomainError(
-    'insufficient_user_authentication',
-    `Touch your security key again: this needs an assertion of the last ${inWords(seconds)}.`,
-    { challenge: { ...challenge, maxAge: seconds } },
-  );
+  if (isTouchedWithin(seconds, touch, now)) return;
+  const detail = touch.isOfDevice
+    ? 'A login by a device code cannot do this. Log in in a browser, and touch your security key there.'
+    : `Touch your security key again: this needs an assertion of the last ${inWords(seconds)}.`;
+  throw new DomainError('insufficient_user_authentication', detail, {
+    challenge: { ...challenge, maxAge: seconds },
+  });
 }
 
 function inWords(seconds: number): string {

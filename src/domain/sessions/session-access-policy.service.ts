@@ -96,7 +96,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     if (touchedWithinSeconds === undefined) return;
     if (session.level !== 'verified') throw hardwareRequired();
     const challenge = challengeOf(scheme === 'DPoP' ? 'DPoP' : 'Bearer');
-    this.sessions.assertTouchedWithin(touchedWithinSeconds, session.authTime, challenge);
+    this.sessions.assertTouchedWithin(touchedWithinSeconds, session, challenge);
   }
 
   async #recordDenial(

@@ -64,6 +64,11 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly authenticatorId: string;
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
+  /**
+   * True when an approved device code opened the session. The touch was made in a browser, perhaps for the device of a stranger: it
+   * meets no demand for a touch.
+   */
+  readonly isOfDevice: boolean;
   /** The OAuth access token that found the session; null when the own token of the session found it. */
   readonly accessToken: AccessToken | null;
 }

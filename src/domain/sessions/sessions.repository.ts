@@ -17,6 +17,9 @@ import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } f
 /** The most sessions of a user that a list shows: the newest. */
 const MOST_SHOWN = 500;
 
+/** The hours that the session of a device lasts. */
+const DEVICE_HOURS = 1;
+
 /** The values of a new session, beside its id and token. */
 export type NewSession =
   | { readonly level: 'bootstrap'; readonly userId: string }
@@ -31,6 +34,8 @@ interface ProvenSession extends Assurance {
   readonly authTime?: Date;
   /** The client that has the session for itself, beside any browser. No caller gets the token of the session. */
   readonly clientId?: string;
+  /** An approved device code opens the session: it lasts {@link DEVICE_HOURS} and meets no demand for a touch. */
+  readonly isOfDevice?: boolean;
 }
 
 interface Row {
@@ -45,6 +50,7 @@ interface Row {
   amr: string[];
   acr: string | null;
   auth_time: Date | null;
+  of_device: boolean;
   user_id: string | null;
   org_id: string | null;
   email: string | null;
@@ -91,7 +97,7 @@ export class SessionsRepository implements Revocable {
   readonly revocationOrder = 10;
   readonly revocationScopes = EVERY_SCOPE;
 
-  /** Adds a session that ends `hours` from now. Returns when it ends. */
+  /** Adds a session that ends `hours` from now, or sooner for a device. Returns when it ends. */
   async insert(
     tx: EntityManager,
     hours: number,
@@ -106,13 +112,16 @@ export class SessionsRepository implements Revocable {
     const proven = session.level === 'bootstrap' ? undefined : session;
     const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
+    const ofDevice = proven?.isOfDevice === true;
+    const lasts = ofDevice ? Math.min(hours, DEVICE_HOURS) : hours;
     const [row] = await sql<{ expires_at: Date }>(tx)`
       INSERT INTO sessions (id, token_hash, level, user_id, pending_identity, authenticator_id, client_id, amr, acr,
-                            auth_time, ip, user_agent, expires_at)
+                            auth_time, of_device, ip, user_agent, expires_at)
       VALUES (${id}, ${tokenHash}, ${session.level}, ${'userId' in session ? session.userId : null},
               ${pending === null ? null : JSON.stringify(pending)}, ${authenticatorId},
               ${proven?.clientId ?? null}, ${proven?.amr ?? []}, ${proven?.acr ?? null}, ${proven ? authTime : null},
-              ${from.ip ?? null}, ${from.userAgent ?? null}, now() + make_interval(hours => ${hours}))
+              ${ofDevice}, ${from.ip ?? null}, ${from.userAgent ?? null},
+              now() + make_interval(hours => ${lasts}))
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
     return row.expires_at;
@@ -138,7 +147,7 @@ export class SessionsRepository implements Revocable {
           AND t.expires_at > now() AND g.expires_at > now()
       )
       SELECT s.id, t.presented, t.token_client, t.token_payload, s.level, s.expires_at, s.pending_identity,
-             s.authenticator_id, s.amr, s.acr, s.auth_time, s.user_id, u.org_id, u.email, u.name, a.aaguid,
+             s.authenticator_id, s.amr, s.acr, s.auth_time, s.of_device, s.user_id, u.org_id, u.email, u.name, a.aaguid,
              is_acting_admin(u.org_id, u.email, u.is_org_admin, u.active) AS is_acting_admin,
              EXISTS (SELECT 1 FROM authenticators k WHERE k.user_id = s.user_id) AS enrolled
       FROM known t
@@ -294,6 +303,7 @@ function liveSession(row: Row): LiveSession {
   if (row.level === 'bootstrap') {
     return { ...base, level: 'bootstrap', user, pendingIdentity: null, enrolled: row.enrolled };
   }
+  const token = row.token_client === null ? null : accessToken(row.token_client, row.token_payload);
   return {
     ...base,
     level: 'verified',
@@ -305,8 +315,9 @@ function liveSession(row: Row): LiveSession {
     authTime: present(row.auth_time),
     amr: row.amr,
     acr: row.acr,
-    accessToken:
-      row.token_client === null ? null : accessToken(row.token_client, row.token_payload),
+    // The token tells it of a session that an earlier version opened.
+    isOfDevice: row.of_device || token?.isOfDevice === true,
+    accessToken: token,
   };
 }
 

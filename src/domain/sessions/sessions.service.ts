@@ -10,7 +10,8 @@ import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 import { deleteOtherSessions, lockUser, recordEnds } from './ended-sessions.repository.js';
-import { assertTouchedWithin } from './recent-touch.js';
+import { openOwnSession, type NewOwnSession } from './own-session.repository.js';
+import { assertTouchedWithin, isTouchedWithin, type Touch } from './recent-touch.js';
 import type {
   LiveSession,
   OwnSession,
@@ -52,7 +53,7 @@ export class Sessions implements OnModuleInit {
     await this.repository.deleteSynthetic(this.dataSource.manager);
   }
 
-  /** Opens a session of SVC_SESSION_HOURS, which is never renewed, and mints its token. */
+  /** Opens a session of SVC_SESSION_HOURS, or of one hour for a device, which is never renewed, and mints its token. */
   async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
     const { token, hash } = mintOpaqueToken();
@@ -60,6 +61,24 @@ export class Sessions implements OnModuleInit {
     const row = { ...session, id, tokenHash: hash, authTime, from };
     const expiresAt = await this.repository.insert(tx, this.config.session.hours, row);
     return { id, token, authTime, expiresAt };
+  }
+
+  /**
+   * Opens a session of SVC_SESSION_HOURS for a client that a user authorized in a browser, and moves the grant of the authorization to
+   * it. Nobody gets the token of the session.
+   *
+   * @returns the session; undefined when the user, the browser's session or the grant has ended
+   */
+  async openOfGrant(
+    grantId: Buffer,
+    { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
+    client: Pick<NewOwnSession, 'clientId' | 'authTime' | 'from'>,
+  ): Promise<{ readonly sessionId: string; readonly expiresAt: Date } | undefined> {
+    const own = { ...client, id: newUuid(), tokenHash: mintOpaqueToken().hash };
+    const grant = { id: grantId, userId, sessionId };
+    const { manager } = this.dataSource;
+    const opened = await openOwnSession(manager, this.config.session.hours, grant, own);
+    return opened && { sessionId: opened.id, expiresAt: opened.expires_at };
   }
 
   /** Ends a session and every use of its token. Returns false when the session had ended already. */
@@ -90,14 +109,14 @@ export class Sessions implements OnModuleInit {
     return this.repository.renewAuthTime(tx, id, this.clock.now());
   }
 
-  /** Returns true when the last assertion of a session is no older than so many seconds. */
-  isTouchedWithin(seconds: number, authTime: Date): boolean {
-    return this.clock.milliseconds() - authTime.getTime() <= seconds * 1000;
+  /** Returns true when the touch of a session is no older than so many seconds. */
+  isTouchedWithin(seconds: number, touch: Touch): boolean {
+    return isTouchedWithin(seconds, touch, this.clock.milliseconds());
   }
 
-  /** @throws DomainError insufficient_user_authentication when the last assertion is older than so many seconds (RFC 9470 §3) */
-  assertTouchedWithin(seconds: number, authTime: Date, challenge: Challenge): void {
-    assertTouchedWithin(seconds, authTime, challenge, this.clock.milliseconds());
+  /** @throws DomainError insufficient_user_authentication when the touch is older than so many seconds (RFC 9470 §3) */
+  assertTouchedWithin(seconds: number, touch: Touch, challenge: Challenge): void {
+    assertTouchedWithin(seconds, touch, challenge, this.clock.milliseconds());
   }
 
   /**

@@ -145,7 +145,7 @@ export class UpstreamLogin {
   /** Returns the user of a session whose key asserted a short time ago. */
   #provenUser(previous: LiveSession | undefined): string | undefined {
     if (previous?.level !== 'verified') return undefined;
-    const isRecent = this.sessions.isTouchedWithin(RECENT_TOUCH.admin, previous.authTime);
+    const isRecent = this.sessions.isTouchedWithin(RECENT_TOUCH.admin, previous);
     return isRecent ? previous.user.id : undefined;
   }
 

@@ -14,11 +14,18 @@ export const LINE_OF_TEXT = z
 export const CHANGE_ORGANIZATION = z.strictObject({
   name: LINE_OF_TEXT.exactOptional(),
   membership: z.enum(MEMBERSHIPS).exactOptional(),
+  device_grant: z.boolean().exactOptional(),
 });
 /** The result of {@link CHANGE_ORGANIZATION}. */
 export type OrganizationChange = z.output<typeof CHANGE_ORGANIZATION>;
 
 /** The settings of an organization in the JSON of the API. */
 export const ORGANIZATION_JSON = z
-  .object({ name: z.string(), membership: z.enum(MEMBERSHIPS) })
+  .object({
+    name: z.string(),
+    membership: z.enum(MEMBERSHIPS),
+    device_grant: z
+      .boolean()
+      .meta({ description: 'False refuses the login by device codes (RFC 8628) to its people.' }),
+  })
   .meta({ id: 'Organization' });

@@ -3,7 +3,6 @@ import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS_BY_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
@@ -41,7 +40,6 @@ export class KeyRegistrationController {
     @Body({ schema: START }) body: Start,
     @ClientOrigin() origin: AuditOrigin,
   ) {
-    assertTouchedHere(session);
     return this.ceremony.start(session, body, origin);
   }
 
@@ -68,21 +66,7 @@ export class KeyRegistrationController {
     @Body({ schema: COMPLETE_ENROLLMENT }) body: CompleteEnrollment,
     @ClientOrigin() origin: AuditOrigin,
   ) {
-    assertTouchedHere(session);
     const { key, redirectTo } = await this.ceremony.complete(session, body, origin);
     return { key: keyJson(key, session.authenticatorId), redirect_to: redirectTo };
   }
-}
-
-/**
- * Refuses the token of a device. Its user touched a key in a browser to approve a code, which a stranger may have sent: the key of
- * the stranger would outlive every session.
- *
- * @throws DomainError insufficient_scope
- */
-function assertTouchedHere({ accessToken }: VerifiedSession): void {
-  if (accessToken?.isOfDevice !== true) return;
-  const detail =
-    'A device that was approved by a code adds no key. Add it on the page /account/keys.';
-  throw new DomainError('insufficient_scope', detail);
 }

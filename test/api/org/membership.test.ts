@@ -58,6 +58,7 @@ describe('the membership of an organization', () => {
     expect((await orgApi(client, 'GET', '')).json).toEqual({
       name: 'first.example',
       membership: 'open',
+      device_grant: true,
     });
     const token = await orgApi(client, 'POST', '/scim-tokens', { description: 'Okta' });
     expect([token.status, token.json.membership]).toEqual([201, 'scim_only']);

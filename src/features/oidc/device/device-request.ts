@@ -6,7 +6,8 @@ import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { needsConsent } from '../protocol/consent-rules.js';
 import type { Client } from '../protocol/library.js';
 import { resourceServerOf, type OwnAudiences } from '../protocol/resource-servers.js';
-import { grantedScopes, scopeWords } from '../protocol/scopes.js';
+import { CLI_CLIENT_ID, deviceScopes, grantedScopes, scopeWords } from '../protocol/scopes.js';
+import { displayName } from '#domain/grants/clients/display-name.js';
 
 /** The parameters of a device authorization request (RFC 8628 §3.1), as the library stores them. */
 export interface DeviceParameters {
@@ -40,7 +41,8 @@ export interface ApprovalPage {
     readonly isOurs: boolean;
     readonly isColleagues: boolean;
   };
-  readonly device: DeviceRequest['device'];
+  /** The address that asked for the code. The page shows nothing that the device chose, such as the name of its program. */
+  readonly address: string | null;
   readonly user: { readonly email: string };
   /** The session of the browser, which the script of the page states with the decision. */
   readonly sessionId: string;
@@ -57,21 +59,26 @@ export function approvalPage(
   return {
     userCode: formatUserCode(userCode),
     client: {
-      name: client.clientName ?? client.clientId,
+      name: displayName(client),
       isOurs: client.svc_kind === 'first-party',
       isColleagues: !needsConsent(client, resourceOwner),
     },
-    device,
+    address: device.ip,
     user: { email: resourceOwner.email ?? '' },
     sessionId: resourceOwner.sessionId,
     scopes: grant.scopes,
-    resources: [...grant.resources.keys()],
+    resources: [...grant.resources.keys()].map(originOf),
   };
 }
 
+/** Returns the origin of a resource: the device chose the rest of the address. */
+function originOf(resource: string): string {
+  return URL.parse(resource)?.origin ?? '';
+}
+
 /**
- * Returns the access that a user may give a device: what it requested, but our own APIs only to svc-cli, and the administration of
- * an organization only from its admins.
+ * Returns the access that a user may give a device. A registered application gets what it requested, without our own APIs. The
+ * command line gets {@link DEVICE_SCOPES} at most, and no token for a resource: a stranger may have sent the code.
  */
 export function deviceGrant(
   params: DeviceParameters,
@@ -80,6 +87,9 @@ export function deviceGrant(
   own: OwnAudiences,
 ): DeviceGrant {
   const requested = scopeWords(params.scope);
+  if (client.clientId === CLI_CLIENT_ID) {
+    return { scopes: deviceScopes(requested), resources: new Map() };
+  }
   const resources = [params.resource ?? []].flat().map((resource) => {
     const known = new Set(scopeWords(resourceServerOf(resource, client, own).scope));
     return [resource, requested.filter((scope) => known.has(scope))] as const;
@@ -102,6 +112,7 @@ export function approvedPayload(
   { params, grant }: DeviceRequest,
 ): object {
   const scope = scopeOfCode(grant);
+  const { resource } = params;
   return {
     accountId: resourceOwner.userId,
     grantId,
@@ -109,7 +120,7 @@ export function approvedPayload(
     ...(resourceOwner.acr !== null && { acr: resourceOwner.acr }),
     ...(resourceOwner.amr.length > 0 && { amr: resourceOwner.amr }),
     ...(scope !== '' && { scope }),
-    ...(params.resource !== undefined && { resource: params.resource }),
+    ...(resource !== undefined && grant.resources.size > 0 && { resource }),
   };
 }
 

@@ -3,7 +3,11 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { artifactId } from '#domain/grants/artifact.js';
-import { DeviceCodesRepository, MOST_WRONG_TRIES } from '#domain/grants/device-codes.repository.js';
+import {
+  DEVICE_GRANT_IS_OFF,
+  DeviceCodesRepository,
+  MOST_WRONG_TRIES,
+} from '#domain/grants/device-codes.repository.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
@@ -49,7 +53,7 @@ export class Devices {
    *
    * @returns undefined for a wrong code, which counts against the user
    * @throws DomainError rate_limited after too many wrong codes; invalid_state for a decided one; issuance_refused for a
-   *   client that may not use devices
+   *   client that may not use devices, or an organization that has switched the device grant off
    */
   async find(resourceOwner: ResourceOwner, typed: string): Promise<DeviceRequest | undefined> {
     const { manager } = this.dataSource;
@@ -61,6 +65,7 @@ export class Devices {
     if (tried.kind === 'locked') throw tooManyWrongCodes(tried.retryAfter);
     const { id, clientId, payload, isDecided } = tried.request;
     if (isDecided) throw alreadyDecided();
+    await this.#assertAllowed(manager, resourceOwner);
     const client = await this.#findClient(clientId);
     const { params, deviceInfo } = payload as unknown as StoredDeviceCode;
     const { ip = null, userAgent = '' } = deviceInfo ?? {};
@@ -85,8 +90,10 @@ export class Devices {
       if (!resourceOwner) throw loginNeeded();
       const { hardwareVerified, authTime } = resourceOwner;
       if (hardwareVerified) {
-        this.sessions.assertTouchedWithin(RECENT_TOUCH.own, authTime, { scheme: 'Bearer' });
+        const touch = { authTime, isOfDevice: false };
+        this.sessions.assertTouchedWithin(RECENT_TOUCH.own, touch, { scheme: 'Bearer' });
       }
+      await this.#assertAllowed(tx, resourceOwner);
       const grantId = await this.#writeGrant(tx, resourceOwner, request);
       const payload = approvedPayload(grantId, resourceOwner, request);
       const approval = { grantId: artifactId(grantId), userId, payload };
@@ -118,6 +125,12 @@ export class Devices {
     const request = await this.find(user, typed);
     if (!request) throw new DomainError('not_found', 'No device waits with this code.');
     return { userId: user.userId, tokenHash, request };
+  }
+
+  /** Keeps the setting of the organization until the transaction ends. @throws DomainError issuance_refused */
+  async #assertAllowed(tx: EntityManager, { orgId }: ResourceOwner): Promise<void> {
+    if (orgId === null || (await this.deviceCodesRepository.holdDeviceGrant(tx, orgId))) return;
+    throw new DomainError('issuance_refused', DEVICE_GRANT_IS_OFF);
   }
 
   /** Finds the client of a device. A client that registered itself may only use authorization codes. */
@@ -153,8 +166,8 @@ export class Devices {
   }
 
   /**
-   * Returns the session of the grant: the browser's. Only svc-cli gets a new one, which survives the browser's logout and ends with
-   * the removal of the key.
+   * Returns the session of the grant: the browser's. Only svc-cli gets a new one, which lasts an hour, survives the browser's logout
+   * and ends with the removal of the key.
    */
   async #sessionOf(
     tx: EntityManager,
@@ -165,7 +178,7 @@ export class Devices {
       return { id: resourceOwner.sessionId, expiresAt: resourceOwner.expiresAt };
     }
     const { userId, authTime, amr, acr, authenticatorId } = resourceOwner;
-    const login = { userId, authTime, amr, acr, clientId };
+    const login = { userId, authTime, amr, acr, clientId, isOfDevice: true };
     return this.sessions.open(
       tx,
       authenticatorId === null

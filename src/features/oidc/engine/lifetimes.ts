@@ -1,3 +1,4 @@
+import { DEVICE_GRANT } from '#domain/applications/grant-types.js';
 import { ID_TOKEN_LIFETIME } from '#domain/applications/registration.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { CLI_CLIENT_ID, isBoundScope } from '#domain/sessions/access-token.js';
@@ -16,7 +17,7 @@ export const LIFETIMES = {
   registrationAccessToken: 365 * 86_400,
 } as const;
 
-/** The longest lifetime in seconds of an opaque token of any client but svc-cli. */
+/** The longest lifetime in seconds of an opaque token of a device, and of any client but svc-cli. */
 const LONGEST = 3600;
 
 /** The longest lifetime in seconds of a token that administers an organization or applications. */
@@ -50,12 +51,15 @@ interface NewToken {
 
 /**
  * Returns the lifetime of an access token in seconds, never longer than its session. An opaque token of svc-cli lives for the
- * rest of the session, one of another client at most an hour. JWTs and tokens with `svc:admin` or `svc:applications` are short.
+ * rest of the session, one of a device or of another client at most an hour. JWTs and tokens with `svc:admin` or
+ * `svc:applications` are short.
  */
 export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
   const { resourceOwner } = requestContextOf(ctx);
   if (!resourceOwner) throw new Error('a token is issued without a user');
-  const rest = secondsLeft(resourceOwner, now);
+  const isOfDevice = ctx.oidc?.params?.['grant_type'] === DEVICE_GRANT;
+  const left = secondsLeft(resourceOwner, now);
+  const rest = isOfDevice ? Math.min(left, LONGEST) : left;
   if (token.resourceServer !== undefined) return Math.min(rest, JWT_LIFETIME);
   if (scopeWords(token.scope).some(isBoundScope)) return Math.min(rest, LONGEST_OF_BOUND);
   return token.clientId === CLI_CLIENT_ID ? rest : Math.min(rest, LONGEST);

@@ -2,6 +2,7 @@ import {
   ADMIN_SCOPE,
   APPLICATIONS_SCOPE,
   CLI_CLIENT_ID,
+  DEVICE_SCOPES,
   isBoundScope,
 } from '#domain/sessions/access-token.js';
 
@@ -48,4 +49,9 @@ export function grantedScopes(
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
   return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));
+}
+
+/** Narrows the scopes of a device of the command line to those that a device code gives. */
+export function deviceScopes(scopes: readonly string[]): string[] {
+  return scopes.filter((scope) => DEVICE_SCOPES.has(scope));
 }

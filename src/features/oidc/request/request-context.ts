@@ -16,6 +16,8 @@ export interface RequestContext {
   clusterId?: string;
   /** A code was redeemed again while its first client may still wait for the response. */
   isReusedAtOnce?: boolean;
+  /** The time of the assertion that the code of this request came from, in seconds since 1970. */
+  codeAuthTime?: number;
   /** The code that this request consumed. */
   consumed?: ArtifactKey;
   /** The tokens that this request stored. */

@@ -1,12 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DEVICE_GRANT } from '#domain/applications/grant-types.js';
 import { artifactId } from '#domain/grants/artifact.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
+import { originOf } from '#platform/http/request/client-origin.js';
 import { sessionIdOfGrant } from '../protocol/grant-id.js';
-import { errors, type Adapter, type AdapterPayload } from '../protocol/library.js';
-import { boundScopes, scopeWords } from '../protocol/scopes.js';
-import { requestContextOf, type CurrentContext } from '../request/request-context.js';
+import {
+  errors,
+  type Adapter,
+  type AdapterPayload,
+  type KoaContextWithOIDC,
+} from '../protocol/library.js';
+import { boundScopes, CLI_CLIENT_ID, deviceScopes, scopeWords } from '../protocol/scopes.js';
+import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { falseIfGone, withoutId } from './stored-payload.js';
 
@@ -18,6 +26,7 @@ export class GrantAdapter {
     private readonly batchedQueries: BatchedQueries,
     private readonly grantsRepository: GrantsRepository,
     private readonly resourceOwners: ResourceOwners,
+    private readonly sessions: Sessions,
   ) {}
 
   /** Returns the adapter of the library's model `Grant`. */
@@ -37,6 +46,27 @@ export class GrantAdapter {
   /** Ends the grants of token exchanges that depend on a grant. */
   async destroyChildren(tx: EntityManager, grantId: string): Promise<void> {
     await this.grantsRepository.destroyChildren(tx, artifactId(grantId));
+  }
+
+  /**
+   * Moves the grant of a code of the command line from the browser's session to a session of its own, when the code is redeemed. The
+   * browser's logout leaves it.
+   *
+   * @throws InvalidGrant when the browser's session has ended before
+   */
+  async moveToOwnSession(ctx: KoaContextWithOIDC): Promise<void> {
+    const context = requestContextOf(ctx);
+    const { grant: { id, found } = {}, codeAuthTime } = context;
+    const session =
+      found &&
+      (await this.sessions.openOfGrant(artifactId(id ?? ''), found.resourceOwner, {
+        clientId: CLI_CLIENT_ID,
+        authTime: codeAuthTime,
+        from: originOf(requestOf(ctx)),
+      }));
+    if (!session) throw new errors.InvalidGrant('the session has ended');
+    const resourceOwner = { ...found.resourceOwner, ...session };
+    context.grant = { id: id ?? '', found: { ...found, resourceOwner } };
   }
 
   async #write(
@@ -83,14 +113,15 @@ export class GrantAdapter {
 }
 
 /**
- * Limits the scopes of a grant for this request: at the token endpoint `svc:admin` and `svc:applications` need a DPoP
- * proof. The library verifies
- * the proof and rejects the request if the proof is invalid.
+ * Limits the scopes of a grant for this request: at the token endpoint `svc:admin` and `svc:applications` need a DPoP proof, and a
+ * device of the command line gets no more than devices get, also where an earlier version approved more. The library verifies the proof.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();
   const openid = payload['openid'] as { readonly scope?: string } | undefined;
   if (ctx?.oidc.route !== 'token' || openid?.scope === undefined) return payload;
-  const scopes = boundScopes(scopeWords(openid.scope), ctx.get('DPoP') !== '');
+  const bound = boundScopes(scopeWords(openid.scope), ctx.get('DPoP') !== '');
+  const isDevice = ctx.oidc.params?.['grant_type'] === DEVICE_GRANT;
+  const scopes = isDevice && payload.clientId === CLI_CLIENT_ID ? deviceScopes(bound) : bound;
   return { ...payload, openid: { ...openid, scope: scopes.join(' ') } };
 }

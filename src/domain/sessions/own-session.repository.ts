@@ -1,0 +1,63 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { SessionOrigin } from './session.js';
+
+/** A session that a client gets for itself, from the session of a browser in which a user authorized it. */
+export interface NewOwnSession {
+  readonly id: string;
+  readonly tokenHash: Buffer;
+  readonly clientId: string;
+  /** The time of the assertion of the authorization, in seconds since 1970. */
+  readonly authTime: number | undefined;
+  readonly from: SessionOrigin;
+}
+
+/** The grant of an authorization, with its user and the browser's session that it is on. */
+export interface BrowserGrant {
+  readonly id: Buffer;
+  readonly userId: string;
+  readonly sessionId: string;
+}
+
+/**
+ * Opens a session for a client and moves the grant to it, by one statement that locks the user, the browser's session and the grant, in
+ * this order. A grant that ends soon, because its code came twice, keeps its end. A grant that was moved already keeps its session.
+ *
+ * @returns the session of the grant; undefined when the user, the browser's session or the grant has ended
+ */
+export async function openOwnSession(
+  tx: EntityManager,
+  hours: number,
+  { id: grantId, userId, sessionId }: BrowserGrant,
+  { id, tokenHash, clientId, authTime, from }: NewOwnSession,
+): Promise<{ readonly id: string; readonly expires_at: Date } | undefined> {
+  const [own] = await sql<{ id: string; expires_at: Date }>(tx)`
+    WITH account AS MATERIALIZED (
+      SELECT id FROM users WHERE id = ${userId} AND active FOR SHARE
+    ), browser AS MATERIALIZED (
+      SELECT s.* FROM sessions s
+      WHERE s.id = ${sessionId} AND s.user_id IN (SELECT id FROM account) AND s.level <> 'bootstrap' AND s.expires_at > now()
+      FOR SHARE OF s
+    ), granted AS MATERIALIZED (
+      SELECT g.id, CASE WHEN g.payload ? 'ends_soon' THEN g.expires_at ELSE now() + make_interval(hours => ${hours}) END AS ends
+      FROM oauth_grants g
+      WHERE g.id = ${grantId} AND g.session_id IN (SELECT id FROM browser) AND g.expires_at > now()
+      FOR NO KEY UPDATE OF g
+    ), opened AS (
+      INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, client_id, amr, acr, auth_time, ip, user_agent,
+                            expires_at)
+      SELECT ${id}, ${tokenHash}, b.level, b.user_id, b.authenticator_id, ${clientId}, b.amr, b.acr,
+             least(b.auth_time, to_timestamp(${authTime ?? null}::float8 + 1)), ${from.ip ?? null}, ${from.userAgent ?? null}, g.ends
+      FROM browser b CROSS JOIN granted g WHERE b.client_id IS NULL
+      RETURNING id, expires_at
+    ), moved AS (
+      UPDATE oauth_grants g
+      SET session_id = o.id, expires_at = o.expires_at,
+          payload = jsonb_set(g.payload, '{exp}', to_jsonb(floor(extract(epoch FROM o.expires_at))::bigint))
+      FROM opened o WHERE g.id = ${grantId}
+    )
+    SELECT id, expires_at FROM opened
+    UNION ALL
+    SELECT b.id, b.expires_at FROM browser b CROSS JOIN granted WHERE b.client_id IS NOT NULL`;
+  return own;
+}
