@@ -11,6 +11,7 @@ import {
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
 import { SvcHome, type CommandEnd } from '../support/svc-command.js';
 
 let app: TestApp;
@@ -53,7 +54,7 @@ async function answerOf(user: EnrolledUser, address: URL): Promise<URL> {
     if (location === null) throw new Error(`${next} answered ${answer.status}`);
     const url = new URL(location, app.baseUrl);
     if (url.origin !== app.baseUrl) return url;
-    if (url.pathname === '/login') await user.client.logIn(user.key);
+    if (url.pathname === '/login') await user.client.logIn(user.key, { address: newAddress() });
     next = url.pathname === '/login' ? (url.searchParams.get('redirect_to') ?? '/') : url.href;
   }
   throw new Error('too many redirects');
@@ -247,6 +248,12 @@ describe('svc login', () => {
     expect(end).toMatchObject({ status: 0, stdout: expect.stringContaining('Logged in as ada@') });
     expect(end.stderr).toContain(`${app.baseUrl}/device`);
     expect(end.stderr).toContain('A code that another');
+    const { scope, expires_at: expires } = JSON.parse(
+      readFileSync(home.state(app, 'token.json'), 'utf8'),
+    );
+    expect(scope).toBe('openid svc:credentials');
+    expect(Date.parse(expires) - Date.now()).toBeLessThanOrEqual(3_600_000);
+    expect(await svc('login', '--device', '--admin')).toMatchObject({ status: 2 });
   });
 });
 

@@ -133,11 +133,11 @@ export class Client {
     return this.post('/enroll/webauthn/complete', { state, credential, name });
   }
 
-  /** Logs in, or steps up, with a key. */
-  async logIn(key: SoftwareKey): Promise<Answer> {
-    const { state, publicKey } = (await this.post('/login/webauthn/start', {})).json;
+  /** Logs in, or steps up, with a key; with an own address for a user who touches often. */
+  async logIn(key: SoftwareKey, options: { readonly address?: string } = {}): Promise<Answer> {
+    const { state, publicKey } = (await this.post('/login/webauthn/start', {}, options)).json;
     const credential = key.get(publicKey, this.baseUrl);
-    return this.post('/login/webauthn/complete', { state, credential });
+    return this.post('/login/webauthn/complete', { state, credential }, options);
   }
 
   #jar(url: URL): Map<string, string> {

@@ -133,7 +133,7 @@ export async function authorize(
         const agreed = await browser.post(`${location}/consent`, {}, { address: newAddress() });
         next = agreed.json.redirect_to as string;
       } else if (key && onward.startsWith('/login')) {
-        await browser.logIn(key);
+        await browser.logIn(key, { address: newAddress() });
         next = location;
       } else next = onward;
     } else next = location;

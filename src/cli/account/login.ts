@@ -3,6 +3,7 @@ import type { CommandContext } from '../command/command-context.js';
 import { changeConfig } from '../files/config-file.js';
 import { loginParts } from '../login/connect.js';
 import type { LoginParts } from '../login/new-token.js';
+import { endLogin } from '../login/revocation.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
 import {
@@ -12,16 +13,16 @@ import {
   type StoredToken,
 } from '../server/stored-token.js';
 import { localTime, printable } from '../terminal/table.js';
-import { revokeToken } from './revocation.js';
 
-const USAGE = 'svc login [--device | --fido2] [--admin] [--server URL]';
+const USAGE = 'svc login [--device | [--fido2] [--admin]] [--server URL]';
 
 /** `svc login`: gets a token that is bound to a key of this machine. */
 export const command: Command = {
   usage: USAGE,
   help: [
     'Opens the browser; one touch of the security key logs you in until the session ends.',
-    '--device  shows a code to type in a browser of another machine',
+    '--device  shows a code to type in a browser of another machine; the login lasts an hour, and',
+    '          what needs a touch of the key is refused',
     '--fido2   asks the key itself, with fido2-assert of libfido2',
     '--admin   adds the rights of an admin of the organization for 15 minutes',
   ],
@@ -29,6 +30,10 @@ export const command: Command = {
     const options = parseArguments(args, { flags: ['device', 'fido2', 'admin'] }, USAGE);
     if (options.has('device') && options.has('fido2')) {
       throw usageFailure('--device and --fido2 exclude each other.', USAGE);
+    }
+    if (options.has('device') && options.has('admin')) {
+      const message = 'A device code gives no rights of an admin.';
+      throw usageFailure(`${message} Leave out --device or --admin.`, USAGE);
     }
     const { terminal } = context;
     const server = context.server();
@@ -41,7 +46,7 @@ export const command: Command = {
     await remember(context, server);
     for (const { kind: one, token: old } of earlier) {
       if (!old || (one !== kind && isOfSameUser(old, token))) continue;
-      await revokeToken(parts, old).catch(() => {}); // it ends by itself
+      await endLogin(parts, old).catch(() => {}); // it ends by itself
     }
     report(context, server, token);
   },

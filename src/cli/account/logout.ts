@@ -2,10 +2,10 @@ import type { Command } from '../command/command.js';
 import type { CommandContext } from '../command/command-context.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { loginParts } from '../login/connect.js';
+import { endLogin } from '../login/revocation.js';
 import { parseArguments } from '../program/arguments.js';
 import { CliFailure } from '../program/failure.js';
 import { readAnyToken, readToken, removeCredentials, TOKEN_KINDS } from '../server/stored-token.js';
-import { endLogin } from './revocation.js';
 
 const USAGE = 'svc logout [--server URL]';
 

@@ -3,15 +3,20 @@ import { parseArguments } from '../program/arguments.js';
 import { STATUS, notLoggedIn } from '../program/failure.js';
 import { readAnyToken, readToken } from '../server/stored-token.js';
 import { localTime, tableLines } from '../terminal/table.js';
+import { askServer } from './server-word.js';
 
 const USAGE = 'svc status';
 
-/** `svc status`: shows the login of this machine from its own files, so that it works without a network. */
+/**
+ * `svc status`: shows the login of this machine from its own files, and asks the server whether it still accepts it. Without a network
+ * it shows the files and says so.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [
-    'It reads the files of this machine alone, and works without a network.',
-    `Exit status ${STATUS.notLoggedIn} means that no valid login is stored.`,
+    'It reads the files of this machine, and asks the server whether the login still stands.',
+    'Without a network it says that the server did not answer.',
+    `Exit status ${STATUS.notLoggedIn} means that no valid login is stored, or that the server has ended it.`,
   ],
   async run(args, context) {
     parseArguments(args, {}, USAGE);
@@ -26,7 +31,18 @@ export const command: Command = {
           : `You are not logged in at ${server}.`,
       );
     }
-    const admin = readToken(folder, 'admin-token');
+    const stored = readToken(folder, 'admin-token');
+    const [word, wordOfAdmin] = await Promise.all([
+      askServer(server, token),
+      stored && askServer(server, stored),
+    ]);
+    if (word.says === 'refused') {
+      const end = localTime(new Date(token.expires_at));
+      throw notLoggedIn(
+        `The server has ended your login at ${server}, which was to last until ${end}.`,
+      );
+    }
+    const admin = wordOfAdmin?.says === 'refused' ? undefined : stored;
     const document = {
       server,
       user: token.user,
@@ -34,6 +50,7 @@ export const command: Command = {
       scope: token.scope,
       expires_at: token.expires_at,
       admin_until: admin?.expires_at ?? null,
+      server_says: word.says,
     };
     const rows = [
       ['user', token.user.email ?? token.user.id],
@@ -41,6 +58,7 @@ export const command: Command = {
       ['until', localTime(new Date(token.expires_at))],
       ['key', token.key?.model ?? token.key?.aaguid ?? 'unknown model'],
       ...(admin ? [['admin until', localTime(new Date(admin.expires_at))]] : []),
+      ['server says', word.says === 'unknown' ? `unknown: ${word.reason}` : 'logged in'],
     ];
     context.terminal.result(document, tableLines(rows));
   },

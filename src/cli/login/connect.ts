@@ -35,7 +35,11 @@ function stepUpOf(connection: Connection) {
   return async (challenge: StepUpChallenge) => {
     connection.terminal.warn('This needs a fresh touch of your security key.');
     const { loginByCode } = await import('./code-login.js');
-    await loginByCode(await loginParts(connection), challenge);
+    const { endLogin } = await import('./revocation.js');
+    const earlier = readToken(connection.folder, connection.kind);
+    const parts = await loginParts(connection);
+    await loginByCode(parts, challenge);
+    if (earlier) await endLogin(parts, earlier).catch(() => {}); // it ends by itself
   };
 }
 

@@ -4,7 +4,7 @@ import { accepted, codeOf } from '../server/server-client.js';
 import type { StoredToken } from '../server/stored-token.js';
 import type { PlainAnswer } from '../server/transport.js';
 import { printable } from '../terminal/table.js';
-import { CLIENT_ID, scopeOf, storeToken, type LoginParts } from './new-token.js';
+import { CLIENT_ID, DEVICE_SCOPE, storeToken, type LoginParts } from './new-token.js';
 
 /** The answer of the device authorization endpoint (RFC 8628 §3.2). */
 interface DeviceCodes {
@@ -17,8 +17,8 @@ interface DeviceCodes {
 
 /** Logs in with a code that the user types in a browser of another machine (RFC 8628). */
 export async function loginByDevice(parts: LoginParts): Promise<StoredToken> {
-  const { client, kind, terminal } = parts;
-  const asked = await client.form('/oauth/device', { client_id: CLIENT_ID, scope: scopeOf(kind) });
+  const { client, terminal } = parts;
+  const asked = await client.form('/oauth/device', { client_id: CLIENT_ID, scope: DEVICE_SCOPE });
   const codes = JSON.parse(accepted(asked).text) as DeviceCodes;
   terminal.warn(`Open ${printable(codes.verification_uri)} in a browser and type this code:`);
   terminal.warn(`  ${printable(codes.user_code)}`);

@@ -20,6 +20,9 @@ export interface LoginParts {
   readonly kind: TokenKind;
 }
 
+/** The scopes of a login by a device code: the server gives no more. */
+export const DEVICE_SCOPE = 'openid svc:credentials';
+
 /** Returns the scopes of a login: the administration of the organization only when asked for. */
 export function scopeOf(kind: TokenKind): string {
   return `openid email svc:credentials${kind === 'admin-token' ? ' svc:admin' : ''}`;
@@ -31,6 +34,8 @@ interface TokenAnswer {
   readonly token_type?: unknown;
   readonly expires_in?: unknown;
   readonly scope?: unknown;
+  /** In the answer of an introspection. */
+  readonly email?: unknown;
 }
 
 /**
@@ -97,13 +102,14 @@ async function readOwner(
 ): Promise<Pick<StoredToken, 'user' | 'key'>> {
   const client = new ServerClient({ server, terminal, dpopKey, accessToken: () => token });
   const user = await client.get<Userinfo>('/oauth/userinfo');
+  const email = user.email ?? (await emailOf(client, token));
   const { keys } = await client.get<{ keys: readonly KeyRow[] }>('/v1/keys');
   const current = keys.find((key) => key.current) ?? keys[0];
   const aaguid = user.hardware_aaguid ?? current?.aaguid;
   return {
     user: {
       id: user.sub ?? '',
-      ...(user.email === undefined ? {} : { email: user.email }),
+      ...(email === undefined ? {} : { email }),
       ...(user.name === undefined ? {} : { name: user.name }),
     },
     key: {
@@ -111,6 +117,13 @@ async function readOwner(
       ...(current?.model ? { model: current.model } : {}),
     },
   };
+}
+
+/** Asks for the e-mail address of a token without the scope `email`, such as that of a device (RFC 7662). */
+async function emailOf(client: ServerClient, token: string): Promise<string | undefined> {
+  const answer = await client.form('/oauth/introspect', { client_id: CLIENT_ID, token });
+  const { email } = read(answer);
+  return typeof email === 'string' ? email : undefined;
 }
 
 /** A key of `GET /v1/keys`, as far as a login reads it. */

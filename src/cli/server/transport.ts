@@ -52,6 +52,25 @@ export function fetchPlain(url: string, timeout = TIMEOUT): Promise<PlainAnswer>
   return sendOnce({ method: 'GET', url, headers: { accept: 'application/json' } }, timeout);
 }
 
+/**
+ * Sends a form without a proof, and without waiting for a place.
+ *
+ * @param timeout the longest wait in milliseconds
+ * @throws CliFailure with status 1 where the server cannot be reached
+ */
+export function sendForm(
+  url: string,
+  fields: Readonly<Record<string, string>>,
+  timeout: number,
+): Promise<PlainAnswer> {
+  const headers = {
+    accept: 'application/json',
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+  const body = new URLSearchParams(fields).toString();
+  return sendOnce({ method: 'POST', url, headers, body }, timeout);
+}
+
 async function sendOnce(
   { method, url, headers, body }: PlainRequest,
   timeout = TIMEOUT,

@@ -39,7 +39,7 @@ describe('the authorization code of svc-cli', () => {
 
   /** Touches the key on the login page of a request, and returns to the request. */
   async function afterTouch(user: EnrolledUser, begun: Answer): Promise<Answer> {
-    await user.client.logIn(user.key);
+    await user.client.logIn(user.key, { address: newAddress() });
     const again = await user.client.get(locationOf(begun));
     return user.client.get(locationOf(again));
   }
@@ -120,49 +120,160 @@ describe('the authorization code of svc-cli', () => {
     expect((await member.redeem()).json.scope).toBe('openid email svc:credentials');
   });
 
-  it('needs a touch for svc:admin in the authorization itself, also directly after a login', async () => {
-    const scope = 'openid svc:admin';
-    await ada.client.logIn(ada.key);
+  it.each(['openid svc:credentials', 'openid svc:admin'])(
+    'needs a touch of its own for %s, also directly after a login',
+    async (scope) => {
+      const { challenge } = newPkce();
+      const asked = { scope, code_challenge: challenge };
+      await ada.client.logIn(ada.key, { address: newAddress() });
+      const silent = await ask(ada, { ...asked, prompt: 'none' });
+      expect(parameterOf(new URL(locationOf(silent)), 'error')).toBe('login_required');
+      const begun = await ask(ada, asked);
+      expect(locationOf(begun)).toMatch(/^\/interaction\//);
+      // The touch of the login is of the same second, and is not the touch of this request.
+      expect(locationOf(await ada.client.get(locationOf(begun)))).toMatch(/\/login\?/);
+      const sent = await afterTouch(ada, begun);
+      expect(parameterOf(new URL(locationOf(sent)), 'code')).not.toBe('');
+    },
+  );
+
+  it('takes the touch of one authorization for no other one', async () => {
     const { challenge } = newPkce();
-    const silent = await ask(ada, { scope, code_challenge: challenge, prompt: 'none' });
-    expect(parameterOf(new URL(locationOf(silent)), 'error')).toBe('login_required');
-    await age('ada@cli-code.example', 5); // the touch is older than the request
-    const begun = await ask(ada, { scope, code_challenge: challenge });
-    expect(locationOf(begun)).toMatch(/^\/interaction\//);
-    expect(locationOf(await ada.client.get(locationOf(begun)))).toMatch(/\/login\?/);
-    const sent = await afterTouch(ada, begun);
-    expect(parameterOf(new URL(locationOf(sent)), 'code')).not.toBe('');
+    const first = await ask(ada, { code_challenge: challenge });
+    expect(parameterOf(new URL(locationOf(await afterTouch(ada, first))), 'code')).not.toBe('');
+    const second = await ask(ada, { code_challenge: challenge });
+    expect(locationOf(await ada.client.get(locationOf(second)))).toMatch(/\/login\?/);
   });
 
-  it('needs a touch within the last minute, so that no page obtains it unseen', async () => {
-    const bob = await app.enrolled('bob@cli-code.example');
-    await age('bob@cli-code.example', 61);
-    const { challenge } = newPkce();
-    const silent = await ask(bob, { code_challenge: challenge, prompt: 'none' });
-    expect(parameterOf(new URL(locationOf(silent)), 'error')).toBe('login_required');
-    const asked = await ask(bob, { code_challenge: challenge });
-    expect(locationOf(asked)).toMatch(/^\/interaction\//);
-    const page = await bob.client.get(locationOf(asked));
-    expect(locationOf(page)).toMatch(/\/login\?/);
-
-    await bob.client.logIn(bob.key);
-    const again = await bob.client.get(locationOf(asked));
-    const resumed = await bob.client.get(locationOf(again));
-    expect(parameterOf(new URL(locationOf(resumed)), 'code')).not.toBe('');
+  it('needs a touch after the request also where the browser had no session', async () => {
+    const guest = app.client();
+    const begun = await ask({ ...ada, client: guest }, { code_challenge: newPkce().challenge });
+    await guest.logIn(ada.key, { address: newAddress() });
+    await age('ada@cli-code.example', 60); // as a session that came into the browser from another one
+    expect(locationOf(await guest.get(locationOf(begun)))).toMatch(/\/login\?/);
   });
 
-  it('gives a token that opens the APIs, and that ends with the session of the browser', async () => {
-    const eve = await app.enrolled('eve@cli-code.example');
-    const { key, redeem } = await login(eve);
-    const token = String((await redeem()).json.access_token);
-    const keys = async () => {
-      const url = `${app.baseUrl}/v1/keys`;
-      const dpop = await key.proof('GET', url, { ath: ath(token) });
-      const headers = { authorization: `DPoP ${token}`, dpop };
-      return (await app.client().get('/v1/keys', { headers })).status;
+  describe('opens a session of its own', () => {
+    const people = ['eve', 'dan', 'fay', 'gil', 'hal', 'ian', 'joe', 'kim', 'lea'];
+    const newUser = () => app.enrolled(`${people.shift()}@cli-code.example`);
+
+    /** Logs in, and returns a check whether the token opens an API of the service. */
+    async function command(user: EnrolledUser) {
+      const { key, redeem } = await login(user);
+      const answer = await redeem();
+      expect([answer.status, answer.json]).toEqual([200, expect.any(Object)]);
+      const token = String(answer.json.access_token);
+      const send = async (method: string, path: string) => {
+        const dpop = await key.proof(method, app.baseUrl + path, { ath: ath(token) });
+        const headers = { authorization: `DPoP ${token}`, dpop, origin: '' };
+        return app.client().send(method, path, { headers, address: newAddress() });
+      };
+      const status = async () => (await send('GET', '/v1/keys')).status;
+      return { answer, send, status, redeem };
+    }
+
+    interface Own {
+      readonly id: string;
+      readonly client: { readonly client_id: string } | null;
+      readonly device: string;
+      readonly created_at: string;
+      readonly expires_at: string;
+    }
+    const ownOf = async (user: EnrolledUser) => {
+      const { json } = await user.client.get('/v1/sessions');
+      return (json as { sessions: Own[] }).sessions.filter(({ client }) => client !== null);
     };
-    expect(await keys()).toBe(200);
-    await eve.client.post('/logout');
-    expect(await keys()).toBe(401);
+
+    it('of the whole length, in a browser whose session ends in five minutes, with the name of its device', async () => {
+      const user = await newUser();
+      await app.dataSource.query(
+        `UPDATE sessions SET expires_at = now() + interval '5 minutes'
+         WHERE user_id = (SELECT id FROM users WHERE email = 'eve@cli-code.example')`,
+      );
+      const { answer } = await command(user);
+      expect(answer.json.expires_in).toBeGreaterThan(7.9 * 3600);
+      const [own, ...others] = await ownOf(user);
+      expect(others).toEqual([]);
+      expect(own?.client?.client_id).toBe('svc-cli');
+      expect(Date.parse(own?.expires_at ?? '') - Date.parse(own?.created_at ?? '')).toBe(
+        8 * 3_600_000,
+      );
+      expect(own?.device).toBe('node'); // the program that redeemed the code
+      const [session] = await app.dataSource.query<Record<string, unknown>[]>(
+        `SELECT s.level, s.authenticator_id IS NOT NULL AS keyed, s.of_device, s.auth_time = b.auth_time AS same
+         FROM sessions s JOIN sessions b ON b.user_id = s.user_id AND b.client_id IS NULL WHERE s.id = $1`,
+        [own?.id],
+      );
+      expect(session).toEqual({ level: 'verified', keyed: true, of_device: false, same: true });
+    });
+
+    it('that the logout of the browser leaves, on each of its paths', async () => {
+      const user = await newUser();
+      const { status } = await command(user);
+      const page = await user.client.get('/oauth/logout');
+      const [, xsrf = ''] = /name="xsrf" value="([^"]+)"/.exec(page.text) ?? [];
+      await user.client.send('POST', '/oauth/logout/confirm', {
+        body: new URLSearchParams({ xsrf, logout: 'yes' }).toString(),
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      });
+      expect((await user.client.get('/v1/keys')).status).toBe(401);
+      expect(await status()).toBe(200);
+      await user.client.logIn(user.key, { address: newAddress() });
+      await user.client.post('/logout');
+      expect(await status()).toBe(200);
+    });
+
+    it('that ends by DELETE /v1/sessions, and leaves the browser', async () => {
+      const user = await newUser();
+      const { status } = await command(user);
+      const [own] = await ownOf(user);
+      expect((await user.client.send('DELETE', `/v1/sessions/${own?.id}`)).status).toBe(204);
+      expect(await status()).toBe(401);
+      expect((await user.client.get('/v1/keys')).status).toBe(200);
+    });
+
+    it('that ends with the key, the account, and the revocation by an admin', async () => {
+      const ends: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+        key: (id) => app.dataSource.query('DELETE FROM authenticators WHERE user_id = $1', [id]),
+        deactivation: (id) => ada.client.post(`/api/v1/org/members/${id}/deactivate`, {}),
+        revocation: (id) => ada.client.post(`/api/v1/org/members/${id}/revoke-credentials`, {}),
+        removal: (id) => ada.client.post(`/api/v1/org/members/${id}/remove`, {}),
+      };
+      await ada.client.logIn(ada.key, { address: newAddress() });
+      for (const [name, end] of Object.entries(ends)) {
+        const user = await newUser();
+        const { status } = await command(user);
+        const [row] = await app.dataSource.query<{ id: string }[]>(
+          'SELECT id FROM users ORDER BY created_at DESC LIMIT 1',
+        );
+        expect([name, await status()]).toEqual([name, 200]);
+        await end(row?.id ?? '');
+        expect([name, await status()]).toEqual([name, 401]);
+      }
+    });
+
+    it('that a second redemption of its code ends, with every token', async () => {
+      const user = await newUser();
+      const { status, redeem } = await command(user);
+      await app.dataSource.query(
+        "UPDATE oauth_artifacts SET consumed_at = consumed_at - interval '5 s' WHERE consumed_at IS NOT NULL",
+      );
+      expect((await redeem()).json.error).toBe('invalid_grant');
+      expect(await status()).toBe(401);
+      expect(await ownOf(user)).toEqual([]);
+      expect((await user.client.get('/v1/keys')).status).toBe(200);
+    });
+
+    it('once, for 20 redemptions of one code at the same moment, and ends it soon', async () => {
+      const user = await newUser();
+      const { redeem } = await login(user);
+      const answers = await Promise.all(Array.from({ length: 20 }, () => redeem()));
+      expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1);
+      const own = await ownOf(user);
+      expect(own.length).toBeLessThanOrEqual(1);
+      for (const { expires_at: ends } of own) {
+        expect(Date.parse(ends) - Date.now()).toBeLessThanOrEqual(5_000);
+      }
+    });
   });
 });

@@ -12,11 +12,15 @@ interface AcrRequest {
   readonly values?: readonly (string | undefined)[];
 }
 
-/** Checks whether a session satisfies the prompt: a forced login needs an assertion after the request began. */
-export function isLoggedInFor({ prompt, iat }: Interaction, resourceOwner: ResourceOwner): boolean {
+/**
+ * Checks whether a session satisfies the prompt: a forced login needs an assertion after the request began. For the command line it is
+ * another one than the browser had, since times are compared in whole seconds.
+ */
+export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;
   const isFirst = prompt.reasons.length === 1 && prompt.reasons[0] === 'no_session';
-  return isFirst || epochSeconds(resourceOwner.authTime) >= (iat ?? Infinity);
+  const { touched_before: before } = prompt.details as { touched_before?: number | null };
+  return isFirst || (epochSeconds(authTime) >= (iat ?? Infinity) && authTime.getTime() !== before);
 }
 
 /**

@@ -115,12 +115,20 @@ function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: Endpoi
 /** A rule that decides whether a prompt is needed. */
 type PromptRule = (ctx: KoaContextWithOIDC) => Promise<boolean>;
 
+/** The rule of the touch, with what the interaction keeps of the request. */
+interface TouchRule {
+  readonly check: PromptRule;
+  readonly details: (
+    ctx: KoaContextWithOIDC,
+  ) => Promise<{ readonly touched_before: number | null }>;
+}
+
 /**
  * Returns the library's list of prompts with two other rules for native clients. Reason: the library asks for consent of every
  * native client each time (RFC 8252 §8.6), registered applications of the organization included; the command line asks for a
  * touch instead. Tests: test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts.
  */
-export function promptPolicy(needsNativeConsent: PromptRule, needsTouch: PromptRule) {
+export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
   const policy = interactionPolicy.base();
   const checks = policy.get('consent')?.checks;
   if (!checks) throw new Error('the library has no prompt for consent');
@@ -137,7 +145,8 @@ export function promptPolicy(needsNativeConsent: PromptRule, needsTouch: PromptR
         'fresh_touch',
         'the command line needs a fresh touch of the security key',
         'login_required',
-        needsTouch,
+        touch.check,
+        touch.details,
       ),
     );
   policy.get('login')?.checks.add(AAL3_REQUESTED);

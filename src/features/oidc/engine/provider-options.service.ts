@@ -38,6 +38,7 @@ import {
   findAccount,
   needsNativeConsent,
   needsTouch,
+  touchBefore,
   updateSession,
 } from './session-sync.js';
 
@@ -106,10 +107,10 @@ export class ProviderOptions {
         short: cookie,
       },
       interactions: {
-        policy: promptPolicy(
-          (ctx) => needsNativeConsent(ctx, this.resourceOwners),
-          (ctx) => needsTouch(ctx, this.resourceOwners, this.clock.now()),
-        ),
+        policy: promptPolicy((ctx) => needsNativeConsent(ctx, this.resourceOwners), {
+          check: (ctx) => needsTouch(ctx, this.resourceOwners),
+          details: (ctx) => touchBefore(ctx, this.resourceOwners),
+        }),
         url: (_ctx, { uid }) => `/interaction/${uid}`,
       },
       findAccount: (ctx, subject, source) => findAccount(ctx, subject, source, this.resourceOwners),

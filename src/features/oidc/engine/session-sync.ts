@@ -1,5 +1,5 @@
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
-import { ADMIN_SCOPE, CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
+import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { isCovered, needsConsent, needsConsentForResources } from '../protocol/consent-rules.js';
@@ -58,7 +58,7 @@ export async function findAccount(
  * Creates the grant of an authorization with exactly the access that the request asks for, so that the end of a stolen code
  * ends no other token.
  *
- * @returns undefined where the user must be asked for consent first
+ * @returns undefined where the user must be asked for consent first, or for a touch
  */
 export async function createGrant(
   ctx: KoaContextWithOIDC,
@@ -67,6 +67,7 @@ export async function createGrant(
   const { client, provider, result } = ctx.oidc;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   if (!client || !resourceOwner) return undefined;
+  if (await needsTouch(ctx, resourceOwners)) return undefined;
   const requested = requestedAccess(ctx);
   const isNeeded =
     needsConsent(client, resourceOwner) ||
@@ -108,26 +109,29 @@ export async function needsNativeConsent(
   return !isKnown;
 }
 
-/** The age in milliseconds of a touch that authorizes the command line without another one. */
-const FRESH_TOUCH = 60_000;
-
 /**
- * Checks whether an authorization of the command line needs a touch of the security key. Its code goes to a port of the machine,
- * where another program may listen (RFC 8252 §8.6); without a touch a foreign page could send a browser there unseen. The rights of
- * an admin need a touch in the authorization itself, whose page names the command.
+ * Checks whether an authorization of the command line still needs its own touch of the security key: one that its login page got. Its
+ * code opens a session of its own, and goes to a port of the machine, where another program may listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
   ctx: KoaContextWithOIDC,
   resourceOwners: ResourceOwners,
-  now: Date,
 ): Promise<boolean> {
-  const { client, requestParamScopes, result } = ctx.oidc;
+  const { client, result } = ctx.oidc;
   if (client?.clientId !== CLI_CLIENT_ID) return false;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
-  if (!resourceOwner) return false;
-  const isForAdmin = resourceOwner.isOrgAdmin && requestParamScopes.has(ADMIN_SCOPE);
-  if (isForAdmin && result?.login === undefined) return true;
-  return now.getTime() - resourceOwner.authTime.getTime() > FRESH_TOUCH;
+  if (!resourceOwner || !result?.login) return true;
+  const { accountId, ts } = result.login;
+  return accountId !== resourceOwner.userId || ts !== epochSeconds(resourceOwner.authTime);
+}
+
+/** Returns the last touch of the browser, in milliseconds since 1970, which the touch of an authorization must not be. */
+export async function touchBefore(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+): Promise<{ readonly touched_before: number | null }> {
+  const resourceOwner = await resourceOwners.ofBrowser(ctx);
+  return { touched_before: resourceOwner?.authTime.getTime() ?? null };
 }
 
 /** Returns a login as the library records it, at the time of the key's assertion. */

@@ -16,7 +16,7 @@ import {
   type AdapterPayload,
   type KoaContextWithOIDC,
 } from '../protocol/library.js';
-import { boundScopes, scopeWords } from '../protocol/scopes.js';
+import { boundScopes, CLI_CLIENT_ID, scopeWords } from '../protocol/scopes.js';
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, falseIfGone } from './stored-payload.js';
@@ -120,14 +120,18 @@ export class Adapters {
   }
 
   /**
-   * Consumes a code or a pushed request. If two requests consume one code at the same moment, the code was stolen, and its
+   * Consumes a code or a pushed request. The code of the command line opens a session of its own. If two requests consume one code at the same moment, the code was stolen, and its
    * grant ends (RFC 6749 §4.1.2). The library itself detects a code that was consumed earlier.
    */
   async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const key = { model, id: artifactId(id) };
     if (await this.batchedQueries.consume(key)) {
       const ctx = currentContext();
-      if (ctx) requestContextOf(ctx).consumed = key;
+      if (!ctx) return;
+      requestContextOf(ctx).consumed = key;
+      const isOfCommand = ctx.oidc.client?.clientId === CLI_CLIENT_ID;
+      if (model === 'AuthorizationCode' && isOfCommand)
+        await this.grantAdapter.moveToOwnSession(ctx);
       return;
     }
     const [first] = await this.artifactsRepository.find(this.manager, [key]);
@@ -218,7 +222,8 @@ function noteFound(
   const ctx = currentContext();
   if (!ctx) return;
   const context = requestContextOf(ctx);
-  const { grantId: id } = payload;
+  const { grantId: id, authTime } = payload;
+  if (typeof authTime === 'number') context.codeAuthTime = authTime;
   if (consumedAgo !== undefined) context.isReusedAtOnce = consumedAgo < AT_ONCE;
   if (typeof id === 'string') context.grant = { id, found: grant };
 }

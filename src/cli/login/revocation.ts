@@ -1,10 +1,10 @@
-import { CLIENT_ID, type LoginParts } from '../login/new-token.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { ServerClient, accepted } from '../server/server-client.js';
 import type { StoredToken } from '../server/stored-token.js';
+import { CLIENT_ID, type LoginParts } from './new-token.js';
 
 /** Ends a token at the server (RFC 7009). A token that has ended already is no failure. */
-export async function revokeToken(
+async function revokeToken(
   { client }: Pick<LoginParts, 'client'>,
   { access_token: token }: StoredToken,
 ): Promise<void> {
