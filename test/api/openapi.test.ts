@@ -1,8 +1,12 @@
 import { spawnSync } from 'node:child_process';
+import { hash } from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import zlib from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { RoutePolicies } from '../../src/platform/http/routing/route-policies.js';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { newAddress } from '../support/client.js';
 import { documentedKinds, undocumented, unmet, type Met } from '../support/traffic/comparison.js';
 import { requires, SCHEMATHESIS } from '../support/programs.js';
 
@@ -26,6 +30,44 @@ describe('GET /openapi.json', () => {
     const again = await app.client().get('/openapi.json', { headers: condition });
     expect(again).toMatchObject({ status: 304, text: '' });
   });
+
+  it.each(['/openapi.json', '/static/svc.mjs'])(
+    'compresses %s once, and answers 304 to its entity tag of either coding, without a limit',
+    async (path) => {
+      const compress = vi.spyOn(zlib, 'gzipSync');
+      syncBuiltinESMExports();
+      const get = (headers: Record<string, string>) =>
+        fetch(app.baseUrl + path, { headers: { 'x-forwarded-for': newAddress(), ...headers } });
+      const plain = await get({ 'accept-encoding': 'identity' });
+      const content = Buffer.from(await plain.arrayBuffer());
+      const tags = [plain.headers.get('etag') ?? ''];
+      for (let n = 0; n < 3; n += 1) {
+        const gzip = await get({ 'accept-encoding': 'gzip' });
+        expect([gzip.status, gzip.headers.get('content-encoding')]).toEqual([200, 'gzip']);
+        expect(Number(gzip.headers.get('content-length'))).toBeLessThan(content.length / 3);
+        expect(Buffer.from(await gzip.arrayBuffer()).equals(content)).toBe(true);
+        tags.push(gzip.headers.get('etag') ?? '');
+      }
+      expect(compress.mock.calls.length).toBeLessThanOrEqual(1);
+      const [tag = '', gzipped = '', ...same] = tags;
+      expect(tag).toBe(`"${hash('sha256', content)}"`);
+      expect([gzipped, ...same]).toEqual(Array(3).fill(tag.replace(/"$/, '-gzip"')));
+      for (const coding of ['identity', 'gzip']) {
+        for (const known of [tag, gzipped]) {
+          const again = await get({ 'accept-encoding': coding, 'if-none-match': known });
+          expect([again.status, again.headers.get('etag')]).toEqual([304, known]);
+          expect(again.headers.get('vary')).toMatch(/accept-encoding/i);
+        }
+        const changed = await get({ 'accept-encoding': coding, 'if-none-match': '"old"' });
+        expect([changed.status, (await changed.arrayBuffer()).byteLength]).toEqual([
+          200,
+          content.length,
+        ]);
+      }
+      compress.mockRestore();
+      syncBuiltinESMExports();
+    },
+  );
 
   it('has every route of /v1, /api/v1 and /scim/v2, and every OAuth endpoint for programs', async () => {
     const { json } = await app.client().get('/openapi.json');

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** The bundle of the `svc` command, as the server hands it out. */
-export interface CommandFile {
-  readonly content: Buffer;
+export interface CommandFile extends EncodedDocument {
   /** The SHA-256 of the content, in hexadecimal. */
   readonly sha256: string;
 }
@@ -28,7 +28,10 @@ export function commandFile(): CommandFile {
 function read(): CommandFile | undefined {
   try {
     const content = readFileSync(BUNDLE);
-    return { content, sha256: createHash('sha256').update(content).digest('hex') };
+    return {
+      ...encodedDocument(content),
+      sha256: createHash('sha256').update(content).digest('hex'),
+    };
   } catch (error) {
     if ((error as { code?: string }).code === 'ENOENT') return undefined;
     throw error;

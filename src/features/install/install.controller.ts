@@ -1,6 +1,7 @@
 import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { sendEncoded } from '#platform/http/request/encoded-document.js';
 import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
@@ -38,7 +39,7 @@ export class InstallController {
   @Get('static/svc.mjs')
   @Route({ tier: 'unlimited', summary: 'The svc command, one file' })
   sendCommand(@Req() request: Request, @Res() response: Response): void {
-    send(request, response, commandFile().content, 'text/javascript');
+    sendEncoded(request, response, commandFile(), 'text/javascript');
   }
 }
 

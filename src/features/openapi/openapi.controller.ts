@@ -1,7 +1,7 @@
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ApiDocument } from '#platform/http/openapi/api-document.service.js';
-import { namesTag } from '#platform/http/request/entity-tag.js';
+import { sendEncoded } from '#platform/http/request/encoded-document.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 
@@ -14,12 +14,6 @@ export class OpenApiController {
   @Get()
   @Route({ summary: 'Describes the API (OpenAPI 3.1)' })
   read(@Req() request: Request, @Res() response: Response): void {
-    const { bytes, tag } = this.apiDocument.served;
-    response.setHeader('ETag', tag);
-    if (namesTag(request.get('if-none-match'), tag)) {
-      response.status(304).end();
-      return;
-    }
-    response.type('application/json').send(bytes);
+    sendEncoded(request, response, this.apiDocument.served.encoded, 'application/json');
   }
 }

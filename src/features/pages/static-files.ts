@@ -2,15 +2,11 @@ import { createHash } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
+import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 
 /** A file of the pages, kept in memory. */
-export interface StaticFile {
+export interface StaticFile extends EncodedDocument {
   readonly type: string;
-  readonly content: Buffer;
-  readonly etag: string;
-  /** The same content in the coding gzip. It has no secret, so that its length tells nothing. */
-  readonly compressed: { readonly content: Buffer; readonly etag: string };
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -30,8 +26,7 @@ export function readStaticFiles(folder: URL): ReadonlyMap<string, StaticFile> {
         const content = readFileSync(join(entry.parentPath, name));
         const hash = createHash('sha256').update(content).digest('base64url');
         const type = TYPES[extname(name)] ?? 'application/octet-stream';
-        const compressed = { content: gzipSync(content), etag: `"${hash}-gzip"` };
-        return [name, { type, content, etag: `"${hash}"`, compressed }];
+        return [name, { type, ...encodedDocument(content, `"${hash}"`) }];
       }),
   );
 }

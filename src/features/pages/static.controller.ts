@@ -1,6 +1,7 @@
 import { Controller, Get, Param, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { sendEncoded } from '#platform/http/request/encoded-document.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { readStaticFiles } from './static-files.js';
@@ -16,15 +17,6 @@ export class StaticController {
   read(@Param('name') name: string, @Req() request: Request, @Res() response: Response): void {
     const file = this.#files.get(name);
     if (!file) throw new DomainError('not_found', 'There is nothing here.');
-    response.vary('Accept-Encoding');
-    const isCompressed = request.acceptsEncodings(['gzip', 'identity']) === 'gzip';
-    const { content, etag } = isCompressed ? file.compressed : file;
-    response.setHeader('ETag', etag);
-    if (request.fresh) {
-      response.status(304).end();
-      return;
-    }
-    if (isCompressed) response.setHeader('Content-Encoding', 'gzip');
-    response.type(file.type).send(content);
+    sendEncoded(request, response, file, file.type);
   }
 }

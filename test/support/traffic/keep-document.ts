@@ -10,5 +10,5 @@ export function keepDocument(nest: NestExpressApplication): void {
   const file = join(folder, 'document.json');
   if (existsSync(file)) return;
   mkdirSync(folder, { recursive: true }); // no test fails for a folder that another process removed
-  writeFileSync(file, nest.get(ApiDocument).served.bytes);
+  writeFileSync(file, nest.get(ApiDocument).served.encoded.content);
 }

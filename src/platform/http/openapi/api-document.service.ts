@@ -1,6 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { entityTag } from '#platform/http/request/entity-tag.js';
+import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { API_DESCRIPTION, type ApiDescription } from './api-description.js';
 import { apiDocument } from './api-document.js';
@@ -9,8 +9,7 @@ import type { OpenApiDocument } from './document-types.js';
 /** The document of the API as it is served. */
 interface ServedDocument {
   readonly document: OpenApiDocument;
-  readonly bytes: Buffer;
-  readonly tag: string;
+  readonly encoded: EncodedDocument;
 }
 
 /** The document of the API. It is written at the first request for it, and never changes while the process runs. */
@@ -30,7 +29,6 @@ export class ApiDocument {
 
   #write(): ServedDocument {
     const document = apiDocument(this.routePolicies, this.description, this.config.http.baseUrl);
-    const bytes = Buffer.from(JSON.stringify(document));
-    return { document, bytes, tag: entityTag(bytes) };
+    return { document, encoded: encodedDocument(Buffer.from(JSON.stringify(document))) };
   }
 }
