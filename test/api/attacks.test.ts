@@ -69,9 +69,9 @@ describe('attacks', () => {
   it.each([
     ['a\u0000b', 'The body contains characters that are not text. Remove them.'],
     ['a\ud800b', 'The body contains characters that are not text. Remove them.'],
-    ['a\u202eb', 'name: must be one line of text'],
-    ['a\nb', 'name: must be one line of text'],
-    ['a\u2028b', 'name: must be one line of text'],
+    ['a\u202eb', 'name: must be one line of text, without invisible characters'],
+    ['a\nb', 'name: must be one line of text, without invisible characters'],
+    ['a\u2028b', 'name: must be one line of text, without invisible characters'],
   ])('a key cannot be named %j', async (name, detail) => {
     const { client } = await app.enrolled(`names-${name.charCodeAt(1)}@acme.example`);
     const [key] = (await client.get('/v1/keys')).json.keys;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MEMBERSHIPS } from '#domain/organizations/membership.js';
-import { isSingleLine } from '#platform/text/single-line.js';
+import { VISIBLE_LINE, isVisibleLine } from '#platform/text/single-line.js';
 
 /** A line of text from an admin: trimmed, not empty, at most 256 characters. */
 export const LINE_OF_TEXT = z
@@ -8,7 +8,7 @@ export const LINE_OF_TEXT = z
   .trim()
   .min(1, 'must not be empty')
   .refine((text) => Array.from(text).length <= 256, 'must have at most 256 characters')
-  .refine(isSingleLine, 'must be one line of text');
+  .refine(isVisibleLine, VISIBLE_LINE);
 
 /** The body of `PATCH /api/v1/org`. Each setting is optional. */
 export const CHANGE_ORGANIZATION = z.strictObject({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSingleLine } from '#platform/text/single-line.js';
+import { VISIBLE_LINE, isVisibleLine } from '#platform/text/single-line.js';
 
 /** The address after the ceremony. Only addresses of this service are followed. */
 const redirectTo = z.string().max(2048).optional();
@@ -32,7 +32,7 @@ const keyName = z
   .trim()
   .min(1, 'must not be empty')
   .max(64, 'must have at most 64 characters')
-  .refine(isSingleLine, 'must be one line of text');
+  .refine(isVisibleLine, VISIBLE_LINE);
 
 /** `POST /login/webauthn/complete`. */
 export const COMPLETE_LOGIN = z.object(completion);

@@ -6,6 +6,20 @@ export function isSingleLine(text: string): boolean {
   return text.search(NOT_IN_A_LINE) < 0;
 }
 
+/** Matches format characters: no one sees them, and two names with and without them look the same (UTS #39 §3.1). */
+const INVISIBLE = /\p{Cf}/u;
+
+/** The rule of {@link isVisibleLine}, for a refusal. */
+export const VISIBLE_LINE = 'must be one line of text, without invisible characters';
+
+/**
+ * Returns true if a text is one clean line without invisible characters, as the name of a thing must be. The names of people need
+ * some of them: the joiners of Persian and of Indic scripts.
+ */
+export function isVisibleLine(text: string): boolean {
+  return isSingleLine(text) && !INVISIBLE.test(text);
+}
+
 /** Replaces characters that a line must not contain by spaces. */
 export function withoutControls(text: string): string {
   return isSingleLine(text) ? text : text.replaceAll(NOT_IN_A_LINE, ' ');

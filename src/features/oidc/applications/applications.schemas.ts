@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSingleLine } from '#platform/text/single-line.js';
+import { VISIBLE_LINE, isSingleLine, isVisibleLine } from '#platform/text/single-line.js';
 import {
   DEVICE_GRANT,
   FIDO2_GRANT,
@@ -32,12 +32,15 @@ const address = z.string().min(1).max(2048);
 const addresses = (most: number) =>
   z.array(address).max(most, `must have at most ${most} addresses`).nullish();
 
-const name = z
+/** A name, in an update: one that the application has already is not judged again. */
+const knownName = z
   .string()
   .trim()
   .min(1, 'must not be empty')
   .max(64, 'must have at most 64 characters')
-  .refine(isSingleLine, 'must be one line of text');
+  .refine(isSingleLine, VISIBLE_LINE);
+
+const name = knownName.refine(isVisibleLine, VISIBLE_LINE);
 
 /** A scope (RFC 6749 §3.3). */
 const scope = z
@@ -91,7 +94,7 @@ export const REGISTER = z.discriminatedUnion('type', [CLIENT, CLUSTER], {
 });
 
 /** The body of `PATCH /api/v1/applications/{id}`: a missing member stays, null resets it. The type cannot change. */
-export const UPDATE = z.strictObject({ name: name.optional(), ...settings });
+export const UPDATE = z.strictObject({ name: knownName.optional(), ...settings });
 /** A parsed {@link UPDATE}. */
 export type ApplicationUpdate = z.output<typeof UPDATE>;
 

@@ -14,6 +14,7 @@ import {
 import { newUuid } from '#platform/clock/random.js';
 import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { VISIBLE_LINE, isVisibleLine } from '#platform/text/single-line.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { nameAndTypeOf } from './application-json.js';
@@ -97,6 +98,7 @@ export class Applications {
     await checkKeysAddress(update.jwks_uri, this.outboundHttp);
     return this.managedApplications.change(manager, id, async (tx, application) => {
       check?.(application);
+      assertNewName(update.name, nameAndTypeOf(application).name);
       const metadata = await this.#changed(application, update);
       await this.clientsRepository.update(tx, id, metadata);
       if (!usesSecret(registrationOf(metadata).auth_method)) {
@@ -258,4 +260,10 @@ function assertUsesSecret(application: ClientApplication): void {
     'invalid_request',
     `This application authenticates by ${method} and has no use for a secret.`,
   );
+}
+
+/** Refuses invisible characters in a new name. A name of earlier releases may stay. @throws DomainError invalid_request */
+function assertNewName(name: string | undefined, known: string): void {
+  if (name === undefined || name === known || isVisibleLine(name)) return;
+  throw new DomainError('invalid_request', `name: ${VISIBLE_LINE}`);
 }

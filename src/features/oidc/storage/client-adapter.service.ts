@@ -35,9 +35,9 @@ export class ClientAdapter {
       find: (id) => this.#find(id),
       upsert: async (id, payload) => {
         const metadata = storedMetadata(payload);
-        checkDynamicMetadata(metadata);
-        await this.#checkAddresses(payload);
         const known = await this.batchedQueries.findClient(id);
+        checkDynamicMetadata(metadata, known?.metadata);
+        await this.#checkAddresses(payload);
         const secret = newSecretOf(payload, known?.secretHashes ?? []);
         const registration = { id, metadata, secret, origin: origin() };
         if (known) await this.selfRegistrations.update(registration);

@@ -1,4 +1,4 @@
-import { isSingleLine } from '#platform/text/single-line.js';
+import { isVisibleLine } from '#platform/text/single-line.js';
 import { parseDn } from './subject-dn.js';
 import { keysProblem } from './client-keys.js';
 import { OWN_METADATA } from '../client-metadata.js';
@@ -64,16 +64,17 @@ interface DynamicMetadata extends Partial<
 /**
  * Checks the metadata of a client that registers itself, beyond the library's own checks.
  *
+ * @param known the registration that an update changes; its name may stay
  * @throws InvalidClientMetadata or InvalidRedirectUri (RFC 7591 §3.2.2)
  */
-export function checkDynamicMetadata(metadata: object): void {
+export function checkDynamicMetadata(metadata: object, known: DynamicMetadata = {}): void {
   if (Buffer.byteLength(JSON.stringify(metadata)) > MOST_BYTES) {
     throw new errors.InvalidClientMetadata(`metadata may have at most ${MOST_BYTES} bytes`);
   }
   const redirects = returnAddressProblem(metadata, 'redirect_uris');
   if (redirects !== undefined) throw new errors.InvalidRedirectUri(redirects);
   const problem =
-    nameProblem(metadata) ??
+    nameProblem(metadata, known) ??
     responseModeProblem(metadata) ??
     returnAddressProblem(metadata, 'post_logout_redirect_uris') ??
     otherAddressProblem(metadata) ??
@@ -83,11 +84,13 @@ export function checkDynamicMetadata(metadata: object): void {
 }
 
 /** Checks the client's name, which our pages show: it must not look like the page's own text. */
-function nameProblem({ client_name: name }: DynamicMetadata): string | undefined {
-  if (name === undefined || (isSingleLine(name) && Array.from(name).length <= LONGEST_NAME)) {
-    return undefined;
-  }
-  return `client_name must be one line of at most ${LONGEST_NAME} characters, without any that turn the direction of text`;
+function nameProblem(
+  { client_name: name }: DynamicMetadata,
+  known: DynamicMetadata,
+): string | undefined {
+  if (name === undefined || name === known.client_name) return undefined;
+  if (isVisibleLine(name) && Array.from(name).length <= LONGEST_NAME) return undefined;
+  return `client_name must be one line of at most ${LONGEST_NAME} characters, without invisible ones`;
 }
 
 /** Refuses `form_post`, whose page our Content-Security-Policy forbids. A client would wait for responses that never come. */
