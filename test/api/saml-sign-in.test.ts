@@ -20,6 +20,7 @@ describe('sign-in at a SAML provider', () => {
         SVC_IDP_STRICT_IDP_TYPE: 'saml',
         SVC_IDP_STRICT_IDP_METADATA_URL: strict.metadataUrl,
         SVC_IDP_STRICT_IDP_SP_ENTITY_ID: 'urn:svc:a&b',
+        SVC_IDP_STRICT_IDP_EMAIL_ATTRIBUTE: 'mail',
       },
     });
   });
@@ -117,6 +118,15 @@ describe('sign-in at a SAML provider', () => {
     for (const slug of ['demo', 'unknown']) {
       expect((await app.client().get(`/saml/metadata?provider=${slug}`)).status).toBe(404);
     }
+  });
+
+  it('names first the format of the NameID that it needs: a provider imports that one', async () => {
+    const formatsOf = async (slug: string) => {
+      const { text } = await app.client().get(`/saml/metadata?provider=${slug}`);
+      return [...text.matchAll(/NameIDFormat>[^<]*:(\w+)</g)].map(([, format]) => format);
+    };
+    expect(await formatsOf('corp')).toEqual(['emailAddress', 'persistent']);
+    expect(await formatsOf('strict-idp')).toEqual(['persistent', 'emailAddress']);
   });
 
   it('of another browser, or without its cookies, is refused', async () => {

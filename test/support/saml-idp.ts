@@ -5,7 +5,7 @@ import {
   X509Certificate,
   type KeyObject,
 } from 'node:crypto';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import { inflateRawSync } from 'node:zlib';
 import { SignedXml, type SignatureAlgorithm } from 'xml-crypto';
 import { issueCertificate } from '../../src/demo/software-key/certificates.js';
@@ -52,6 +52,10 @@ export interface TestSamlIdp {
   metadata: ((xml: string) => string) | undefined;
   /** Replaces the status of the metadata. */
   status: number;
+  /** Counts how often the metadata was fetched. */
+  fetches: number;
+  /** Holds the answer with the metadata until it resolves. */
+  hold: Promise<void> | undefined;
   readonly key: KeyObject;
   /** Signs with a new key, which is then the only published one. */
   rotateKey(): void;
@@ -74,10 +78,13 @@ export async function startSamlIdp(options: {
 }): Promise<TestSamlIdp> {
   let current = newKey();
   let algorithm: SignatureName = 'rsa-sha256';
-  const server = createServer((_, response) => {
+  const serve = async (response: ServerResponse) => {
+    idp.fetches += 1;
+    await idp.hold;
     response.writeHead(idp.status, { 'content-type': 'application/xml', location: '/elsewhere' });
     response.end(idp.metadata ? idp.metadata(metadataOf()) : metadataOf());
-  });
+  };
+  const server = createServer((_, response) => void serve(response));
   const port = await listenOnLoopback(server);
   const origin = `http://127.0.0.1:${port}`;
   const metadataOf = () =>
@@ -92,6 +99,8 @@ export async function startSamlIdp(options: {
     metadataUrl: `${origin}/metadata`,
     metadata: undefined,
     status: 200,
+    fetches: 0,
+    hold: undefined,
     get key() {
       return current.privateKey;
     },

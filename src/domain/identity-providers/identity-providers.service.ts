@@ -31,6 +31,8 @@ export const OTHER_SITES_SIGN_IN = 'of_other_site';
 const LONGEST_KEPT_STATE = 3800;
 /** The milliseconds between two reads of what the providers publish. */
 const REFRESH_INTERVAL = 86_400_000;
+/** The milliseconds between two looks at the ages of what the providers published. */
+const LOOK_INTERVAL = 60_000;
 
 /** The payload of the state: the provider, the secrets of the sign-in, and the address after it. */
 interface SignInState {
@@ -87,7 +89,7 @@ export type ListedProvider = Pick<
 @Injectable()
 export class IdentityProviders implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #log = new Logger('upstream');
-  #refreshing: NodeJS.Timeout | undefined;
+  #timers: readonly NodeJS.Timeout[] = [];
 
   private constructor(
     private readonly providers: ReadonlyMap<string, UpstreamProvider>,
@@ -217,13 +219,16 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     };
   }
 
-  /** Warns of a provider without limits, and reads once a day what SAML providers publish: they replace keys without notice. */
+  /** Warns of a provider without limits, and reads in time what SAML providers publish: they replace keys without notice. */
   onApplicationBootstrap(): void {
     for (const warning of vouchingWarnings([...this.providers.values()])) {
       new Logger('security').warn(warning);
     }
     if (!this.spKeys) return;
-    this.#refreshing = setInterval(() => void this.refresh(), REFRESH_INTERVAL).unref();
+    this.#timers = [
+      setInterval(() => void this.refresh(), REFRESH_INTERVAL).unref(),
+      setInterval(() => void this.refreshDue(), LOOK_INTERVAL).unref(),
+    ];
   }
 
   /** Reads the metadata of SAML providers again, and makes the next key of this service when it is due. A failure keeps what runs. */
@@ -232,15 +237,25 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
       Promise.resolve(this.spKeys?.renew()),
       ...[...this.providers.values()].map((provider) => Promise.resolve(provider.refresh?.())),
     ];
+    await this.#settle(renewals);
+  }
+
+  /** Reads the metadata of each SAML provider whose cacheDuration is over. A failure keeps what runs. */
+  async refreshDue(): Promise<void> {
+    const providers = [...this.providers.values()];
+    await this.#settle(providers.map((provider) => Promise.resolve(provider.refreshIfDue?.())));
+  }
+
+  async #settle(renewals: readonly Promise<void>[]): Promise<void> {
     for (const outcome of await Promise.allSettled(renewals)) {
       if (outcome.status === 'fulfilled') continue;
-      this.#log.warn(`The daily refresh of SAML failed: ${reasonOf(outcome.reason)}`);
+      this.#log.warn(`The refresh of SAML failed: ${reasonOf(outcome.reason)}`);
     }
   }
 
   /** Closes the connections to the providers. */
   onApplicationShutdown(): Promise<void> {
-    clearInterval(this.#refreshing);
+    this.#timers.forEach(clearInterval);
     return this.http.close();
   }
 

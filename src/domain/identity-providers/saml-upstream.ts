@@ -1,12 +1,11 @@
 import { hash } from 'node:crypto';
-import { Logger } from '@nestjs/common';
 import { parseAssertion, readAssertion, type AssertedSubject } from '#domain/saml/assertion.js';
 import { authnRequestUrl } from '#domain/saml/authn-request.js';
-import { MetadataFault, readIdpMetadata, type IdpMetadata } from '#domain/saml/idp-metadata.js';
+import { MetadataFault, type IdpMetadata } from '#domain/saml/idp-metadata.js';
 import { collectIdentity, spendAssertion } from '#domain/saml/received-assertions.repository.js';
 import { REQUEST_TTL, type RequestIds } from '#domain/saml/request-ids.js';
 import { assertEnvelope, failed, type SamlResponse } from '#domain/saml/saml-response.js';
-import { isSigned, verifiedBytes } from '#domain/saml/signed-assertion.js';
+import { isSigned, UnknownSigningKey, verifiedBytes } from '#domain/saml/signed-assertion.js';
 import type { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
 import { spMetadata } from '#domain/saml/sp-metadata.js';
 import { attributeOf, type XmlElement } from '#domain/saml/xml-document.js';
@@ -18,8 +17,9 @@ import { ConfigProblems } from '#platform/config/load-config.js';
 import { providerVariable } from '#platform/config/provider-settings.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { identityOf } from './saml-identity.js';
+import { SamlMetadata } from './saml-metadata.js';
 import { NO_TENANTS } from './tenancy.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';
@@ -54,19 +54,17 @@ export class SamlUpstream implements UpstreamProvider {
   readonly tenancy = NO_TENANTS;
   readonly domains: readonly string[] | undefined;
   readonly origin: string;
-  readonly #log = new Logger('upstream');
-  #hasFailed = false;
 
   private constructor(
     private readonly settings: SamlProviderConfig,
     private readonly parts: SamlParts,
-    private metadata: IdpMetadata,
+    private readonly metadata: SamlMetadata,
   ) {
     this.slug = settings.slug;
     this.name = settings.name;
     this.issuer = metadata.entityId;
     this.domains = settings.domains;
-    this.origin = new URL(metadata.ssoUrl).origin;
+    this.origin = metadata.origin;
   }
 
   /**
@@ -76,7 +74,7 @@ export class SamlUpstream implements UpstreamProvider {
    */
   static async connect(settings: SamlProviderConfig, parts: SamlParts): Promise<SamlUpstream> {
     try {
-      return new SamlUpstream(settings, parts, await fetchMetadata(settings, parts));
+      return new SamlUpstream(settings, parts, await SamlMetadata.open(settings, parts));
     } catch (error) {
       if (!(error instanceof MetadataFault)) throw error;
       const variable = providerVariable(settings.slug, 'METADATA_URL');
@@ -97,8 +95,8 @@ export class SamlUpstream implements UpstreamProvider {
     return keptName(requestId);
   }
 
-  depart({ remembered }: Departure): Promise<URL> {
-    const { wantsSignedRequests, ssoUrl } = this.metadata;
+  async depart({ remembered }: Departure): Promise<URL> {
+    const { wantsSignedRequests, ssoUrl } = await this.metadata.valid();
     return authnRequestUrl({
       id: remembered['requestId'] ?? '',
       ssoUrl,
@@ -117,15 +115,13 @@ export class SamlUpstream implements UpstreamProvider {
    * Verifies a response, spends its assertion, and keeps the identity for the browser that began the sign-in. A response that no key
    * of the provider signed leaves no trace.
    *
-   * @throws DomainError sign_in_failed
+   * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has ended
    */
   async receive(response: SamlResponse): Promise<ReceivedResponse> {
-    const { entityId, keys } = this.metadata;
+    const { issuer: entityId } = this;
     const requestId = response.inResponseTo;
     assertEnvelope(response, { acsUrl: this.parts.acsUrl, issuer: entityId, requestId });
-    // A signature of the response is not needed, but a wrong one is a sign of a changed response.
-    if (isSigned(response.response)) verifiedBytes(response.document, response.response, keys);
-    const assertion = parseAssertion(verifiedBytes(response.document, response.assertion, keys));
+    const assertion = await this.#verified(response);
     const assertionId = attributeOf(assertion, 'ID') ?? '';
     const identity = attempt(() =>
       identityOf(this.#subjectOf(assertion, requestId), this.settings, entityId),
@@ -158,33 +154,36 @@ export class SamlUpstream implements UpstreamProvider {
     return identity as UpstreamIdentity;
   }
 
-  async refresh(): Promise<void> {
+  refresh(): Promise<void> {
+    return this.metadata.refresh();
+  }
+
+  refreshIfDue(): Promise<void> {
+    return this.metadata.refreshIfDue();
+  }
+
+  /**
+   * Verifies the signatures of a response. A signature of an unknown key makes the service read the metadata again, because the
+   * provider may have replaced its key.
+   *
+   * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has ended
+   */
+  async #verified(response: SamlResponse): Promise<XmlElement> {
+    const known = await this.metadata.fresh();
     try {
-      const metadata = await fetchMetadata(this.settings, this.parts);
-      if (metadata.entityId !== this.metadata.entityId) {
-        throw new MetadataFault('names another entityID than at the start; restart the service');
-      }
-      if (new URL(metadata.ssoUrl).origin !== this.origin) {
-        throw new MetadataFault(
-          'has a SingleSignOnService at another origin than at the start; restart the service',
-        );
-      }
-      this.metadata = metadata;
-      this.#hasFailed = false;
+      return verifiedAssertion(response, known.keys);
     } catch (error) {
-      if (!(error instanceof MetadataFault)) throw error;
-      if (!this.#hasFailed) {
-        const reason = `the metadata ${error.message}`;
-        this.#log.warn({ provider: this.slug, reason }, 'The previous SAML metadata stays in use');
-      }
-      this.#hasFailed = true;
+      if (!(error instanceof UnknownSigningKey)) throw error;
+      const renewed = await this.metadata.withOtherKeys(known);
+      if (!renewed) throw error;
+      return verifiedAssertion(response, renewed.keys);
     }
   }
 
   /** Checks a verified assertion against the request that it answers, and reads its subject. */
   #subjectOf(assertion: XmlElement, requestId: string): AssertedSubject {
     return readAssertion(assertion, {
-      issuer: this.metadata.entityId,
+      issuer: this.issuer,
       audience: this.settings.spEntityId,
       acsUrl: this.parts.acsUrl,
       requestId,
@@ -198,6 +197,7 @@ export class SamlUpstream implements UpstreamProvider {
       entityId: this.settings.spEntityId,
       acsUrl: this.parts.acsUrl,
       signsRequests: this.metadata.wantsSignedRequests,
+      needsAddress: this.settings.emailAttribute === undefined,
       certificates: this.parts.spKeys.certificates(),
     });
   }
@@ -208,22 +208,14 @@ export function keptName(requestId: string): string {
   return requestId.slice(9, 25);
 }
 
-/** Fetches and reads the metadata of a provider. @throws MetadataFault */
-export async function fetchMetadata(
-  { metadataUrl }: Pick<SamlProviderConfig, 'metadataUrl'>,
-  { http, clock }: { readonly http: Pick<UpstreamHttp, 'fetch'>; readonly clock: Clock },
-): Promise<IdpMetadata> {
-  const response = await http
-    .fetch(metadataUrl, { headers: { accept: 'application/samlmetadata+xml, application/xml' } })
-    .catch((error: unknown) => {
-      throw new MetadataFault(`could not be fetched: ${fetchFault(error)}`);
-    });
-  if (response.status !== 200) {
-    const redirect = response.status >= 300 && response.status < 400;
-    const hint = redirect ? '; redirects are not followed, so name the final address' : '';
-    throw new MetadataFault(`was answered with status ${response.status}${hint}`);
-  }
-  return readIdpMetadata(await response.text(), metadataUrl, clock.milliseconds());
+/** @throws DomainError sign_in_failed if the response or its assertion is signed by none of the keys */
+function verifiedAssertion(
+  { document, response, assertion }: SamlResponse,
+  keys: IdpMetadata['keys'],
+): XmlElement {
+  // A signature of the response is not needed, but a wrong one is a sign of a changed response.
+  if (isSigned(response)) verifiedBytes(document, response, keys);
+  return parseAssertion(verifiedBytes(document, assertion, keys));
 }
 
 /** Returns the error of an assertion in place of its identity: both are spent. */

@@ -41,6 +41,8 @@ export interface UpstreamProvider {
   keptUnder?(remembered: Remembered): string;
   /** Reads again what the provider publishes. A failure keeps what is known. */
   refresh?(): Promise<void>;
+  /** Reads again what the provider publishes, if its time has come. */
+  refreshIfDue?(): Promise<void>;
   /** Returns the address at the provider for the browser. */
   depart(departure: Departure): Promise<URL>;
   /**

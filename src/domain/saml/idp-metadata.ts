@@ -5,6 +5,7 @@ import {
   NS,
   attributeOf,
   childrenOf,
+  durationOf,
   elementsIn,
   instantOf,
   isElement,
@@ -22,6 +23,10 @@ export interface IdpMetadata {
   readonly keys: readonly KeyObject[];
   /** True if the provider refuses a request that is not signed. */
   readonly wantsSignedRequests: boolean;
+  /** The moment at which the document ends, in milliseconds since 1970; infinite without a validUntil. */
+  readonly validUntil: number;
+  /** The milliseconds after which the document is read again: within 5 minutes and a day. */
+  readonly cacheFor: number;
 }
 
 /** A fault of metadata. Its message is for the operator and quotes nothing of the document. */
@@ -32,6 +37,9 @@ export class MetadataFault extends Error {
 const LIMITS = { depth: 32, elements: 50_000, comments: true };
 const HTTP_REDIRECT = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect';
 const LONGEST_ENTITY_ID = 1024; // SAML Core §8.3.6
+/** The bounds of the time for which a document is kept, in milliseconds: no value of a provider leaves them. */
+const SHORTEST_CACHE = 300_000;
+const LONGEST_CACHE = 86_400_000;
 const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
 /**
@@ -44,7 +52,8 @@ const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 export function readIdpMetadata(text: string, url: string, now: number): IdpMetadata {
   const root = parse(text);
   const { entity, provider } = onlyProvider(root);
-  for (const element of [root, entity, provider]) assertStillValid(element, now);
+  const described = [root, entity, provider];
+  const validUntil = Math.min(...described.map((element) => endOf(element, now)));
   const entityId = attributeOf(entity, 'entityID') ?? '';
   const isFit = entityId !== '' && entityId.length <= LONGEST_ENTITY_ID && isSingleLine(entityId);
   if (!isFit) throw new MetadataFault('has no entityID, or one that is malformed');
@@ -54,6 +63,8 @@ export function readIdpMetadata(text: string, url: string, now: number): IdpMeta
     ssoUrl: singleSignOnUrl(provider, url),
     keys: signingKeys(provider),
     wantsSignedRequests: wanted === 'true' || wanted === '1',
+    validUntil,
+    cacheFor: cacheTime(described, validUntil - now),
   };
 }
 
@@ -91,12 +102,24 @@ function onlyProvider(root: XmlElement): { entity: XmlElement; provider: XmlElem
   return only;
 }
 
-function assertStillValid(element: XmlElement, now: number): void {
+/** Reads the end of an element. @throws MetadataFault for one that is malformed or past */
+function endOf(element: XmlElement, now: number): number {
   const text = attributeOf(element, 'validUntil');
-  if (text === undefined) return;
+  if (text === undefined) return Infinity;
   const validUntil = instantOf(text);
   if (validUntil === undefined) throw new MetadataFault('has a malformed validUntil');
   if (validUntil <= now) throw new MetadataFault('is out of date: its validUntil is in the past');
+  return validUntil;
+}
+
+/**
+ * Returns the milliseconds for which the document is kept: the shortest cacheDuration, and at most half of the time that it is
+ * valid. The bounds hold because a document must neither make the service ask all the time nor keep a key for years.
+ */
+function cacheTime(elements: readonly XmlElement[], validFor: number): number {
+  const stated = elements.map((element) => durationOf(attributeOf(element, 'cacheDuration')));
+  const shortest = Math.min(validFor / 2, ...stated.map((duration) => duration ?? Infinity));
+  return Math.min(LONGEST_CACHE, Math.max(SHORTEST_CACHE, shortest));
 }
 
 function singleSignOnUrl(provider: XmlElement, url: string): string {

@@ -34,7 +34,8 @@ const DIGESTS: Readonly<Record<string, string>> = {
  *
  * @param document the text that the element was parsed from
  * @param keys the signing keys of the metadata
- * @throws DomainError sign_in_failed when the signature is absent, of another shape, or of no key
+ * @throws UnknownSigningKey when the signature is right in itself, and of no key of the metadata
+ * @throws DomainError sign_in_failed when it is absent, of another shape, or when the element was changed under it
  */
 export function verifiedBytes(
   document: string,
@@ -44,11 +45,8 @@ export function verifiedBytes(
   const [signature, ...others] = childrenOf(element, 'signature', 'Signature');
   if (!signature) throw unverified('is not signed');
   if (others.length > 0) throw unverified('is signed twice');
-  const { algorithm } = checkShape(signature, attributeOf(element, 'ID'));
-  const fitting = keys.filter(({ asymmetricKeyType: type }) => type === algorithm.type);
-  const bytes = verifyByAny(fitting, signature, document);
-  if (bytes !== undefined) return bytes;
-  throw unverified('has a signature of no key in the metadata of the provider');
+  checkShape(signature, attributeOf(element, 'ID'));
+  return verifyByAny(keys, signature, document);
 }
 
 /** Returns true for an element with a signature of its own. */
@@ -57,7 +55,7 @@ export function isSigned(element: XmlElement): boolean {
 }
 
 /** Checks everything that a signature may choose, before any of it is used. @throws DomainError sign_in_failed */
-function checkShape(signature: XmlElement, id: string | undefined) {
+function checkShape(signature: XmlElement, id: string | undefined): void {
   const [signedInfo, value, keyInfo, ...more] = childrenOf(signature);
   const isWhole =
     signedInfo !== undefined &&
@@ -75,10 +73,10 @@ function checkShape(signature: XmlElement, id: string | undefined) {
   if (algorithmOf(c14n, 'CanonicalizationMethod') !== EXCLUSIVE_C14N) {
     throw unverified('has a signature with another canonicalization than exclusive');
   }
-  const algorithm = SIGNATURES[algorithmOf(method, 'SignatureMethod') ?? ''];
-  if (!algorithm) throw unverified('is signed by an algorithm that is not accepted, such as SHA-1');
+  if (!Object.hasOwn(SIGNATURES, algorithmOf(method, 'SignatureMethod') ?? '')) {
+    throw unverified('is signed by an algorithm that is not accepted, such as SHA-1');
+  }
   checkReference(reference, id);
-  return { algorithm };
 }
 
 /** @throws DomainError sign_in_failed */
@@ -112,17 +110,21 @@ function algorithmOf(element: XmlElement, name: string): string | undefined {
   return isElement(element, 'signature', name) ? attributeOf(element, 'Algorithm') : undefined;
 }
 
-/** Verifies by any of the keys. The message is canonicalized once, however many keys the metadata has: that is the costly part. */
-function verifyByAny(
-  keys: readonly KeyObject[],
-  signature: XmlElement,
-  document: string,
-): string | undefined {
-  const [publicCert] = keys;
-  if (publicCert === undefined) return undefined;
+/**
+ * Verifies by any of the keys. The message is canonicalized once, however many keys the metadata has: that is the costly part. The
+ * library compares the digest first, and asks for the signature only if the element is what was signed.
+ *
+ * @throws UnknownSigningKey, or DomainError sign_in_failed for an element that is not what was signed
+ */
+function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document: string): string {
+  const [publicCert] = keys; // required by the library; the table of algorithms tries all keys
+  if (publicCert === undefined) throw new Error('metadata without a key was accepted');
+  let isIntact = false;
   const library = new SignedXml({ publicCert, getCertFromKeyInfo: () => null });
   library.idAttributes = ['ID']; // each further name is one more search of the whole message
-  library.SignatureAlgorithms = signatureTable(keys);
+  library.SignatureAlgorithms = signatureTable(keys, () => {
+    isIntact = true;
+  });
   library.HashAlgorithms = digestTable();
   const { [ENVELOPED]: enveloped, [EXCLUSIVE_C14N]: exclusive } =
     library.CanonicalizationAlgorithms;
@@ -130,16 +132,26 @@ function verifyByAny(
   library.CanonicalizationAlgorithms = { [ENVELOPED]: enveloped, [EXCLUSIVE_C14N]: exclusive };
   try {
     library.loadSignature(signature);
-    if (!library.checkSignature(document)) return undefined;
+    if (library.checkSignature(document)) {
+      const [bytes, ...more] = library.getSignedReferences();
+      if (bytes !== undefined && more.length === 0) return bytes;
+      isIntact = false;
+    }
   } catch {
-    return undefined; // a wrong signature, in the library's words: its message quotes the message
+    // A wrong signature, in the library's words: they quote the message.
   }
-  const [bytes, ...more] = library.getSignedReferences();
-  return more.length === 0 ? bytes : undefined;
+  throw isIntact ? new UnknownSigningKey() : unverified('was changed after it was signed');
 }
 
-/** Makes the table of signature algorithms in the shape of xml-crypto, which knows one key: each algorithm tries all of ours. */
-function signatureTable(keys: readonly KeyObject[]): Record<string, new () => SignatureAlgorithm> {
+/**
+ * Makes the table of signature algorithms in the shape of xml-crypto, which knows one key: each algorithm tries all of ours.
+ *
+ * @param reached is called before the keys are tried, which the library does for a right digest alone
+ */
+function signatureTable(
+  keys: readonly KeyObject[],
+  reached: () => void,
+): Record<string, new () => SignatureAlgorithm> {
   const entries = Object.entries(SIGNATURES).map(([name, { hash, type }]) => {
     class Verifier implements SignatureAlgorithm {
       getAlgorithmName = () => name;
@@ -147,6 +159,7 @@ function signatureTable(keys: readonly KeyObject[]): Record<string, new () => Si
         throw new Error('this service verifies assertions and signs none');
       };
       verifySignature = (signed: string, _: KeyObject | string, value: string): boolean => {
+        reached();
         const [bytes, signature] = [Buffer.from(signed), Buffer.from(value, 'base64')];
         // XML signatures by ECDSA are r and s without ASN.1 (XML Signature 1.1 §6.4.3).
         const isBy = (key: KeyObject) =>
@@ -172,9 +185,20 @@ function digestTable(): Record<string, new () => HashAlgorithm> {
   return Object.fromEntries(entries);
 }
 
+/** The error of a signature that no key of the metadata made: the provider may have replaced its key. */
+export class UnknownSigningKey extends DomainError {
+  constructor() {
+    super(
+      'sign_in_failed',
+      textOfFault('has a signature of no key in the metadata of the provider'),
+    );
+  }
+}
+
 function unverified(fault: string): DomainError {
-  return new DomainError(
-    'sign_in_failed',
-    `The assertion of the identity provider ${fault}. Its administrator must check the signing of assertions.`,
-  );
+  return new DomainError('sign_in_failed', textOfFault(fault));
+}
+
+function textOfFault(fault: string): string {
+  return `The assertion of the identity provider ${fault}. Its administrator must check the signing of assertions.`;
 }

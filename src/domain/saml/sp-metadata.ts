@@ -8,7 +8,12 @@ export interface ServiceProvider {
   readonly signsRequests: boolean;
   /** The certificates of the keys that sign, now or soon: DER in base64. */
   readonly certificates: readonly string[];
+  /** True if a NameID of format emailAddress is the only source of the address: providers import the first format. */
+  readonly needsAddress: boolean;
 }
+
+const PERSISTENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent';
+const EMAIL_ADDRESS = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
 
 /** Writes the metadata of this service (SAML Metadata §2.4.4). */
 export function spMetadata(provider: ServiceProvider): string {
@@ -22,11 +27,11 @@ export function spMetadata(provider: ServiceProvider): string {
       </ds:KeyInfo>
     </md:KeyDescriptor>`,
   );
+  const formats = provider.needsAddress ? [EMAIL_ADDRESS, PERSISTENT] : [PERSISTENT, EMAIL_ADDRESS];
   return `<?xml version="1.0" encoding="UTF-8"?>
 <md:EntityDescriptor xmlns:md="${NS.metadata}" xmlns:ds="${NS.signature}" entityID="${escape(provider.entityId)}" cacheDuration="P1D">
   <md:SPSSODescriptor AuthnRequestsSigned="${provider.signsRequests}" WantAssertionsSigned="true" protocolSupportEnumeration="${NS.protocol}">${keys.join('')}
-    <md:NameIDFormat>urn:oasis:names:tc:SAML:2.0:nameid-format:persistent</md:NameIDFormat>
-    <md:NameIDFormat>urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress</md:NameIDFormat>
+    ${formats.map((format) => `<md:NameIDFormat>${format}</md:NameIDFormat>`).join('\n    ')}
     <md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="${escape(provider.acsUrl)}" index="0" isDefault="true"/>
   </md:SPSSODescriptor>
 </md:EntityDescriptor>

@@ -67,6 +67,30 @@ export function textOf(element: XmlElement): string | undefined {
   return (element.textContent ?? '').trim();
 }
 
+const DURATION =
+  /^(?<minus>-?)P(?=.)(?:(?<y>\d{1,9})Y)?(?:(?<mo>\d{1,9})M)?(?:(?<w>\d{1,9})W)?(?:(?<d>\d{1,9})D)?(?:T(?=.)(?:(?<h>\d{1,9})H)?(?:(?<m>\d{1,9})M)?(?:(?<s>\d{1,9}(?:\.\d{1,9})?)S)?)?$/;
+/** The milliseconds of each unit of a duration. A year has 365 days and a month 30. */
+const UNITS = {
+  y: 31_536_000_000,
+  mo: 2_592_000_000,
+  w: 604_800_000,
+  d: 86_400_000,
+  h: 3_600_000,
+  m: 60_000,
+  s: 1000,
+};
+
+/** Reads an xs:duration (ISO 8601) as milliseconds, less than 0 for a negative one; undefined for any other text. */
+export function durationOf(text: string | undefined): number | undefined {
+  const groups = DURATION.exec(text ?? '')?.groups;
+  if (!groups) return undefined;
+  const sum = Object.entries(UNITS).reduce(
+    (total, [unit, length]) => total + Number(groups[unit] ?? 0) * length,
+    0,
+  );
+  return groups['minus'] === '-' ? -sum : sum;
+}
+
 /** Reads an xs:dateTime in UTC as milliseconds since 1970 (SAML Core §1.3.3); undefined for any other text. */
 export function instantOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;

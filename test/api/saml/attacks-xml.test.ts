@@ -223,7 +223,7 @@ describe('the XML of a SAML response', () => {
     [
       'a reference to NUL',
       rewritten((xml) => xml.replace(MALLORY, `${MALLORY}&#0;`)),
-      /signature of no key/,
+      /changed after it was signed/,
     ],
     ['text behind the root', rewritten((xml) => `${xml}trailing`), /text outside its root/],
     ['a second root', rewritten((xml) => `${xml}<a/>`), /not well-formed/],

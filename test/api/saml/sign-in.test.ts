@@ -121,6 +121,13 @@ describe('a sign-in through a SAML provider on Node', () => {
     expect(thief.cookie('svc_session')).toBeUndefined();
   });
 
+  it('goes on without a restart when the provider replaces its key', async () => {
+    node.user = { email: 'rotated@node.example' };
+    node.rotateKey();
+    const landed = await signIn(app.client(), 'node');
+    expect([landed.status, landed.url.pathname]).toEqual([200, '/enroll']);
+  });
+
   it('is audited with the provider and its entity id', async () => {
     node.user = { email: 'audit@node.example' };
     await signIn(app.client(), 'node');

@@ -62,7 +62,9 @@ describe('a response that no key of the metadata signed', () => {
     const costs = [1, 2, 3].map(() =>
       costOf(() => {
         const { document, assertion } = parseSamlResponse(field);
-        expect(() => verifiedBytes(document, assertion, keys)).toThrow(/of no key in the metadata/);
+        expect(() => verifiedBytes(document, assertion, keys)).toThrow(
+          /of no key in the metadata|was changed/,
+        );
       }),
     );
     expect(Math.min(...costs)).toBeLessThan(BUDGET);
