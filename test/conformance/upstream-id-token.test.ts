@@ -18,6 +18,17 @@ describe('the ID token (OIDC Core §3.1.3.7)', () => {
     ['of another issuer', { iss: 'https://evil.test' }],
     ['for another client', { aud: 'other-client' }],
     ['for several clients with another authorized party', { aud: ['svc', 'x'], azp: 'x' }],
+    ['for several clients without an authorized party', { aud: ['svc', 'x'] }],
+    [
+      'for another client beside this one, as its authorized party',
+      { aud: ['svc', 'x'], azp: 'svc' },
+    ],
+    ['for this client with another authorized party', { azp: 'x' }],
+    ['for this client with an empty authorized party', { azp: '' }],
+    ['for this client with an authorized party that is no text', { azp: ['svc'] }],
+    ['for no client', { aud: [] }],
+    ['issued 6 minutes ahead', { iat: now + 360, exp: now + 600 }],
+    ['without the time of its issue', { iat: undefined }],
     ['with another nonce', { nonce: randomBytes(32).toString('base64url') }],
     ['without a nonce', { nonce: undefined }],
     ['that has expired', { exp: now - 60 }],
@@ -28,6 +39,16 @@ describe('the ID token (OIDC Core §3.1.3.7)', () => {
   it.each(wrong)('%s is refused', async (_what, patch) => {
     const idp = await fakeIdp({ misbehaviour: { claims: changed(patch) } });
     expect((await refusal(signIn(idp))).code).toBe('sign_in_failed');
+  });
+
+  const right: [string, Json][] = [
+    ['with its one audience in a list', { aud: ['svc'] }],
+    ['that names this client as its authorized party', { azp: 'svc' }],
+    ['issued 4 minutes ahead', { iat: now + 240, exp: now + 600 }],
+  ];
+  it.each(right)('%s is accepted', async (_what, patch) => {
+    const idp = await fakeIdp({ misbehaviour: { claims: changed(patch) } });
+    expect((await signIn(idp)).email).toBe('ada@engine.test');
   });
 
   it.each(['foreign key', 'HS256', 'none'] as const)(

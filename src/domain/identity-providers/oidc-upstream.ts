@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { assertIssuedToUs } from './openid/id-token-claims.js';
 import {
   isMicrosoftIssuer,
   isNoTenant,
@@ -38,6 +39,7 @@ export class OidcUpstream implements UpstreamProvider {
     private readonly metadata: ProviderMetadata,
     private readonly configuration: client.Configuration,
     private readonly keys: ProviderKeys,
+    private readonly clock: Clock,
   ) {
     this.slug = settings.slug;
     this.name = settings.name;
@@ -69,7 +71,7 @@ export class OidcUpstream implements UpstreamProvider {
       http,
       clock,
     );
-    return new OidcUpstream(settings, redirectUri, metadata, configuration, keys);
+    return new OidcUpstream(settings, redirectUri, metadata, configuration, keys, clock);
   }
 
   remember(): Remembered {
@@ -134,6 +136,7 @@ export class OidcUpstream implements UpstreamProvider {
     // The code flow would allow TLS alone (OpenID Connect Core 1.0 §3.1.3.7). The signature is verified in addition.
     await this.keys.verify(tokens.id_token ?? '');
     const claims: Claims = tokens.claims() ?? {};
+    assertIssuedToUs(claims, this.settings.clientId, this.clock.seconds());
     this.#checkTenant(claims);
     if (claims['email'] !== undefined || !this.metadata.userinfo_endpoint) return claims;
     const more = await client.fetchUserInfo(

@@ -32,9 +32,9 @@ export function signInFailure(error: unknown): unknown {
     return failed('It no longer knows this sign-in. Start again.', cause);
   }
   if (error instanceof client.ClientError && UNVERIFIED.has(error.code ?? '')) {
-    return failed('Its answer could not be verified.', cause);
+    return unverified(cause);
   }
-  if (error instanceof errors.JOSEError) return failed('Its answer could not be verified.', cause);
+  if (error instanceof errors.JOSEError) return unverified(cause);
   const isFault =
     error instanceof client.ClientError ||
     error instanceof client.ResponseBodyError ||
@@ -45,6 +45,11 @@ export function signInFailure(error: unknown): unknown {
 function failed(what: string, cause: unknown): DomainError {
   const detail = `The identity provider did not sign you in. ${what}`;
   return new DomainError('sign_in_failed', detail, { cause });
+}
+
+/** Returns the error for a complete answer that failed verification. */
+export function unverified(cause: unknown): DomainError {
+  return failed('Its answer could not be verified.', cause);
 }
 
 /** Returns the error for a fault of the provider or of the network. */

@@ -1,0 +1,35 @@
+import { unverified } from './sign-in-failure.js';
+
+/** The seconds by which the clock of a provider may be ahead. */
+const SKEW = 300;
+
+/** The claims of an ID token that name its receivers and its time. */
+export interface TokenReceivers {
+  readonly aud?: unknown;
+  readonly azp?: unknown;
+  readonly iat?: unknown;
+}
+
+/**
+ * Checks that an ID token was issued to this service alone (OpenID Connect Core 1.0 §3.1.3.7, items 3 to 5), and not in the future.
+ * Another audience is refused with any `azp`, because no configuration names audiences that this service trusts.
+ *
+ * @param now in seconds since 1970
+ * @throws DomainError sign_in_failed; the log names the claim
+ */
+export function assertIssuedToUs(
+  { aud, azp, iat }: TokenReceivers,
+  clientId: string,
+  now: number,
+): void {
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud : [aud];
+  if (audiences.length === 0 || audiences.some((audience) => audience !== clientId)) {
+    throw unverified(new Error('the ID token has an audience (aud) that is not this client'));
+  }
+  if (azp !== undefined && azp !== clientId) {
+    throw unverified(new Error('the ID token was issued to another client (azp)'));
+  }
+  if (typeof iat !== 'number' || iat > now + SKEW) {
+    throw unverified(new Error('the ID token was issued more than 5 minutes in the future (iat)'));
+  }
+}
