@@ -45,7 +45,7 @@ function portIn(address: string | undefined): number | undefined {
  *
  * @param port the port of {@link portOf}
  * @param provider the demo's own identity provider, unless the environment names others
- * @throws ConfigProblems with every problem at once
+ * @throws ConfigProblems with every problem at once, or with one line for an origin that is not loopback
  */
 export function demoConfiguration(
   environment: Environment,
@@ -53,7 +53,8 @@ export function demoConfiguration(
   { rootSecret, metricsToken }: DemoSecrets,
   provider: LocalProvider,
 ): LoadedConfig {
-  const host = environment['SVC_LISTEN_ADDR']?.replace(/:\d+$/, '') ?? '127.0.0.1';
+  refusePublicOrigin(environment);
+  const host = listenHostOf(environment);
   const loaded = loadConfig({
     SVC_BASE_URL: `http://localhost:${port}`,
     SVC_DATA_DIR: dataDirOf(environment),
@@ -72,16 +73,38 @@ export function demoConfiguration(
     ...environment,
     SVC_LISTEN_ADDR: `${host}:${port}`,
   });
-  if (environment['SVC_S3_CONFIG_BUCKET'] !== undefined) {
-    throw new ConfigProblems(['SVC_S3_CONFIG_BUCKET: the demo reads no object store']);
-  }
-  if (!isLoopbackHost(host)) {
-    throw new ConfigProblems([
-      'SVC_LISTEN_ADDR: must be a loopback address, the demo serves no other',
-    ]);
-  }
   if (loaded.config.http.tls) {
     throw new ConfigProblems(['SVC_TLS_CERT: the demo serves plain HTTP, on loopback alone']);
   }
   return loaded;
+}
+
+/**
+ * Refuses an origin that is not loopback, before any other problem is looked for. The demo accepts software keys: at a public origin,
+ * also behind a proxy, anyone could make one.
+ *
+ * @throws ConfigProblems with one line
+ */
+export function refusePublicOrigin(environment: Environment): void {
+  if (environment['SVC_S3_CONFIG_BUCKET'] !== undefined) {
+    refuse('SVC_S3_CONFIG_BUCKET: the demo reads no object store');
+  }
+  if (!isLoopbackHost(listenHostOf(environment))) {
+    refuse('SVC_LISTEN_ADDR: must be a loopback address, the demo serves no other');
+  }
+  const baseUrl = environment['SVC_BASE_URL'];
+  if (baseUrl !== undefined && !isLoopbackHost(URL.parse(baseUrl)?.hostname ?? '')) {
+    refuse(
+      'SVC_BASE_URL: must be a loopback address, because the demo accepts software keys; unset it, or start the service itself',
+    );
+  }
+}
+
+function listenHostOf(environment: Environment): string {
+  return environment['SVC_LISTEN_ADDR']?.replace(/:\d+$/, '') ?? '127.0.0.1';
+}
+
+/** @throws ConfigProblems with one line */
+function refuse(problem: string): never {
+  throw new ConfigProblems([problem]);
 }

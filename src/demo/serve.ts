@@ -16,7 +16,13 @@ import { createApp } from '../create-app.js';
 import type { DemoArguments } from './arguments.js';
 import { BrowserKey } from './browser-key/browser-key.js';
 import { BrowserKeyModule } from './browser-key/browser-key.module.js';
-import { dataDirOf, demoConfiguration, LOCAL_PROVIDER, portOf } from './configuration.js';
+import {
+  dataDirOf,
+  demoConfiguration,
+  LOCAL_PROVIDER,
+  portOf,
+  refusePublicOrigin,
+} from './configuration.js';
 import { startDemoIdentityProvider } from './identity-provider/identity-provider.js';
 import { freePort } from './loopback/loopback-server.js';
 import { readDemoData, writeDemoData, type DemoData } from './demo-data.js';
@@ -47,8 +53,9 @@ export interface RunningDemo {
 export async function serveDemo(
   options: Pick<DemoArguments, 'port' | 'attestationRoot'>,
 ): Promise<RunningDemo> {
-  const outsideRoots = readRoots(options.attestationRoot);
   const environment = readProcessEnvironment();
+  refusePublicOrigin(environment); // first: no port is taken and no folder is made for such an environment
+  const outsideRoots = readRoots(options.attestationRoot);
   const dataDir = resolve(dataDirOf(environment));
   const data = new StoredData(dataDir);
   const port = await freePort(portOf(environment, options.port));

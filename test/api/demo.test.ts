@@ -236,6 +236,13 @@ describe('the command line of the demo', () => {
     }
   });
 
+  it('refuses a public base URL in one line, before it starts anything', async () => {
+    const environment = { SVC_BASE_URL: 'https://svc.example.com' };
+    const ended = await run('demo/main.js', ['--exit', '--port', '0'], { cwd, environment });
+    expect(ended.stderr).toMatch(/^SVC_BASE_URL: must be a loopback address[^\n]*\n$/);
+    expect(ended.status).toBe(1);
+  });
+
   it('listens only on loopback, with any environment', async () => {
     const environment = { SVC_LISTEN_ADDR: '0.0.0.0:3000' };
     const ended = await run('demo/main.js', ['--exit', '--port', '0'], { cwd, environment });

@@ -29,7 +29,7 @@ describe('the configuration of the demo', () => {
 
   it('lets the environment override every default, identity providers included', () => {
     const config = configure({
-      SVC_BASE_URL: 'https://demo.example.com',
+      SVC_BASE_URL: 'http://localhost:4000',
       SVC_DATA_DIR: '/elsewhere',
       SVC_IDPS: 'corp',
       SVC_IDP_CORP_TYPE: 'oidc',
@@ -39,7 +39,7 @@ describe('the configuration of the demo', () => {
       RUST_LOG: 'debug',
     });
     expect(config).toMatchObject({
-      http: { baseUrl: 'https://demo.example.com' },
+      http: { baseUrl: 'http://localhost:4000' },
       database: { dataDir: '/elsewhere' },
       ssh: { caKeyPath: '/elsewhere/ssh_ca_key' },
       log: { filter: 'debug' },
@@ -55,6 +55,20 @@ describe('the configuration of the demo', () => {
       );
     },
   );
+
+  it.each([
+    'https://demo.example.com',
+    'http://192.0.2.1:3000',
+    'http://localhost.example.com:3000',
+    'http://127.0.0.1.example.com',
+    'http://localhost@example.com',
+    'http://[::ffff:127.0.0.1]:3000',
+    'localhost:3000',
+    '',
+  ])('refuses the base URL %j in one line: anyone can make a software key', (baseUrl) => {
+    const attempt = () => configure({ SVC_BASE_URL: baseUrl, SVC_SESSION_HOURS: 'many' });
+    expect(attempt).toThrow(/^SVC_BASE_URL: must be a loopback address[^\n]*$/);
+  });
 
   it('refuses a TLS certificate, with which the service would listen on every address', () => {
     const { cert, key } = makeTlsAuthority();
