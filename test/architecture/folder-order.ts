@@ -47,6 +47,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'saml/sp-keys',
     'saml',
     'identity-providers/openid',
+    'identity-providers/saml',
     'identity-providers',
     'authenticators/attestation',
     'authenticators/ceremony',

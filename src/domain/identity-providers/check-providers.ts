@@ -4,7 +4,7 @@ import type { Config, ProviderConfig } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { discoverProvider } from './openid/provider-discovery.js';
-import { fetchMetadata } from './saml-metadata.js';
+import { fetchMetadata } from './saml/provider-metadata.js';
 
 /** The outcome of a look at a provider. */
 export interface ProviderReport {

@@ -19,7 +19,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { identityOf } from './saml-identity.js';
-import { SamlMetadata } from './saml-metadata.js';
+import { SamlMetadata } from './saml/provider-metadata.js';
 import { NO_TENANTS } from './tenancy.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';

@@ -3,7 +3,7 @@ import { MetadataFault, readIdpMetadata, type IdpMetadata } from '#domain/saml/i
 import type { Clock } from '#platform/clock/clock.js';
 import type { SamlProviderConfig } from '#platform/config/config.js';
 import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
-import { unavailable } from './openid/sign-in-failure.js';
+import { unavailable } from '../openid/sign-in-failure.js';
 
 /** The least milliseconds from a fetch to one because of an unknown key: anyone can post a response with such a key. */
 const RENEWAL_INTERVAL = 60_000;
