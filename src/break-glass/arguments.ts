@@ -6,11 +6,33 @@ export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
 /** One of {@link ACTS}. */
 export type ActName = (typeof ACTS)[number];
 
+/** The acts of the command `domains` that change something. Each takes a domain. */
+export const DOMAIN_ACTS = ['release', 'assign'] as const;
+
+/** A change of a domain that was asked for. */
+export interface DomainCommand {
+  readonly name: 'domains';
+  readonly act: (typeof DOMAIN_ACTS)[number];
+  readonly domain: string;
+  readonly json: boolean;
+  /** The organization that gets the domain; undefined for a release. */
+  readonly org: string | undefined;
+  /** True when the script has confirmed the act. */
+  readonly yes: boolean;
+}
+
 /** A command line that was understood. */
 export type GlassCommand =
   | { readonly name: 'help' }
   | { readonly name: 'check'; readonly json: boolean }
   | { readonly name: 'list-admins'; readonly json: boolean; readonly org: string | undefined }
+  | {
+      readonly name: 'domains';
+      readonly act: 'list';
+      readonly json: boolean;
+      readonly org: string | undefined;
+    }
+  | DomainCommand
   | {
       readonly name: ActName;
       readonly address: string;
@@ -21,7 +43,7 @@ export type GlassCommand =
     };
 
 /** The text of `--help`. */
-export const USAGE = `Usage: node dist/admin.js COMMAND [ADDRESS] [OPTION]...
+export const USAGE = `Usage: node dist/admin.js COMMAND [ARGUMENT]... [OPTION]...
 
 Break-glass for the operator of the service. It uses the service's own configuration
 and database, and works while the service runs and while it is down.
@@ -31,17 +53,21 @@ Commands:
   make-admin ADDRESS          Makes an active user an admin of the user's organization.
   revoke-everything ADDRESS   Ends the keys, sessions, certificates, tokens and pass of a person.
   give-pass ADDRESS           Does the same, and prints a pass to enroll another key: once, for 24 hours.
+  domains                     Lists the domains of every organization, and how each is proven.
+  domains release DOMAIN      Takes a domain from its organization. What stood on it ends.
+  domains assign DOMAIN       Gives a domain to the organization of --org: proven, and never checked.
   check                       Checks configuration, database, keys, providers and clocks.
 
 Options:
   --org ORGANIZATION   The organization, by its id or one of its verified domains; none for a
                        person without an organization.
-  --yes                Confirms a change, for scripts. Without it the command asks for the address.
+  --yes                Confirms a change, for scripts. Without it the command asks for the address
+                       or the domain.
   --json               Prints one JSON document.
   --help               Prints this text.
 
 Each change is one row of the audit log and one line of the log target "security", with the name and
-the uid of the operating-system user, SUDO_USER and the host name.
+the uid of the operating-system user, the uid of the login, SUDO_USER as a claim, and the host name.
 
 Exit status: 0 done or healthy; 1 failed, refused or unhealthy; 2 wrong usage.
 `;
@@ -62,6 +88,7 @@ export function readCommand(args: readonly string[]): GlassCommand {
   const [name, address, ...rest] = positionals;
   const { json, org, yes } = values;
   if (name === undefined) throw new WrongUsage('A command is missing.');
+  if (name === 'domains') return domainsCommand(positionals.slice(1), { json, org, yes });
   const act = ACTS.find((one) => one === name);
   if (act) {
     if (address === undefined) throw new WrongUsage(`${name} needs the address of a person.`);
@@ -75,6 +102,30 @@ export function readCommand(args: readonly string[]): GlassCommand {
   if (org !== undefined)
     throw new WrongUsage('check looks at the whole service: --org has no effect.');
   return { name, json };
+}
+
+/** Reads the arguments of `domains`. @throws WrongUsage */
+function domainsCommand(
+  [named = 'list', domain, ...rest]: readonly string[],
+  { json, org: asked, yes }: { json: boolean; org: string | undefined; yes: boolean },
+): GlassCommand {
+  const org = asked?.toLowerCase();
+  if (named === 'list') {
+    if (domain !== undefined) throw new WrongUsage('domains list takes no domain: use --org.');
+    if (yes) throw new WrongUsage('domains list changes nothing: --yes has no effect.');
+    return { name: 'domains', act: 'list', json, org };
+  }
+  const act = DOMAIN_ACTS.find((one) => one === named);
+  if (!act) throw new WrongUsage(`No such command: domains ${named}`);
+  if (domain === undefined) throw new WrongUsage(`domains ${act} needs a domain.`);
+  if (rest.length > 0) throw new WrongUsage(`domains ${act} takes one domain.`);
+  if (act === 'assign' && org === undefined) {
+    throw new WrongUsage('domains assign needs --org: the organization that gets the domain.');
+  }
+  if (act === 'release' && org !== undefined) {
+    throw new WrongUsage('domains release takes the domain from its owner: --org has no effect.');
+  }
+  return { name: 'domains', act, domain, json, org, yes };
 }
 
 function parsed(args: readonly string[]) {

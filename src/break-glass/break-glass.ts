@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { operatorAccess } from '#domain/operator-access/compose-access.js';
+import { operatorAccess, operatorDomains } from '#domain/operator-access/compose-access.js';
 import { readEnvironment, type Environment } from '#platform/config/environment.js';
 import { loadOperatorConfig } from '#platform/config/load-config.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
@@ -10,6 +10,7 @@ import { createLogger } from '#platform/telemetry/pino-options.js';
 import { act } from './act.js';
 import { readCommand, WrongUsage, USAGE, type GlassCommand } from './arguments.js';
 import { check, inUse } from './check.js';
+import { actOnDomain, listDomains } from './domains.js';
 import { operatorOf, redirectNestLog } from './ground.js';
 import { listAdmins } from './list-admins.js';
 import { processTerminal } from './terminal.js';
@@ -52,7 +53,12 @@ async function run(
   const opened = await openInstalledDatabase(database, 'production');
   try {
     const access = operatorAccess(opened.dataSource);
-    if (command.name === 'list-admins') await listAdmins(command, access, terminal);
+    if (command.name === 'domains') {
+      const domains = operatorDomains(opened.dataSource);
+      if (command.act === 'list') await listDomains(command, domains, terminal);
+      else
+        await actOnDomain(command, { domains, terminal, operator: operatorOf(environment), log });
+    } else if (command.name === 'list-admins') await listAdmins(command, access, terminal);
     else await act(command, { access, terminal, operator: operatorOf(environment), log });
     return 0;
   } finally {

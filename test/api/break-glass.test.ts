@@ -347,6 +347,122 @@ describe('with the service down', () => {
   });
 });
 
+describe('node dist/admin.js domains', () => {
+  const ownerOf = async (domain: string) =>
+    (
+      await rows<{ org_id: string }>(
+        app.dataSource,
+        'SELECT org_id FROM organization_domains WHERE domain = $1 AND verified_at IS NOT NULL',
+        [domain],
+      )
+    )[0]?.org_id;
+  const eventsOf = (domain: string) =>
+    rows<{ type: string; actor_id: string | null; details: Record<string, unknown> }>(
+      app.dataSource,
+      `SELECT type, actor_id, details FROM audit_events WHERE details ->> 'domain' = $1 ORDER BY id`,
+      [domain],
+    );
+
+  it('lists the domains of every organization, and of one, with their proofs', async () => {
+    const { domain } = await ground();
+    const one = await admin(['domains', '--org', domain, '--json']);
+    expect(one.status).toBe(0);
+    const orgId = await ownerOf(domain);
+    expect(JSON.parse(one.stdout)).toEqual({
+      domains: [
+        {
+          domain,
+          organization: { id: orgId, name: domain },
+          primary: true,
+          owned: true,
+          proof: null,
+          users: 2,
+        },
+      ],
+    });
+    const all = await admin(['domains', 'list']);
+    const line = all.stdout.split('\n').find((each) => each.startsWith(`${domain} `));
+    expect(line).toContain('only asserted by a sign-in');
+    expect(line).toContain(orgId);
+  });
+
+  it('releases a domain once its name is typed: what stood on it ends, and one row says so', async () => {
+    const { domain, ada, bob } = await ground();
+    const orgId = await ownerOf(domain);
+    const refused = await admin(['domains', 'release', domain], 'another.example\n');
+    expect(refused.status).toBe(1);
+    expect((await bob.get('/v1/keys')).status).toBe(200);
+    expect((await admin(['domains', 'release', domain])).status).toBe(1);
+    const done = await admin(['domains', 'release', domain], `${domain}\n`, { SUDO_USER: 'olga' });
+    expect(done).toMatchObject({ status: 0, stdout: `${domain} is released.\n` });
+    expect(done.stderr).toContain('2 sessions');
+    for (const browser of [ada, bob]) expect((await browser.get('/v1/keys')).status).toBe(401);
+    expect(await ownerOf(domain)).toBeUndefined();
+    expect(await eventsOf(domain)).toMatchObject([
+      {
+        type: 'domain_released',
+        actor_id: null,
+        details: { by: 'operator', users: 2, sessions: 2, claimed_user: 'olga', ...me },
+      },
+    ]);
+    expect(securityLines(done).at(-1)).toMatchObject({
+      act: 'domains release',
+      domain,
+      org_id: orgId,
+      claimed_user: 'olga',
+      ...me,
+    });
+    expect((await admin(['domains', 'release', domain, '--yes'])).status).toBe(1);
+  });
+
+  it('assigns a domain as proven, also from an organization that only asserted it', async () => {
+    const { domain, bob } = await ground();
+    const other = await ground();
+    const target = await ownerOf(other.domain);
+    const args = ['domains', 'assign', domain.toUpperCase(), '--org', other.domain];
+    const done = await admin([...args, '--yes', '--json']);
+    expect(done.status).toBe(0);
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      command: 'domains assign',
+      changed: true,
+      domain,
+      organization: target,
+      ended: { users: 2, sessions: 2 },
+    });
+    expect(await ownerOf(domain)).toBe(target);
+    expect((await bob.get('/v1/keys')).status).toBe(401);
+    const listed = await admin(['domains', '--org', other.domain]);
+    expect(listed.stdout).toContain('assigned by the operator');
+    const again = await admin([...args, '--yes']);
+    expect(again).toMatchObject({
+      status: 0,
+      stdout: `${domain} is assigned to this organization already.\n`,
+    });
+    const back = ['domains', 'assign', domain, '--org', (await ground()).domain, '--yes'];
+    expect(await admin(back)).toMatchObject({ status: 1, stdout: '' });
+    expect(await ownerOf(domain)).toBe(target);
+  });
+
+  it.each([
+    ['domains', 'release'],
+    ['domains', 'steal', 'x.example'],
+    ['domains', 'assign', 'x.example'],
+    ['domains', 'release', 'x.example', '--org', 'y.example'],
+    ['domains', 'list', 'x.example'],
+    ['domains', '--yes'],
+  ])('is wrong usage: %s %s %s', async (...args) => {
+    expect((await admin(args)).status).toBe(2);
+  });
+
+  it('refuses a domain that strangers share, and an organization that is not there', async () => {
+    const { domain } = await ground();
+    const shared = await admin(['domains', 'assign', 'gmail.com', '--org', domain, '--yes']);
+    expect(shared).toMatchObject({ status: 1, stdout: '' });
+    const nowhere = ['domains', 'assign', 'fresh.example', '--org', 'none.example', '--yes'];
+    expect(await admin(nowhere)).toMatchObject({ status: 1, stdout: '' });
+  });
+});
+
 describe('check', () => {
   it('is healthy with a whole configuration, and names what is wrong without values', async () => {
     const { providers } = app.config.upstream;

@@ -132,7 +132,7 @@ export class DomainOwnership {
     const [now, spread] = [this.clock.now(), this.random.bytes(1).readUInt8() / 255];
     if (!(await markProven(tx, { ...own, token }, now, nextDay(now, spread)))) throw domainTaken();
     if (claimed) {
-      const ended = await claimed();
+      const { ended } = await claimed(); // the counts of the other organization are not this one's
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before), ...ended });
     } else if (before.failures > 0) {
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before) });
@@ -156,10 +156,10 @@ export class DomainOwnership {
     if (before?.proof === 'operator') return undefined;
     const claimed = await this.#claim(tx, own, null);
     if (!(await markAssigned(tx, own, this.clock.now()))) throw domainTaken();
-    const ended = await claimed();
+    const { ended, lost } = await claimed();
     const from = before ? stateOf(before) : 'none';
     await this.#recordByOperator(tx, 'domain_assigned', own, operator, { from, ...ended });
-    return ended;
+    return sumOf([ended, lost]);
   }
 
   /**
@@ -243,14 +243,14 @@ export class DomainOwnership {
    * Prepares the transaction for a new proof of a domain: it locks the users whose access ends, and takes the domain from another
    * organization for which a sign-in only asserted it.
    *
-   * @returns ends what is not allowed any more, once the proof is noted
+   * @returns ends what is not allowed any more, once the proof is noted, and counts it: of all others, and of the losing organization
    * @throws DomainError domain_taken when another organization has proven the domain
    */
   async #claim(
     tx: EntityManager,
     own: DomainOfOrganization,
     adminId: string | null,
-  ): Promise<() => Promise<RevokedCounts>> {
+  ): Promise<() => Promise<{ readonly ended: RevokedCounts; readonly lost: RevokedCounts }>> {
     const { domain } = own;
     const found = await findOwner(tx, domain);
     const owner = found && found.orgId !== own.orgId ? found : undefined;
@@ -264,8 +264,8 @@ export class DomainOwnership {
       const outsiders = users.filter(({ orgId, inDomain }) => orgId === null && inDomain);
       const counts = await this.accessRevocation.endAll(tx, outsiders, 'domain-lost', cause);
       const doubles = await this.accessRevocation.claimDomain(tx, own, cause);
-      if (loser) await this.#endOfLoser(tx, loser, users);
-      return { users: outsiders.length, ...sumOf([counts, doubles]) };
+      const lost = loser ? await this.#endOfLoser(tx, loser, users) : {};
+      return { ended: { users: outsiders.length, ...sumOf([counts, doubles]) }, lost };
     };
   }
 
@@ -274,7 +274,7 @@ export class DomainOwnership {
     tx: EntityManager,
     loser: DomainOfOrganization,
     users: readonly UserOfDomain[],
-  ): Promise<void> {
+  ): Promise<RevokedCounts> {
     const cause = { reason: 'domain proven by another organization', revokedBy: 'organization' };
     const ended = await this.#endStanding(tx, loser, users, cause);
     await this.#recordLoss(tx, loser, { taken_over: true, ...ended });
@@ -283,6 +283,7 @@ export class DomainOwnership {
       'an organization has lost a domain that it had not proven: another one has proven it',
     );
     await this.#warnIfLeft(tx, loser);
+    return ended;
   }
 
   /** Ends the access of the users of a domain, whose rows are locked, and all else that stood on the domain. */
