@@ -159,6 +159,7 @@ POST   /api/v1/org/members/:id/activate           general        json   256 api 
 POST   /api/v1/org/members/:id/enrollment-passes  general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/members/:id/enrollment-passes  general        none   256 api        problem    verified    svc:admin
 DELETE /api/v1/org/members/:id/enrollment-passes  general        none   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/members/:id/enrollment-passes/demand general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/revoke-credentials general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/remove             general        json   256 api        problem    verified    svc:admin touch:300
 DELETE /api/v1/org/members/:id/sessions/:session_id general        none   256 api        problem    verified    svc:admin touch:300

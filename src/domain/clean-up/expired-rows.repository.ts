@@ -70,7 +70,6 @@ const EXPIRED = {
     where: 'published_until < now()',
     by: 'published_until',
   },
-  enrollmentPasses: { table: 'enrollment_passes', key: ['user_id'], ...PAST },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
   /** Assertions that answer requests which no replica accepts any more. */
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },

@@ -17,7 +17,7 @@ export interface GivenPass {
   readonly expiresAt: Date;
 }
 
-/** The pass that a user is asked for, without its secret. */
+/** The pass that a user is asked for, without its secret. The demand for one outlives it. */
 export interface DemandedPass {
   /** The id of the admin who made it; null for the operator of the service. */
   readonly createdBy: string | null;
@@ -25,6 +25,8 @@ export interface DemandedPass {
   readonly expiresAt: Date;
   /** True for a pass that was withdrawn: no secret opens it any more. */
   readonly isWithdrawn: boolean;
+  /** True for a pass whose time is over. The user needs another one. */
+  readonly isExpired: boolean;
 }
 
 /** Mints a pass of 256 random bits. The hash covers the whole pass with its prefix. */

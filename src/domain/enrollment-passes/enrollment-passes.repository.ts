@@ -26,12 +26,16 @@ interface Row {
   created_at: Date;
   expires_at: Date;
   withdrawn: boolean;
+  expired: boolean;
 }
 
 /** The condition by which a pass has a secret that ends. */
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
-/** The re-enrollment passes of users. Their secrets end with the credentials of the user, and with the account. */
+/**
+ * The re-enrollment passes of users. Their secrets end with the credentials of the user, and with the account. A row demands a pass
+ * also when its secret has ended: the use of a pass deletes the row, and so does an admin who lifts the demand.
+ */
 @Injectable()
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = 35;
@@ -59,17 +63,18 @@ export class EnrollmentPassesRepository implements Revocable {
     return row.expires_at;
   }
 
-  /** Finds the pass that is demanded of a user. */
+  /** Finds the pass that is demanded of a user; also one that has expired or was withdrawn, since then another one is demanded. */
   async find(tx: EntityManager, userId: string): Promise<DemandedPass | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT created_by, created_at, expires_at, hash IS NULL AS withdrawn
-      FROM enrollment_passes WHERE user_id = ${userId} AND expires_at > now()`;
+      SELECT created_by, created_at, expires_at, hash IS NULL AS withdrawn, expires_at <= now() AS expired
+      FROM enrollment_passes WHERE user_id = ${userId}`;
     return (
       row && {
         createdBy: row.created_by,
         createdAt: row.created_at,
         expiresAt: row.expires_at,
         isWithdrawn: row.withdrawn,
+        isExpired: row.expired,
       }
     );
   }
@@ -88,8 +93,8 @@ export class EnrollmentPassesRepository implements Revocable {
   /** Compares a presented pass with that of the user. It locks and changes nothing. */
   async compare(tx: EntityManager, { userId, hash }: PresentedPass): Promise<PassFacts> {
     const [row] = await sql<{ fits: boolean }>(tx)`
-      SELECT coalesce(hash = ${hash ?? null}::bytea, false) AS fits
-      FROM enrollment_passes WHERE user_id = ${userId} AND expires_at > now()`;
+      SELECT coalesce(hash = ${hash ?? null}::bytea AND expires_at > now(), false) AS fits
+      FROM enrollment_passes WHERE user_id = ${userId}`;
     return {
       isDemanded: row !== undefined,
       isPresented: hash !== undefined,
@@ -111,6 +116,13 @@ export class EnrollmentPassesRepository implements Revocable {
     const [row] = await sql<{ passes: number }>(tx)`
       SELECT count(*)::int AS passes FROM enrollment_passes WHERE user_id = ${id} AND ${IS_VALID}`;
     return { enrollment_passes: row?.passes ?? 0 };
+  }
+
+  /** Lifts the demand for a pass: the next sign-in enrolls without one. Returns false where none is demanded. */
+  async lift(tx: EntityManager, userId: string): Promise<boolean> {
+    const lifted = await sql<{ user_id: string }>(tx)`
+      DELETE FROM enrollment_passes WHERE user_id = ${userId} RETURNING user_id`;
+    return lifted.length === 1;
   }
 
   /** Ends the secret of the valid pass of one user. Returns false where there is none. */
@@ -147,7 +159,7 @@ export async function consumePass(
       WHERE user_id = ${userId} AND hash = ${hash ?? null}::bytea AND expires_at > now()
       RETURNING created_by, created_at
     ), recorded AS (${recordAudit(record, fragment`FROM consumed c`)})
-    SELECT EXISTS (SELECT FROM enrollment_passes WHERE user_id = ${userId} AND expires_at > now()) AS demanded,
+    SELECT EXISTS (SELECT FROM enrollment_passes WHERE user_id = ${userId}) AS demanded,
            EXISTS (SELECT FROM consumed) AS consumed`;
   return {
     isDemanded: row?.demanded ?? true,

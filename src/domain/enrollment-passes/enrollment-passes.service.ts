@@ -47,7 +47,7 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Withdraws the pass of a member. The member cannot enroll without another pass until the withdrawn one would have expired.
+   * Withdraws the pass of a member. The demand stays: the member cannot enroll without another pass.
    *
    * @throws DomainError admin_required, not_found (also without a valid pass), own_account
    */
@@ -60,6 +60,29 @@ export class EnrollmentPasses {
       }
       await this.audit.record(tx, {
         type: 'enrollment_pass_revoked',
+        actorId: admin.id,
+        subjectId: id,
+        orgId: admin.orgId,
+        origin,
+        details: { email },
+      });
+    });
+  }
+
+  /**
+   * Lifts the demand for a pass, and ends a pass that is still valid: the member enrolls a key after the next sign-in alone.
+   *
+   * @throws DomainError admin_required, not_found (also where no pass is demanded), own_account
+   */
+  async lift(act: MemberAct): Promise<void> {
+    const { admin, origin } = act;
+    await this.work.transact(admin.orgId, async (tx) => {
+      const { id, email } = await this.members.lockForAct(tx, act);
+      if (!(await this.passes.lift(tx, id))) {
+        throw new DomainError('not_found', 'No pass is demanded of this member.');
+      }
+      await this.audit.record(tx, {
+        type: 'enrollment_pass_waived',
         actorId: admin.id,
         subjectId: id,
         orgId: admin.orgId,

@@ -67,4 +67,19 @@ export class EnrollmentPassesController {
   ): Promise<void> {
     await this.passes.withdraw(act(id));
   }
+
+  @Delete('demand')
+  @Route({
+    summary:
+      'Lifts the demand for a re-enrollment pass: the sign-in of the member alone enrolls a key again',
+    answers: { 204: null },
+    refusals: ['not_found', 'own_account', 'precondition_failed'],
+  })
+  @HttpCode(204)
+  async lift(
+    @Act() act: ActOn,
+    @Param({ schema: MEMBER_ID }) { id }: { id: string },
+  ): Promise<void> {
+    await this.passes.lift(act(id));
+  }
 }

@@ -30,10 +30,12 @@ export const PASSES_JSON = z.object({
       created_by: z.string().nullable(),
       created_at: z.iso.datetime(),
       expires_at: z.iso.datetime(),
-      /** True for a pass that was withdrawn: the member needs another one until it expires. */
+      /** True for a pass that was withdrawn: the member needs another one. */
       withdrawn: z.boolean(),
     }),
   ),
+  /** True while the member enrolls a key with a pass alone, also after the last pass has expired or was withdrawn. */
+  demanded: z.boolean(),
 });
 /** The result of {@link PASSES_JSON}. */
 export type PassesJson = z.output<typeof PASSES_JSON>;
@@ -49,7 +51,7 @@ export function newPassJson({ pass, ended }: Renewal): NewPassJson {
 
 /** Renders the pass that is demanded of a member as JSON. */
 export function passesJson(pass: DemandedPass | undefined): PassesJson {
-  if (!pass) return { passes: [] };
+  if (!pass) return { passes: [], demanded: false };
   const { createdBy, createdAt, expiresAt, isWithdrawn } = pass;
   return {
     passes: [
@@ -60,5 +62,6 @@ export function passesJson(pass: DemandedPass | undefined): PassesJson {
         withdrawn: isWithdrawn,
       },
     ],
+    demanded: true,
   };
 }

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CleanUp } from '../../../src/domain/clean-up/clean-up.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import { touchedAgo } from '../../support/keys.js';
@@ -12,6 +14,7 @@ import {
   passGround,
   signedIn,
   startWith,
+  type PassGround,
 } from '../../support/passes.js';
 import { count, rows } from '../../support/rows.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
@@ -30,6 +33,8 @@ const passRows = (id: string) =>
   count(app.dataSource, 'enrollment_passes WHERE user_id = $1', [id]);
 const withdrawPass = (admin: Client, id: string) =>
   orgApi(admin, 'DELETE', `/members/${id}/enrollment-passes`);
+const liftDemand = (admin: Client, id: string) =>
+  orgApi(admin, 'DELETE', `/members/${id}/enrollment-passes/demand`);
 const expire = (id: string) =>
   rows(
     app.dataSource,
@@ -44,6 +49,9 @@ const events = (id: string) =>
      WHERE subject_id = $1 AND type LIKE 'enrollment%' ORDER BY id`,
     [id],
   );
+
+/** The refusal of an enrollment without the pass that is demanded. */
+const REQUIRED = { status: 403, json: { code: 'enrollment_pass_required' } };
 
 /** The refusal of every pass that is not the valid pass of the user. */
 const INVALID = { status: 403, json: { code: 'enrollment_pass_invalid' } };
@@ -160,7 +168,7 @@ describe('a re-enrollment pass', () => {
     expect((await enrollWith(app, bob, app.newKey(), pass)).status).toBe(200);
   });
 
-  it('is refused when it is late, also between the two steps, and then the sign-in is enough again', async () => {
+  it('is refused when it is late, also between the two steps, and the sign-in alone still enrolls nothing', async () => {
     const { ada, ids, domain } = await ground();
     const pass = await passFor(ada, ids.bob);
     const browser = await signedIn(app, `bob@${domain}`);
@@ -171,7 +179,12 @@ describe('a re-enrollment pass', () => {
     expect(await keysOfUser(ids.bob)).toBe(0);
     expect(await enrollWith(app, browser, app.newKey(), pass)).toMatchObject(INVALID);
     expect(await keysOfUser(ids.bob)).toBe(0);
-    expect((await enrollWith(app, browser, app.newKey())).status).toBe(200);
+    await app.nest.get(CleanUp, { strict: false }).run();
+    expect(await enrollWith(app, browser, app.newKey())).toMatchObject(REQUIRED);
+    const next = await passFor(ada, ids.bob);
+    const again = await signedIn(app, `bob@${domain}`);
+    expect((await enrollWith(app, again, app.newKey(), next)).status).toBe(200);
+    expect(await passRows(ids.bob)).toBe(0);
   });
 
   it('ends when another one is made, also for a ceremony that began with it', async () => {
@@ -187,7 +200,7 @@ describe('a re-enrollment pass', () => {
     expect((await enrollWith(app, again, app.newKey(), second)).status).toBe(200);
   });
 
-  it('that is withdrawn is refused, and the sign-in alone enrolls nothing until it would have expired', async () => {
+  it('that is withdrawn is refused, and the sign-in alone enrolls nothing, also after its time', async () => {
     const { ada, ids, domain } = await ground();
     const pass = await passFor(ada, ids.bob);
     const browser = await signedIn(app, `bob@${domain}`);
@@ -196,13 +209,12 @@ describe('a re-enrollment pass', () => {
     expect((await withdrawPass(ada, ids.bob)).status).toBe(404);
     expect(await completeWith(app, browser, app.newKey(), started)).toMatchObject(INVALID);
     expect(await enrollWith(app, browser, app.newKey(), pass)).toMatchObject(INVALID);
-    expect(await enrollWith(app, browser, app.newKey())).toMatchObject({
-      status: 403,
-      json: { code: 'enrollment_pass_required' },
-    });
+    expect(await enrollWith(app, browser, app.newKey())).toMatchObject(REQUIRED);
+    await expire(ids.bob);
+    expect(await enrollWith(app, browser, app.newKey())).toMatchObject(REQUIRED);
     expect(await keysOfUser(ids.bob)).toBe(0);
     const list = await orgApi(ada, 'GET', `/members/${ids.bob}/enrollment-passes`);
-    expect(list.json.passes).toMatchObject([{ withdrawn: true }]);
+    expect(list.json).toMatchObject({ passes: [{ withdrawn: true }], demanded: true });
     expect((await events(ids.bob)).map(({ type }) => type)).toContain('enrollment_pass_revoked');
     const next = await passFor(ada, ids.bob);
     const again = await signedIn(app, `bob@${domain}`);
@@ -399,6 +411,120 @@ describe('the page /enroll', () => {
     expect(page.text).toContain('name="pass"');
     expect(page.text).not.toContain(pass);
     await expire(ids.bob);
+    expect((await browser.get('/enroll')).text).toContain('name="pass"');
+    await liftDemand(ada, ids.bob);
     expect((await browser.get('/enroll')).text).not.toContain('name="pass"');
+  });
+});
+
+describe('the demand for a pass', () => {
+  it.each(['a valid pass', 'an expired pass', 'a withdrawn pass'])(
+    'is lifted by an admin after %s: the sign-in alone enrolls, and the pass is worth nothing',
+    async (state) => {
+      const { ada, ids, domain } = await ground();
+      const pass = await passFor(ada, ids.bob);
+      if (state === 'an expired pass') await expire(ids.bob);
+      if (state === 'a withdrawn pass') await withdrawPass(ada, ids.bob);
+      const page = (await ada.get(`/admin/members/${ids.bob}`)).text;
+      expect(page).toContain('data-act="lift-demand"');
+      expect(page).toContain('who knows the password');
+      expect((await liftDemand(ada, ids.bob)).status).toBe(204);
+      expect((await liftDemand(ada, ids.bob)).status).toBe(404);
+      const list = await orgApi(ada, 'GET', `/members/${ids.bob}/enrollment-passes`);
+      expect(list.json).toEqual({ passes: [], demanded: false });
+      const browser = await signedIn(app, `bob@${domain}`);
+      expect(await enrollWith(app, browser, app.newKey(), pass)).toMatchObject(INVALID);
+      expect((await enrollWith(app, browser, app.newKey())).status).toBe(200);
+      expect(
+        (await events(ids.bob)).filter(({ type }) => type === 'enrollment_pass_waived'),
+      ).toEqual([
+        {
+          type: 'enrollment_pass_waived',
+          actor_id: ids.ada,
+          org_id: expect.any(String),
+          details: { email: `bob@${domain}` },
+        },
+      ]);
+      expect((await ada.get(`/admin/members/${ids.bob}`)).text).not.toContain('lift-demand');
+    },
+  );
+
+  it('is not lifted without a touch, by a member, by an admin of another organization, or in a state not seen', async () => {
+    const { ada, adaKey, bob, ids, domain } = await ground();
+    const other = await ground();
+    const carolId = await addMember(app, `ada@${domain}`, `carol@${domain}`);
+    await passFor(ada, carolId);
+    await touchedAgo(app, `ada@${domain}`, 301);
+    expect(await liftDemand(ada, carolId)).toMatchObject({
+      status: 401,
+      json: { code: 'insufficient_user_authentication' },
+    });
+    await ada.logIn(adaKey);
+    expect((await liftDemand(bob, carolId)).status).toBe(403);
+    expect((await liftDemand(other.ada, carolId)).status).toBe(404);
+    expect((await liftDemand(ada, ids.ada)).status).toBe(409);
+    const path = `/members/${carolId}/enrollment-passes/demand`;
+    const stale = await orgApi(ada, 'DELETE', path, undefined, { 'if-match': 'W/"another"' });
+    expect(stale).toMatchObject({ status: 412, json: { code: 'precondition_failed' } });
+    expect(await passRows(carolId)).toBe(1);
+  });
+
+  it('has one winner of 20 who lift it at once, in the audit log, too', async () => {
+    const { ada, ids } = await ground();
+    await passFor(ada, ids.bob);
+    const answers = await Promise.all(Array.from({ length: 20 }, () => liftDemand(ada, ids.bob)));
+    expect(answers.filter(({ status }) => status === 204)).toHaveLength(1);
+    const waived = (await events(ids.bob)).filter(({ type }) => type === 'enrollment_pass_waived');
+    expect(waived).toHaveLength(1);
+  });
+
+  it('comes back with the upgrade for users whose pass expired unused, and for no other', async () => {
+    const grounds = await Promise.all(Array.from({ length: 4 }, ground));
+    const [unused, used, renewed, revoked] = grounds as [
+      PassGround,
+      PassGround,
+      PassGround,
+      PassGround,
+    ];
+    for (const { ada, ids } of grounds) await passFor(ada, ids.bob);
+    for (const each of [used, renewed]) {
+      const pass = await passFor(each.ada, each.ids.bob);
+      const browser = await signedIn(app, `bob@${each.domain}`);
+      await enrollWith(app, browser, app.newKey(), pass);
+    }
+    // One used the pass, and lost the key by an act without a pass; the events of enrollments are deleted by age.
+    await orgApi(renewed.ada, 'POST', `/members/${renewed.ids.bob}/revoke-credentials`);
+    await orgApi(revoked.ada, 'POST', `/members/${revoked.ids.bob}/revoke-credentials`);
+    const ids = grounds.map((each) => each.ids.bob);
+    await rows(
+      app.dataSource,
+      `DELETE FROM audit_events WHERE class = 'auth' AND subject_id = ANY ($1::uuid[])`,
+      [ids],
+    );
+    await rows(app.dataSource, 'DELETE FROM enrollment_passes WHERE user_id = ANY ($1::uuid[])', [
+      ids,
+    ]);
+    const upgrade = await readFile(
+      'migrations/1763790060100-lasting-demand-for-a-pass.sql',
+      'utf8',
+    );
+    await app.dataSource.query(upgrade);
+    expect(await Promise.all(ids.map(passRows))).toEqual([1, 0, 0, 1]);
+    const browser = await signedIn(app, `bob@${unused.domain}`);
+    expect(await enrollWith(app, browser, app.newKey())).toMatchObject(REQUIRED);
+  });
+
+  it('meets a use of the pass at the same time: one of both has an effect', async () => {
+    const { ada, ids, domain } = await ground();
+    const pass = await passFor(ada, ids.bob);
+    const browser = await signedIn(app, `bob@${domain}`);
+    const started = await startWith(browser, pass);
+    const [lifted, enrolled] = await Promise.all([
+      liftDemand(ada, ids.bob),
+      completeWith(app, browser, app.newKey(), started),
+    ]);
+    expect([lifted.status, enrolled.status].toSorted()).toEqual(
+      enrolled.status === 200 ? [200, 404] : [204, 403].toSorted(),
+    );
   });
 });
