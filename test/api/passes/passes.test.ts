@@ -479,14 +479,14 @@ describe('the demand for a pass', () => {
   });
 
   it('comes back with the upgrade for users whose pass expired unused, and for no other', async () => {
-    const grounds = await Promise.all(Array.from({ length: 4 }, ground));
-    const [unused, used, renewed, revoked] = grounds as [
+    const places = await Promise.all(Array.from({ length: 4 }, ground));
+    const [unused, used, renewed, revoked] = places as [
       PassGround,
       PassGround,
       PassGround,
       PassGround,
     ];
-    for (const { ada, ids } of grounds) await passFor(ada, ids.bob);
+    for (const { ada, ids } of places) await passFor(ada, ids.bob);
     for (const each of [used, renewed]) {
       const pass = await passFor(each.ada, each.ids.bob);
       const browser = await signedIn(app, `bob@${each.domain}`);
@@ -495,7 +495,7 @@ describe('the demand for a pass', () => {
     // One used the pass, and lost the key by an act without a pass; the events of enrollments are deleted by age.
     await orgApi(renewed.ada, 'POST', `/members/${renewed.ids.bob}/revoke-credentials`);
     await orgApi(revoked.ada, 'POST', `/members/${revoked.ids.bob}/revoke-credentials`);
-    const ids = grounds.map((each) => each.ids.bob);
+    const ids = places.map((each) => each.ids.bob);
     await rows(
       app.dataSource,
       `DELETE FROM audit_events WHERE class = 'auth' AND subject_id = ANY ($1::uuid[])`,
