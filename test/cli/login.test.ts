@@ -49,7 +49,7 @@ async function openedAddress(): Promise<URL> {
 async function answerOf(user: EnrolledUser, address: URL): Promise<URL> {
   let next = address.href;
   for (let hops = 0; hops < 8; hops += 1) {
-    const answer = await user.client.get(next);
+    const answer = await user.client.get(next, { address: newAddress() });
     const location = answer.headers.get('location');
     if (location === null) throw new Error(`${next} answered ${answer.status}`);
     const url = new URL(location, app.baseUrl);
@@ -254,6 +254,50 @@ describe('svc login', () => {
     expect(scope).toBe('openid svc:credentials');
     expect(Date.parse(expires) - Date.now()).toBeLessThanOrEqual(3_600_000);
     expect(await svc('login', '--device', '--admin')).toMatchObject({ status: 2 });
+  });
+});
+
+describe('svc status', () => {
+  it('says that the server accepts the login, and that it has ended it', async () => {
+    await browserLogin();
+    const before = await svc('status', '--json');
+    expect([before.status, JSON.parse(before.stdout).server_says]).toEqual([0, 'accepted']);
+    expect((await svc('status')).stdout).toMatch(/server says\s+logged in/);
+    await app.dataSource.query("DELETE FROM sessions WHERE client_id = 'svc-cli'");
+    const after = await svc('status');
+    expect(after).toMatchObject({
+      status: 3,
+      stdout: '',
+      stderr: expect.stringContaining('The server has ended your login'),
+    });
+    expect(after.stderr).toContain('svc login');
+  });
+
+  it('shows the stored login without a network, and says that the server did not answer', async () => {
+    await home.logIn(app, ada);
+    writeFileSync(home.config, JSON.stringify({ server: 'http://localhost:1' }));
+    const away = { baseUrl: 'http://localhost:1' };
+    home.writeState(away, 'token.json', readFileSync(home.state(app, 'token.json'), 'utf8'));
+    const end = await svc('status');
+    expect(end).toMatchObject({ status: 0, stderr: '' });
+    expect(end.stdout).toMatch(/server says\s+unknown: localhost:1 cannot be reached/);
+    const { server_says: says } = JSON.parse((await svc('status', '--json')).stdout);
+    expect(says).toBe('unknown');
+  });
+});
+
+describe('svc login again', () => {
+  it('ends the session of the earlier login, and the browser keeps its own', async () => {
+    await app.dataSource.query("DELETE FROM sessions WHERE client_id = 'svc-cli'");
+    await browserLogin();
+    await browserLogin();
+    const own = await app.dataSource.query<{ n: number }[]>(
+      "SELECT count(*)::int AS n FROM sessions WHERE client_id = 'svc-cli'",
+    );
+    expect(own).toEqual([{ n: 1 }]);
+    await ada.client.post('/logout', {});
+    expect((await svc('status')).status).toBe(0);
+    await ada.client.logIn(ada.key, { address: newAddress() });
   });
 });
 

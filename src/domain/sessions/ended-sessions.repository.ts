@@ -90,6 +90,17 @@ export async function deleteSessionsOfClient(
   return ended.filter((session) => session.is_live).length;
 }
 
+/** Lists the clients that have live grants in a session, by name. */
+export async function clientsInSession(
+  tx: EntityManager,
+  sessionId: string,
+): Promise<{ readonly id: string; readonly name: string | null }[]> {
+  return sql<{ id: string; name: string | null }>(tx)`
+    SELECT c.id, c.metadata ->> 'client_name' AS name FROM oauth_clients c
+    WHERE c.id IN (SELECT client_id FROM oauth_grants WHERE session_id = ${sessionId} AND expires_at > now())
+    ORDER BY name, c.id`;
+}
+
 /** Locks the row of a user against every issuance and other end, until the transaction ends. */
 export async function lockUser(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR UPDATE`;

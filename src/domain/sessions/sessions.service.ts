@@ -9,7 +9,12 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken, mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
-import { deleteOtherSessions, lockUser, recordEnds } from './ended-sessions.repository.js';
+import {
+  clientsInSession,
+  deleteOtherSessions,
+  lockUser,
+  recordEnds,
+} from './ended-sessions.repository.js';
 import { openOwnSession, type NewOwnSession } from './own-session.repository.js';
 import { assertTouchedWithin, isTouchedWithin, type Touch } from './recent-touch.js';
 import type {
@@ -27,6 +32,14 @@ export interface OpenedSession {
   readonly token: string;
   readonly authTime: Date;
   readonly expiresAt: Date;
+}
+
+/** The effect of a browser's logout. */
+export interface LogoutPreview {
+  /** The clients that have grants in the session. */
+  readonly clients: readonly { readonly id: string; readonly name: string | null }[];
+  /** The other sessions of the user, the newest first. */
+  readonly others: readonly OwnSession[];
 }
 
 /** Opens, finds and ends sessions. Nothing is cached: a deleted row ends the session on every replica at once. */
@@ -183,12 +196,33 @@ export class Sessions implements OnModuleInit {
     });
   }
 
-  /** Ends the session of a token, when it has one. Every replica refuses the token from now on. */
-  async logOut(token: string, origin: AuditOrigin): Promise<void> {
+  /** Finds what the logout of a browser ends, and the other sessions of the user, which stay. Undefined without a key login. */
+  async previewLogout(token: string): Promise<LogoutPreview | undefined> {
+    const session = await this.find(token);
+    if (session?.level !== 'verified') return undefined;
+    const [clients, own] = await Promise.all([
+      clientsInSession(this.dataSource.manager, session.id),
+      this.list(session.user.id),
+    ]);
+    return { clients, others: own.filter(({ id }) => id !== session.id) };
+  }
+
+  /**
+   * Ends the session of a token, when it has one. Every replica refuses the token from now on.
+   *
+   * @param withOthers ends every other session of the user too, if the user logged in with a key
+   */
+  async logOut(token: string, origin: AuditOrigin, withOthers = false): Promise<void> {
     const session = await this.find(token);
     if (!session) return;
+    const user = withOthers && session.level === 'verified' ? session.user : undefined;
     await this.dataSource.transaction(async (tx) => {
+      if (user) await lockUser(tx, user.id);
       if (!(await this.end(tx, session.id))) return;
+      if (user) {
+        const { sessions } = await deleteOtherSessions(tx, user.id, session.id);
+        await recordEnds(tx, user, sessions, origin);
+      }
       await this.audit.record(tx, {
         type: 'logout',
         actorId: session.user?.id ?? null,

@@ -2,9 +2,10 @@ import { hash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
+import { cliToken } from '../../support/cli-token.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { CALLBACK, authorize, newPkce, postForm } from '../../support/oauth-flow.js';
-import { count } from '../../support/rows.js';
+import { auditOf, count } from '../../support/rows.js';
 
 const AFTERWARDS = 'https://client.example/logged-out';
 
@@ -29,11 +30,11 @@ describe('a logout on behalf of an application', () => {
     client.get(`/oauth/logout?${new URLSearchParams(query).toString()}`, { address: newAddress() });
   const sessions = (token: string) =>
     count(app.dataSource, 'sessions WHERE token_hash = $1', [hash('sha256', token, 'buffer')]);
-  const confirm = (client: Client, xsrf: string) =>
+  const confirm = (client: Client, xsrf: string, fields: Readonly<Record<string, string>> = {}) =>
     client.send('POST', '/oauth/logout/confirm', {
       address: newAddress(),
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: new URLSearchParams({ xsrf, logout: 'yes' }).toString(),
+      body: new URLSearchParams({ xsrf, logout: 'yes', ...fields }).toString(),
     });
   const xsrfOf = (text: string) => /name="xsrf" value="([^"]+)"/.exec(text)?.[1] ?? '';
 
@@ -72,6 +73,50 @@ describe('a logout on behalf of an application', () => {
     expect([done.status, done.headers.get('location')]).toEqual([303, `${AFTERWARDS}?state=x`]);
     expect(client.cookie('svc_session')).toBeUndefined();
     expect(await sessions(sessionCookie)).toBe(0);
+  });
+
+  it('lists what the logout ends and what stays, and ends the rest only for a user who asks for it', async () => {
+    const { client, key } = await app.enrolled('lists@logout.example');
+    await authorize(client, {
+      client_id: application.clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid',
+      code_challenge: newPkce().challenge,
+      code_challenge_method: 'S256',
+    });
+    const command = await cliToken(app, key, { bound: false });
+    const other = app.client();
+    await other.logIn(key, { address: newAddress() });
+    const isOpen = async () => {
+      const headers = { authorization: `Bearer ${command.token}` };
+      const answers = [
+        await app.client().get('/v1/keys', { headers }),
+        await other.get('/v1/keys'),
+      ];
+      return answers.map(({ status }) => status);
+    };
+    const asked = await page(client);
+    expect(/<ul data-ends>.*?<\/ul>/s.exec(asked.text)?.[0]).toContain(application.clientId);
+    const stays = /<ul data-others>.*?<\/ul>/s.exec(asked.text)?.[0] ?? '';
+    expect(stays.match(/<li>/g)).toHaveLength(2);
+    for (const word of ['svc command line', 'A browser', 'A Node.js program']) {
+      expect(stays).toContain(word);
+    }
+    await confirm(client, xsrfOf(asked.text));
+    expect(await isOpen()).toEqual([200, 200]);
+
+    await client.logIn(key, { address: newAddress() });
+    const again = await page(client);
+    await confirm(client, xsrfOf(again.text), { others: 'yes' });
+    expect(await isOpen()).toEqual([401, 401]);
+    const ended = await auditOf(app.dataSource, 'lists@logout.example');
+    expect(
+      ended
+        .slice(-3)
+        .map(({ type }) => type)
+        .toSorted(),
+    ).toEqual(['logout', 'session_ended', 'session_ended']);
   });
 
   it('continues at once without a session', async () => {

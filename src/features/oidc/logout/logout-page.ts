@@ -1,3 +1,5 @@
+import { deviceOf } from '#platform/text/device-name.js';
+import type { LogoutPreview } from '#domain/sessions/sessions.service.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { displayHost, displayName } from '#domain/grants/clients/display-name.js';
 import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
@@ -10,13 +12,29 @@ export interface LogoutPage {
   readonly isLoggedIn: boolean;
   /** The page continues by itself. */
   readonly goesOn: boolean;
+  /** The applications whose access ends with the session of the browser. */
+  readonly ends: readonly string[];
+  /** The other sessions of the user, which stay unless the user ends them too. */
+  readonly others: readonly OtherSession[];
+}
+
+/** Another session of the user. */
+interface OtherSession {
+  readonly name: string;
+  readonly device: string;
+  readonly address: string | null;
+  readonly until: string;
 }
 
 /**
  * Builds the logout page. The library knows only sessions that an application got, so any session cookie counts. Without a session
  * the page continues by itself, but not to a client that registered itself: that would be an open redirector (RFC 9700 §4.11.2).
  */
-export function logoutPage({ oidc }: KoaContextWithOIDC, hasSessionCookie: boolean): LogoutPage {
+export function logoutPage(
+  { oidc }: KoaContextWithOIDC,
+  hasSessionCookie: boolean,
+  preview: LogoutPreview = { clients: [], others: [] },
+): LogoutPage {
   const client: (Client & OwnMetadata) | undefined = oidc.client;
   const next = oidc.params?.['post_logout_redirect_uri'];
   const isLoggedIn = oidc.session?.accountId !== undefined || hasSessionCookie;
@@ -27,5 +45,16 @@ export function logoutPage({ oidc }: KoaContextWithOIDC, hasSessionCookie: boole
     nextHost: typeof next === 'string' ? displayHost(next) : undefined,
     isLoggedIn,
     goesOn: !isLoggedIn && (!isDynamic || next === undefined),
+    ends: preview.clients.map(nameOf),
+    others: preview.others.map((session) => ({
+      name: session.client ? nameOf(session.client) : 'A browser',
+      device: deviceOf(session.userAgent).name,
+      address: session.ip,
+      until: session.expiresAt.toISOString(),
+    })),
   };
+}
+
+function nameOf({ id, name }: { readonly id: string; readonly name: string | null }): string {
+  return displayName({ clientId: id, clientName: name ?? undefined });
 }

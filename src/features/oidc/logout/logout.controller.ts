@@ -31,10 +31,11 @@ export class LogoutController implements OnModuleInit {
 
   /** Renders our pages in place of the library's, which contain a script that our Content-Security-Policy forbids. */
   onModuleInit(): void {
-    this.oidcProvider.after('end_session', (ctx) => {
+    this.oidcProvider.after('end_session', async (ctx) => {
       if (ctx.status !== 200) return;
-      const hasCookie = this.sessionCookies.token(requestOf(ctx)) !== undefined;
-      this.#render(ctx, 'end-session', logoutPage(ctx, hasCookie));
+      const token = this.sessionCookies.token(requestOf(ctx));
+      const preview = token === undefined ? undefined : await this.sessions.previewLogout(token);
+      this.#render(ctx, 'end-session', logoutPage(ctx, token !== undefined, preview));
     });
     this.oidcProvider.after('end_session_success', (ctx) => {
       if (ctx.body === undefined) this.#render(ctx, 'logged-out', {});
@@ -85,12 +86,14 @@ export class LogoutController implements OnModuleInit {
     ctx.body = this.views.render(view, page);
   }
 
-  /** Ends the browser's own session: otherwise the library's session would be created from it again. */
+  /** Ends the browser's own session, and the user's others where the user asked for it: otherwise the library's session would be created from it again. */
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);
     if (ctx.oidc.params?.['logout']) {
+      const fields = request.body as FormFields;
+      const withOthers = fields?.['others'] === 'yes';
       for (const token of this.sessionCookies.everyToken(request)) {
-        await this.sessions.logOut(token, originOf(request));
+        await this.sessions.logOut(token, originOf(request), withOthers);
       }
       this.sessionCookies.clear(responseOf(ctx));
     }

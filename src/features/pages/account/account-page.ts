@@ -3,7 +3,7 @@ import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
 import { readCursor, writeCursor } from '#domain/audit-search/audit-cursor.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
-import { deviceOfEvent } from '../shell/device-name.js';
+import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../shell/moment.js';
 
 /** The query of a page with a list: the cursor of the page before. */

@@ -13,7 +13,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
-import { deviceOfEvent } from '../shell/device-name.js';
+import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { PAGE_QUERY, pagingOf, rangeOf } from './account-page.js';

@@ -16,7 +16,7 @@ import {
 } from '#domain/audit-search/ready-questions.js';
 import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
 import { modelName } from '#domain/authenticators/attestation/model-policy.js';
-import { deviceOfEvent } from '../../shell/device-name.js';
+import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
 

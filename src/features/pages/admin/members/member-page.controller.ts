@@ -10,7 +10,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
-import { deviceOf } from '../../shell/device-name.js';
+import { deviceOf } from '#platform/text/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deviceOf } from '../../../src/features/pages/shell/device-name.js';
+import { deviceOf } from '../../../src/platform/text/device-name.js';
 
 const nameOf = (userAgent: string | null) => deviceOf(userAgent).name;
 

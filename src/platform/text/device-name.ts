@@ -1,4 +1,4 @@
-import { toSingleLine } from '#platform/text/single-line.js';
+import { toSingleLine } from './single-line.js';
 
 /** The device of a session or of an event, for a template. */
 export interface Device {
