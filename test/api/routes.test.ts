@@ -162,6 +162,9 @@ DELETE /api/v1/org/members/:id/enrollment-passes  general        none   256 api 
 DELETE /api/v1/org/members/:id/enrollment-passes/demand general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/revoke-credentials general        json   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/members/:id/remove             general        json   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/members/readmit                general        json   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/members/:id/part               general        json   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/members/:id/give-address       general        json   256 api        problem    verified    svc:admin touch:300
 DELETE /api/v1/org/members/:id/sessions/:session_id general        none   256 api        problem    verified    svc:admin touch:300
 DELETE /api/v1/org/members/:id/keys/:key_id       general        none   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/providers                      general        none   256 api        problem    verified    svc:admin

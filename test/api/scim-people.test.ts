@@ -18,8 +18,9 @@ describe('users of SCIM beside users who signed in', () => {
   });
   afterAll(() => app.close());
 
-  it('a userName that is the e-mail of another user is taken, in any case', async () => {
-    const answer = await organization.scim('POST', '/Users', { userName: 'ADMIN@people.example' });
+  it('a userName that is the e-mail of another record is taken, in any case', async () => {
+    await organization.scim('POST', '/Users', { userName: 'record@people.example' });
+    const answer = await organization.scim('POST', '/Users', { userName: 'RECORD@people.example' });
     expect([answer.status, answer.json.scimType]).toEqual([409, 'uniqueness']);
   });
 
@@ -57,7 +58,7 @@ describe('users of SCIM beside users who signed in', () => {
     expect(found).toMatchObject({
       userName: 'admin@people.example',
       active: true,
-      emails: [{ value: 'admin@people.example', primary: true }],
+      emails: [{ value: 'admin@people.example', type: 'work', primary: true }],
     });
     const changed = await organization.scim('PATCH', `/Users/${found.id}`, {
       Operations: [{ op: 'add', path: 'title', value: 'Founder' }],

@@ -31,6 +31,9 @@ const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   enrollment_pass_created: 'members',
   enrollment_pass_revoked: 'members',
   enrollment_pass_waived: 'members',
+  member_readmitted: 'members',
+  member_parted: 'members',
+  member_address_given: 'members',
 };
 const KIND_OF_CLASS: Readonly<Record<AuditClass, AuditKind>> = {
   auth: 'logins',

@@ -34,6 +34,8 @@ export interface Credential {
 export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
+  /** The id that the key states as its user: another one where an admin parted the user from a record. */
+  readonly handleId: string;
   readonly orgId: string | null;
   readonly publicKey: string;
   readonly userVerification: boolean;
@@ -115,7 +117,8 @@ export class AuthenticatorsRepository implements Revocable {
     credentialId: Buffer,
   ): Promise<AssertingKey | undefined> {
     const [row] = await sql<AssertingKey>(tx)`
-      SELECT k.id, k.user_id AS "userId", u.org_id AS "orgId", k.public_key AS "publicKey",
+      SELECT k.id, k.user_id AS "userId", coalesce(k.handle_id, k.user_id) AS "handleId",
+             u.org_id AS "orgId", k.public_key AS "publicKey",
              k.user_verification AS "userVerification", k.name, k.aaguid
       FROM authenticators k JOIN users u ON u.id = k.user_id
       WHERE k.credential_id = ${credentialId}`;

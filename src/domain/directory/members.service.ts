@@ -1,12 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { validate as isUuid } from 'uuid';
-import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
-import {
-  withoutZeros,
-  type RevocationScope,
-  type RevokedCounts,
-} from '#domain/access-revocation/revocable.js';
+import type { RevocationScope, RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
@@ -14,7 +9,8 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { AccountAudit, Deprovisioning, LockedAccount } from './account.js';
+import type { AccountAudit, LockedAccount } from './account.js';
+import { RecordEnds, type EndKind, type RecordEnd } from './record-ends.service.js';
 import { UserDirectory } from './user-directory.service.js';
 import { UsersRepository, type Admin, type Member } from './users.repository.js';
 
@@ -28,15 +24,7 @@ export interface MemberAct {
   readonly check?: ((member: Member) => void) | undefined;
 }
 
-/** The audit event and the reason of each act that ends access. */
-const ENDING = {
-  deactivate: { type: 'admin_deactivate', reason: 'deactivated by an admin' },
-  revoke_credentials: {
-    type: 'admin_revoke_credentials',
-    reason: 'credentials revoked by an admin',
-  },
-  remove: { type: 'admin_remove_user', reason: 'removed by an admin' },
-} as const satisfies Record<string, { type: AccountAudit['type']; reason: string }>;
+const REVOKED = 'credentials revoked by an admin';
 
 /** A member after an act, and what the act ended. */
 export interface MemberAfterEnd {
@@ -64,7 +52,7 @@ export class Members {
     private readonly organizations: OrganizationsRepository,
     private readonly directory: UserDirectory,
     private readonly audit: AuditLog,
-    private readonly accessRevocation: AccessRevocation,
+    private readonly ends: RecordEnds,
   ) {}
 
   /** Finds a member. @throws DomainError not_found, also for an id that is not a UUID */
@@ -83,19 +71,35 @@ export class Members {
     return this.#setAdmin(act, false);
   }
 
-  /** Ends the access of a member and keeps the account. @throws DomainError admin_required, not_found, own_account, last_admin */
+  /**
+   * Ends the access of a member and keeps the account. The twins of a record end in the same way, and linked records are deactivated.
+   *
+   * @throws DomainError admin_required, not_found, own_account, last_admin
+   */
   deactivate(act: MemberAct): Promise<MemberAfterEnd> {
-    return this.#end(act, 'deactivate', true, (tx, member, end) =>
-      this.directory.deactivate(tx, accountOf(act, member), end),
-    );
+    return this.work.transact(act.admin.orgId, async (tx) => {
+      const { member, ended } = await this.#endRecord(tx, act, 'deactivate');
+      return { member: await this.#find(tx, act.admin.orgId, member.id), ended };
+    });
   }
 
-  /** Lets a deactivated member sign in again. @throws DomainError admin_required, not_found, own_account */
+  /**
+   * Lets a deactivated member sign in again, with the twins that the end of the member deactivated.
+   *
+   * @throws DomainError admin_required, not_found, own_account
+   */
   activate(act: MemberAct): Promise<Member> {
-    return this.#change(act, false, async (tx, member) => {
-      if (member.active) return;
-      const audit = auditOf(act, member, 'admin_activate');
-      await this.directory.activate(tx, accountOf(act, member), audit);
+    return this.work.transact(act.admin.orgId, async (tx) => {
+      await this.organizations.lockDirectory(tx, act.admin.orgId);
+      const revived = isUuid(act.memberId) ? await this.ends.revived(tx, act.memberId) : [];
+      const member = await this.#lock(tx, act, false, revived);
+      if (!member.active) {
+        await this.ends.activate(tx, revived, member.id, ({ email }, more) => {
+          const { details, ...audit } = auditOf(act, { email }, 'admin_activate');
+          return { ...audit, details: { ...details, ...more } };
+        });
+      }
+      return this.#find(tx, act.admin.orgId, member.id);
     });
   }
 
@@ -104,19 +108,27 @@ export class Members {
    *
    * @throws DomainError admin_required, not_found, own_account
    */
-  revokeCredentials(act: MemberAct): Promise<MemberAfterEnd> {
-    return this.#end(act, 'revoke_credentials', false, (tx, member, end) =>
-      this.directory.revokeCredentials(tx, accountOf(act, member), end),
-    );
+  async revokeCredentials(act: MemberAct): Promise<MemberAfterEnd> {
+    return this.work.transact(act.admin.orgId, async (tx) => {
+      const member = await this.#lock(tx, act, false);
+      const ended = await this.directory.revokeCredentials(tx, accountOf(act, member), {
+        reason: REVOKED,
+        revokedBy: act.admin.id,
+        audit: auditOf(act, member, 'admin_revoke_credentials'),
+      });
+      return { member: await this.#find(tx, act.admin.orgId, member.id), ended };
+    });
   }
 
-  /** Removes a member. @throws DomainError admin_required, not_found, own_account, last_admin */
+  /**
+   * Removes a member with the twins of the member. The addresses and identities stay barred until an admin readmits them.
+   *
+   * @throws DomainError admin_required, not_found, own_account, last_admin
+   */
   async remove(act: MemberAct): Promise<RevokedCounts> {
     return this.work.transact(act.admin.orgId, async (tx) => {
-      const member = await this.#lock(tx, act, true);
-      return this.#endAccess(tx, act, member, 'remove', (end) =>
-        this.directory.remove(tx, accountOf(act, member), end),
-      );
+      const { ended } = await this.#endRecord(tx, act, 'remove');
+      return ended;
     });
   }
 
@@ -143,10 +155,17 @@ export class Members {
   /**
    * Locks the admin and the member of an act until the transaction ends, and checks both. An admin is refused on the own account.
    *
+   * @param others further users whom the act changes, which are locked in the same order
    * @throws DomainError admin_required, not_found, own_account
    */
-  lockForAct(tx: EntityManager, act: MemberAct): Promise<Member> {
-    return this.#lock(tx, act, false);
+  async lockForAct(
+    tx: EntityManager,
+    act: MemberAct,
+    others: readonly string[] = [],
+  ): Promise<Member> {
+    const member = await this.#lock(tx, act, false, others);
+    if (others.includes(act.admin.id)) throw ownAccount();
+    return member;
   }
 
   #setAdmin(act: MemberAct, isOrgAdmin: boolean): Promise<Member> {
@@ -161,40 +180,20 @@ export class Members {
     });
   }
 
-  /** Ends the access of a member under its locks. */
-  #end(
-    act: MemberAct,
-    name: keyof typeof ENDING,
-    takesAdmin: boolean,
-    ends: (tx: EntityManager, member: Member, end: Deprovisioning) => Promise<RevokedCounts>,
-  ): Promise<MemberAfterEnd> {
-    return this.work.transact(act.admin.orgId, async (tx) => {
-      const before = await this.#lock(tx, act, takesAdmin);
-      const ended = await this.#endAccess(tx, act, before, name, (end) => ends(tx, before, end));
-      return { member: await this.#find(tx, act.admin.orgId, before.id), ended };
-    });
-  }
-
-  /** Ends the access of a locked member, and counts what ends, also by foreign keys. */
-  async #endAccess(
+  /** Ends a member with all whom the end reaches, under their locks. An admin whom it would reach is refused as on the own account. */
+  async #endRecord(
     tx: EntityManager,
     act: MemberAct,
-    member: Member,
-    name: keyof typeof ENDING,
-    ends: (end: Deprovisioning) => Promise<RevokedCounts>,
-  ): Promise<RevokedCounts> {
-    const byForeignKey = await this.accessRevocation.countByForeignKey(
-      tx,
-      member,
-      SCOPE_OF_ACT[name],
-    );
-    const { type, reason } = ENDING[name];
-    return ends({
-      reason,
-      revokedBy: act.admin.id,
-      audit: auditOf(act, member, type),
-      endedByForeignKey: withoutZeros(byForeignKey),
-    });
+    kind: EndKind,
+  ): Promise<{ readonly member: Member; readonly ended: RevokedCounts }> {
+    await this.organizations.lockDirectory(tx, act.admin.orgId);
+    const reached = isUuid(act.memberId)
+      ? await this.ends.reach(tx, act.memberId.toLowerCase(), kind)
+      : [];
+    const ids = reached.map(({ id }) => id);
+    const member = await this.#lock(tx, act, true, ids);
+    if (ids.includes(act.admin.id)) throw ownAccount();
+    return { member, ended: await this.ends.end(tx, reached, endOf(act)) };
   }
 
   /** Runs a change of a member under its locks. A change without effect records no event. */
@@ -210,14 +209,18 @@ export class Members {
     });
   }
 
-  /** @param takesAdmin true when the act would take an admin from the organization */
+  /**
+   * @param takesAdmin true when the act would take an admin from the organization
+   * @param others further users whom the act changes
+   */
   async #lock(
     tx: EntityManager,
     { admin, memberId, check }: MemberAct,
     takesAdmin: boolean,
+    others: readonly string[] = [],
   ): Promise<Member> {
     if (!isUuid(memberId)) throw noMember();
-    await this.users.lockMembers(tx, admin.orgId, [admin.id, memberId]);
+    await this.users.lockMembers(tx, admin.orgId, [admin.id, memberId, ...others]);
     await this.holdAdmin(tx, admin);
     const member = await this.#find(tx, admin.orgId, memberId);
     if (member.id !== admin.id) {
@@ -227,7 +230,7 @@ export class Members {
     if (takesAdmin && !(await this.organizations.hasOtherAdmin(tx, admin.orgId, admin.id))) {
       throw new DomainError('last_admin', 'You are the last admin of your organization.');
     }
-    throw new DomainError('own_account', 'Ask another admin: you cannot act on your own account.');
+    throw ownAccount();
   }
 
   async #find(tx: EntityManager, orgId: string, id: string): Promise<Member> {
@@ -241,13 +244,36 @@ function accountOf({ admin }: MemberAct, { id, isOrgAdmin, active }: Member): Lo
   return { id, orgId: admin.orgId, isOrgAdmin, active };
 }
 
+/** The audit event of each act that ends members. */
+const END_TYPES = {
+  deactivate: 'admin_deactivate',
+  remove: 'admin_remove_user',
+} as const satisfies Record<EndKind, AccountAudit['type']>;
+
+function endOf(act: MemberAct): RecordEnd {
+  return {
+    reason: { deactivate: 'deactivated by an admin', remove: 'removed by an admin' },
+    revokedBy: act.admin.id,
+    byAdmin: true,
+    auditOf: ({ email }, kind, more) => {
+      const { details, ...audit } = auditOf(act, { email }, END_TYPES[kind]);
+      return { ...audit, details: { ...details, ...more } };
+    },
+  };
+}
+
 /** The event keeps the e-mail address: it outlives the account. */
 function auditOf<Type extends AuditType>(
   { admin, origin }: MemberAct,
-  { email }: Member,
+  { email }: Pick<Member, 'email'>,
   type: Type,
 ) {
   return { type, actorId: admin.id, origin, details: { email } };
+}
+
+/** Returns the error for an act of an admin on the own account. */
+function ownAccount(): DomainError {
+  return new DomainError('own_account', 'Ask another admin: you cannot act on your own account.');
 }
 
 /** Returns the error for an id of no member of the organization. */

@@ -144,8 +144,8 @@ export class UserDirectory {
 
   /**
    * Changes the e-mail address of a user to the one that the identity provider gives, and ends what was issued under the old
-   * address. Nothing changes for a user that SCIM manages, outside the domains of the organization, or when the address is taken
-   * or has a tombstone.
+   * address. Nothing changes for a user that SCIM manages, outside the domains of the organization, or when the address is taken,
+   * has a tombstone, or is or was that of a record. The caller has locked the directory of the organization.
    */
   async followEmail(
     tx: EntityManager,

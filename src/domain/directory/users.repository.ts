@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 
 /** A user of the service. */
 export interface User {
@@ -14,11 +14,56 @@ export interface User {
   readonly scimManaged: boolean;
 }
 
+/** The ties of a member to other members, who are the same person or may be. */
+export interface TiesOfMember {
+  /** The records that the member is a twin of. */
+  readonly twinOf: readonly string[];
+  /** The twins of the member, which end with the member. */
+  readonly twins: readonly string[];
+  /** The records that are linked to the member: the end of either deactivates the other. */
+  readonly linkedTo: readonly string[];
+  /** The time at which a record took the member over, who had signed in before. */
+  readonly takenOverAt: Date | null;
+  /** The userName of a linked record with which another user signs in. */
+  readonly withheldAddress: string | null;
+}
+
+/** The columns of {@link TiesOfMember} for a user `u`. */
+export const TIES = fragment`
+  ARRAY(SELECT t.record_id FROM record_ties t WHERE t.user_id = u.id AND t.kind = 'twin' ORDER BY 1) AS twin_of,
+  ARRAY(SELECT t.user_id FROM record_ties t WHERE t.record_id = u.id AND t.kind = 'twin' ORDER BY 1) AS twins,
+  ARRAY(SELECT t.record_id FROM record_ties t WHERE t.user_id = u.id AND t.kind = 'link'
+        UNION SELECT t.user_id FROM record_ties t WHERE t.record_id = u.id AND t.kind = 'link' ORDER BY 1) AS linked_to,
+  u.taken_over_at,
+  (SELECT min(a.address) FROM record_addresses a
+   WHERE a.user_id = u.id AND a.withheld AND a.rank IS NOT NULL) AS withheld_address`;
+
+/** A row of {@link TIES}. */
+export interface TiesRow {
+  twin_of: string[];
+  twins: string[];
+  linked_to: string[];
+  taken_over_at: Date | null;
+  withheld_address: string | null;
+}
+
+/** Reads the ties from a row. */
+export function tiesOfRow(row: TiesRow): TiesOfMember {
+  return {
+    twinOf: row.twin_of,
+    twins: row.twins,
+    linkedTo: row.linked_to,
+    takenOverAt: row.taken_over_at,
+    withheldAddress: row.withheld_address,
+  };
+}
+
 /** A user as the admins of the organization see the user. */
 export interface Member extends Omit<User, 'orgId'> {
   /** The number of enrolled keys. */
   readonly keys: number;
   readonly createdAt: Date;
+  readonly ties: TiesOfMember;
   /** Changes with the account, the role, the state and the keys of the member; not with a login. */
   readonly revision: string;
 }
@@ -63,7 +108,7 @@ interface UserRow {
   scim_managed: boolean;
 }
 
-interface MemberRow extends UserRow {
+interface MemberRow extends UserRow, TiesRow {
   created_at: Date;
   version: string;
   key_ids: string[];
@@ -118,7 +163,7 @@ export class UsersRepository {
   async findMember(tx: EntityManager, orgId: string, id: string): Promise<Member | undefined> {
     const [row] = await sql<MemberRow>(tx)`
       SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.version,
-             ARRAY(SELECT k.id FROM authenticators k WHERE k.user_id = u.id ORDER BY k.id) AS key_ids
+             ARRAY(SELECT k.id FROM authenticators k WHERE k.user_id = u.id ORDER BY k.id) AS key_ids, ${TIES}
       FROM users u
       WHERE u.id = ${id} AND u.org_id = ${orgId}`;
     return row && member(row);
@@ -254,6 +299,53 @@ export class UsersRepository {
     return changed.length === 1;
   }
 
+  /** Takes the address to sign in with from a user, whose row the caller has locked. */
+  async clearEmail(tx: EntityManager, id: string): Promise<void> {
+    await sql(tx)`
+      UPDATE users SET email = NULL, version = version + 1, updated_at = now() WHERE id = ${id}`;
+  }
+
+  /** Gives a user an address to sign in with, which no other user of the organization has. The caller has locked the row. */
+  async giveEmail(tx: EntityManager, id: string, email: string): Promise<void> {
+    await sql(tx)`
+      UPDATE users SET email = ${email}, version = version + 1, updated_at = now() WHERE id = ${id}`;
+  }
+
+  /** Ends the bindings of a user to upstream identities. @returns their number */
+  async unbind(tx: EntityManager, id: string): Promise<number> {
+    const unbound = await sql<{ subject: string }>(tx)`
+      DELETE FROM identities WHERE user_id = ${id} RETURNING subject`;
+    return unbound.length;
+  }
+
+  /**
+   * Moves the person of a record to a new id: the address, the bound identities, the keys, the applications and the role of admin. The
+   * record stays with what the directory says of it. The caller has locked the row of the record.
+   */
+  async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
+    const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
+      SELECT email, is_org_admin FROM users WHERE id = ${recordId}`;
+    await sql(tx)`
+      UPDATE users SET email = NULL, is_org_admin = false, taken_over_at = NULL, version = version + 1, updated_at = now()
+      WHERE id = ${recordId}`;
+    await sql(tx)`
+      INSERT INTO users (id, org_id, email, name, given_name, family_name, is_org_admin, active, created_at, user_name)
+      SELECT ${newId}::uuid, org_id, ${moved?.email ?? null}::text, name, given_name, family_name,
+             ${moved?.is_org_admin === true}::boolean, active, created_at, ${newId}::text
+      FROM users WHERE id = ${recordId}`;
+    await sql(tx)`UPDATE identities SET user_id = ${newId} WHERE user_id = ${recordId}`;
+    await sql(tx)`
+      UPDATE authenticators SET user_id = ${newId}, handle_id = coalesce(handle_id, ${recordId}::uuid)
+      WHERE user_id = ${recordId}`;
+    await sql(tx)`
+      UPDATE users n SET key_count = o.key_count, key_used_on = o.key_used_on
+      FROM users o WHERE n.id = ${newId} AND o.id = ${recordId}`;
+    await sql(tx)`
+      UPDATE users SET key_count = 0, key_used_on = '-infinity' WHERE id = ${recordId}`;
+    await sql(tx)`UPDATE ssh_attested_keys SET user_id = ${newId} WHERE user_id = ${recordId}`;
+    await sql(tx)`UPDATE oauth_clients SET owner_id = ${newId} WHERE owner_id = ${recordId}`;
+  }
+
   /** Activates or deactivates a user. */
   async setActive(tx: EntityManager, id: string, active: boolean): Promise<void> {
     await sql(tx)`
@@ -280,7 +372,8 @@ function user(row: UserRow): User {
 
 function member(row: MemberRow): Member {
   const { orgId: _, ...shown } = user(row);
-  const state = JSON.stringify([shown, row.version, row.key_ids]);
+  const ties = tiesOfRow(row);
+  const state = JSON.stringify([shown, row.version, row.key_ids, ties]);
   const revision = hash('sha256', state, 'base64url').slice(0, 22);
-  return { ...shown, keys: row.key_ids.length, createdAt: row.created_at, revision };
+  return { ...shown, keys: row.key_ids.length, createdAt: row.created_at, ties, revision };
 }

@@ -195,7 +195,8 @@ export class Enrollment {
   /**
    * Ends the bootstrap session and returns its user, locked: an existing user, or a new user of the pending identity. Of two
    * enrollments in one session, the second finds the session ended. An existing user is locked before the session ends, in the
-   * order of access revocation.
+   * order of access revocation. The directory of the organization is locked first: the membership, the tombstones and the addresses are
+   * read after that.
    */
   async #lockOrCreate(
     tx: EntityManager,
@@ -204,6 +205,8 @@ export class Enrollment {
   ): Promise<EnrollingUser> {
     let user: EnrollingUser;
     if (session.user) {
+      const { orgId: directory } = session.user;
+      if (directory !== null) await this.organizations.lockDirectory(tx, directory);
       user = await this.#lock(tx, session.user.id, passHash !== undefined);
       await this.#end(tx, session.id);
       const pass = { userId: user.id, orgId: user.orgId, hash: passHash };
@@ -293,6 +296,7 @@ export class Enrollment {
     }
     // Checked again: the organization may have been founded, or SCIM may have begun, since the sign-in.
     if (!existing.acceptsProvider) throw refused(OTHER_PROVIDER);
+    await this.organizations.lockDirectory(tx, existing.id);
     await this.#assertOpen(tx, existing.id);
     return { id: existing.id, founded: false };
   }

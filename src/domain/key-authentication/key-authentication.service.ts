@@ -121,7 +121,7 @@ export class KeyAuthentication {
         challenge,
         publicKey: key.publicKey,
         credentialId,
-        userHandle: Buffer.from(uuidBytes(key.userId)),
+        userHandle: Buffer.from(uuidBytes(key.handleId)),
         requireUserVerification: key.userVerification,
         requireUserHandle: session === undefined,
         ...(nativeOrigin === undefined ? {} : { nativeOrigin }),

@@ -3,7 +3,13 @@ import {
   FIPS_AAGUIDS,
   KNOWN_AAGUIDS,
 } from '#domain/authenticators/attestation/model-policy.js';
-import { composedSql } from '#platform/database/statements/sql.js';
+import {
+  TIES,
+  tiesOfRow,
+  type TiesOfMember,
+  type TiesRow,
+} from '#domain/directory/users.repository.js';
+import { composedSql, constantText } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { UNKNOWN_MODEL, type MemberPlace, type MemberQuery } from './member-search.js';
 
@@ -23,6 +29,7 @@ export interface ListedMember {
   /** The AAGUIDs of the keys; null for a key that states none. */
   readonly aaguids: readonly (string | null)[];
   readonly lastUsedAt: Date | null;
+  readonly ties: TiesOfMember;
   readonly place: MemberPlace;
 }
 
@@ -33,7 +40,7 @@ export interface FoundMembers {
 }
 
 /** A row without an id states only if the search was complete: it found no member. */
-interface Row {
+interface Row extends TiesRow {
   id: string | null;
   email: string | null;
   name: string | null;
@@ -112,12 +119,13 @@ function searchText(query: MemberQuery, bind: Bind): string {
   const found = q === undefined ? '' : `WITH found AS MATERIALIZED (${foundBy(q, bind)})`;
   const complete = q === undefined ? 'true' : `(SELECT count(*) FROM found) < ${MOST_FOUND}`;
   return `${found}
-    SELECT c.complete, u.*,
+    SELECT c.complete, u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.key_count, u.place,
            ARRAY(SELECT k.aaguid FROM authenticators k WHERE k.user_id = u.id ORDER BY k.created_at, k.id) AS aaguids,
-           (SELECT max(k.last_used_at) FROM authenticators k WHERE k.user_id = u.id) AS last_used_at
+           (SELECT max(k.last_used_at) FROM authenticators k WHERE k.user_id = u.id) AS last_used_at,
+           ${constantText(TIES)}
     FROM (SELECT ${complete} AS complete) c
     LEFT JOIN (SELECT u.id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed, u.created_at, u.key_count,
-                      u.email_key, u.key_used_on, ${order.value} AS place
+                      u.email_key, u.key_used_on, u.taken_over_at, ${order.value} AS place
                FROM users u WHERE ${conditions.join(' AND ')}
                ORDER BY ${isPlain ? 'u.org_id, ' : ''}${order.by} LIMIT ${bind(limit + 1)}) u ON true
     ORDER BY ${order.by}`;
@@ -188,6 +196,7 @@ function listedMember(row: FoundRow, order: MemberPlace['order']): ListedMember 
     keys: row.key_count,
     aaguids: row.aaguids,
     lastUsedAt: row.last_used_at,
+    ties: tiesOfRow(row),
     place: { order, value: row.place, id: row.id },
   };
 }

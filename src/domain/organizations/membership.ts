@@ -8,9 +8,20 @@ export type Membership = (typeof MEMBERSHIPS)[number];
 export const MEMBERS_BY_SCIM_ONLY =
   'Your organization provisions its users itself: ask its administrator.';
 
-/** The message for a user that SCIM removed and did not create again. */
+/** The message for a user that SCIM or an admin removed. */
 export const REMOVED_BY_SCIM =
-  'Your organization has removed this account: ask its administrator to provision it again.';
+  'Your organization has removed this account: ask its administrator to provision or readmit it.';
+
+/** The message for a deactivated user. */
+export const DEACTIVATED = 'This account is deactivated.';
+
+/** The message for an address that several records of the directory have. */
+export const ADDRESS_OF_SEVERAL =
+  'Several accounts of your organization have this e-mail address: ask your administrator which one is yours.';
+
+/** The message for a record whose address another user has. */
+export const NO_ADDRESS =
+  'Another account of your organization signs in with the e-mail address of this one: ask your administrator.';
 
 /** The message for a user of a domain that an organization gave up, or whose DNS record it lost. */
 export const DOMAIN_NEEDS_PROOF =

@@ -69,6 +69,15 @@ export class OrganizationsRepository {
   }
 
   /**
+   * Locks the directory of an organization until the transaction ends: acts that found, enroll, part or readmit a member, or change an
+   * address or `active` of one, follow each other. The lock comes before those on rows of users, and after those on a domain and a
+   * provider. What decides is read in later statements.
+   */
+  async lockDirectory(tx: EntityManager, orgId: string): Promise<void> {
+    await sql(tx)`SELECT org_id FROM directory_locks WHERE org_id = ${orgId} FOR UPDATE`;
+  }
+
+  /**
    * Creates the organization of a domain. It accepts the provider and tenant of its first user.
    *
    * @param isVouched true where the operator has named the domain for the provider: the domain is proven, not only asserted

@@ -9,56 +9,107 @@ interface ClaimedIdentity {
   readonly email: string;
 }
 
+/** The reason that bars a user. */
+export interface Bar {
+  /** The record whose userName and externalId bring the identities of the user back: the user, or the record of a twin. */
+  readonly recordId: string;
+  /** True for a removal by an admin: only an admin lifts the bar. */
+  readonly byAdmin: boolean;
+}
+
+/** The names of a record that gets addresses. */
+export interface RecordNames {
+  readonly userName: string;
+  readonly externalId: string | null;
+}
+
 /**
- * Tombstones of users that SCIM removed from an organization: of their addresses and of their identities. With a tombstone, a
- * sign-in creates no member with the address or the identity. SCIM lifts the tombstone of an address for the user that gets it.
+ * Tombstones of users that SCIM or an admin removed from an organization: of all addresses they ever had, and of their identities.
+ * With a tombstone, a sign-in creates no member with the address or the identity, and binds neither to another record. SCIM lifts the
+ * tombstone of an address for the user that newly gets it; an admin lifts any.
  */
 @Injectable()
 export class TombstonesRepository {
-  /** Sets the tombstones of a user that SCIM is about to remove; the caller holds the row of the user. */
-  async setForUser(tx: EntityManager, orgId: string, userId: string): Promise<void> {
+  /** Sets the tombstones of a user that is about to end; the caller holds the row of the user. */
+  async setForUser(
+    tx: EntityManager,
+    orgId: string,
+    userId: string,
+    { recordId, byAdmin }: Bar,
+  ): Promise<void> {
     await sql(tx)`
-      WITH address AS (
-        INSERT INTO scim_tombstones (org_id, email)
-        SELECT org_id, email FROM users WHERE id = ${userId} AND org_id = ${orgId} AND email IS NOT NULL
-        ON CONFLICT (org_id, email) DO UPDATE SET lifted_for = NULL, created_at = now()
+      WITH had AS (
+        SELECT address FROM record_addresses WHERE user_id = ${userId} AND org_id = ${orgId} AND NOT parted
+        UNION SELECT email FROM users WHERE id = ${userId} AND org_id = ${orgId} AND email IS NOT NULL
+      ), address AS (
+        INSERT INTO scim_tombstones AS t (org_id, email, by_admin)
+        SELECT ${orgId}::uuid, address, ${byAdmin}::boolean FROM had ORDER BY address
+        ON CONFLICT (org_id, email) DO UPDATE
+          SET lifted_for = NULL, created_at = now(), by_admin = t.by_admin OR EXCLUDED.by_admin
       )
-      INSERT INTO scim_removed_identities (org_id, issuer, subject)
-      SELECT u.org_id, i.issuer, i.subject FROM users u JOIN identities i ON i.user_id = u.id
-      WHERE u.id = ${userId} AND u.org_id = ${orgId}
-      ON CONFLICT DO NOTHING`;
+      INSERT INTO scim_removed_identities AS r
+        (org_id, issuer, subject, by_admin, removed_user, user_name, external_id, addresses)
+      SELECT ${orgId}::uuid, i.issuer, i.subject, ${byAdmin}::boolean, ${userId}::uuid,
+             coalesce(n.user_name, n.email), n.external_id, ARRAY(SELECT address FROM had)
+      FROM identities i LEFT JOIN users n ON n.id = ${recordId}
+      WHERE i.user_id = ${userId}
+      ON CONFLICT (org_id, issuer, subject) DO UPDATE
+        SET by_admin = r.by_admin OR EXCLUDED.by_admin, removed_user = EXCLUDED.removed_user,
+            user_name = EXCLUDED.user_name, external_id = EXCLUDED.external_id, addresses = EXCLUDED.addresses,
+            lifted_for = NULL, created_at = now()`;
   }
 
-  /** Sets the tombstone of an address that SCIM takes from an inactive user. */
-  async set(tx: EntityManager, orgId: string, email: string): Promise<void> {
-    await sql(tx)`
-      INSERT INTO scim_tombstones (org_id, email) VALUES (${orgId}, ${email})
-      ON CONFLICT (org_id, email) DO UPDATE SET lifted_for = NULL, created_at = now()`;
-  }
-
-  /** Lifts the tombstone of an address for one user; false where there is none. */
-  async lift(tx: EntityManager, orgId: string, email: string, userId: string): Promise<boolean> {
+  /** Lifts the tombstones of addresses for one user. @returns the addresses that had one */
+  async lift(
+    tx: EntityManager,
+    orgId: string,
+    userId: string,
+    addresses: readonly string[],
+  ): Promise<string[]> {
+    if (addresses.length === 0) return [];
     const lifted = await sql<{ email: string }>(tx)`
       UPDATE scim_tombstones SET lifted_for = ${userId}
-      WHERE org_id = ${orgId} AND email = ${email} AND lifted_for IS DISTINCT FROM ${userId}::uuid
+      WHERE org_id = ${orgId} AND email = ANY (${addresses}::text[]) AND NOT by_admin
+        AND lifted_for IS DISTINCT FROM ${userId}::uuid
       RETURNING email`;
-    return lifted.length === 1;
+    return lifted.map(({ email }) => email);
   }
 
-  /** Returns true when a sign-in must not give a user an address, because SCIM removed the user who had it. */
+  /** Lifts, for one user, the tombstones of the identities of a removed user with the same userName or externalId. */
+  async liftIdentities(
+    tx: EntityManager,
+    orgId: string,
+    userId: string,
+    { userName, externalId }: RecordNames,
+  ): Promise<void> {
+    await sql(tx)`
+      UPDATE scim_removed_identities SET lifted_for = ${userId}
+      WHERE org_id = ${orgId} AND NOT by_admin
+        AND (lower(user_name COLLATE "C") = lower(${userName}::text COLLATE "C") OR external_id = ${externalId}::text)`;
+  }
+
+  /**
+   * Returns true when a sign-in must not give a user an address, because the user who had it was removed, or a record has it or ever
+   * had it.
+   */
   async forbidsAddress(
     tx: EntityManager,
     orgId: string,
     email: string,
     userId: string,
   ): Promise<boolean> {
-    const found = await sql<{ email: string }>(tx)`
-      SELECT email FROM scim_tombstones
-      WHERE org_id = ${orgId} AND email = ${email} AND lifted_for IS DISTINCT FROM ${userId}::uuid`;
-    return found.length === 1;
+    const [row] = await sql<{ forbidden: boolean }>(tx)`
+      SELECT EXISTS (SELECT FROM scim_tombstones
+                     WHERE org_id = ${orgId} AND email = ${email} AND lifted_for IS DISTINCT FROM ${userId}::uuid)
+          OR EXISTS (SELECT FROM record_addresses
+                     WHERE org_id = ${orgId} AND address = ${email} AND NOT parted AND user_id <> ${userId}) AS forbidden`;
+    return row?.forbidden === true;
   }
 
-  /** Returns true when a sign-in must not create a member, because SCIM removed the user of the address or of the identity. */
+  /**
+   * Returns true when a sign-in must not create a member, because the user of the address or of the identity was removed, or because a
+   * record has the address or ever had it.
+   */
   async forbidsNewMember(
     tx: EntityManager,
     orgId: string,
@@ -66,8 +117,34 @@ export class TombstonesRepository {
   ): Promise<boolean> {
     const [row] = await sql<{ forbidden: boolean }>(tx)`
       SELECT EXISTS (SELECT FROM scim_tombstones WHERE org_id = ${orgId} AND email = ${email})
+          OR EXISTS (SELECT FROM record_addresses WHERE org_id = ${orgId} AND address = ${email} AND NOT parted)
           OR EXISTS (SELECT FROM scim_removed_identities
                      WHERE org_id = ${orgId} AND issuer = ${issuer} AND subject = ${subject}) AS forbidden`;
+    return row?.forbidden === true;
+  }
+
+  /**
+   * Returns true when a sign-in must not bind an identity to a record, because the address or the identity is barred for it. The
+   * userName of an active record is only barred by an admin.
+   */
+  async forbidsBinding(
+    tx: EntityManager,
+    orgId: string,
+    { issuer, subject, email }: ClaimedIdentity,
+    recordId: string,
+  ): Promise<boolean> {
+    const [row] = await sql<{ forbidden: boolean }>(tx)`
+      SELECT EXISTS (
+               SELECT FROM scim_tombstones t
+               WHERE t.org_id = ${orgId} AND t.email = ${email} AND t.lifted_for IS DISTINCT FROM ${recordId}::uuid
+                 AND (t.by_admin OR NOT EXISTS (
+                   SELECT FROM users u
+                   WHERE u.id = ${recordId} AND u.active AND lower(coalesce(u.user_name, u.email) COLLATE "C") = t.email)))
+          OR EXISTS (
+               SELECT FROM scim_removed_identities i
+               WHERE i.org_id = ${orgId} AND i.issuer = ${issuer} AND i.subject = ${subject}
+                 AND i.lifted_for IS DISTINCT FROM ${recordId}::uuid
+                 AND (i.by_admin OR (i.removed_user IS NOT NULL AND i.removed_user <> ${recordId}::uuid))) AS forbidden`;
     return row?.forbidden === true;
   }
 
@@ -80,5 +157,19 @@ export class TombstonesRepository {
     await sql(tx)`
       DELETE FROM scim_removed_identities
       WHERE org_id = ${orgId} AND issuer = ${issuer} AND subject = ${subject}`;
+  }
+
+  /** Deletes the tombstone of an address, and those of the identities that were removed with it. @returns the numbers of both */
+  async readmit(
+    tx: EntityManager,
+    orgId: string,
+    email: string,
+  ): Promise<{ readonly addresses: number; readonly identities: number }> {
+    const addresses = await sql<{ email: string }>(tx)`
+      DELETE FROM scim_tombstones WHERE org_id = ${orgId} AND email = ${email} RETURNING email`;
+    const identities = await sql<{ subject: string }>(tx)`
+      DELETE FROM scim_removed_identities WHERE org_id = ${orgId} AND ${email}::text = ANY (addresses)
+      RETURNING subject`;
+    return { addresses: addresses.length, identities: identities.length };
   }
 }

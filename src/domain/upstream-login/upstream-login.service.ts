@@ -2,24 +2,19 @@ import { Injectable, Logger } from '@nestjs/common';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { UserDirectory } from '#domain/directory/user-directory.service.js';
-import { UsersRepository, type User } from '#domain/directory/users.repository.js';
+import { UsersRepository } from '#domain/directory/users.repository.js';
 import type { ReturnedSignIn } from '#domain/identity-providers/identity-providers.service.js';
 import { reportOf } from '#domain/identity-providers/openid/sign-in-failure.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
-import { domainOfEmail } from '#domain/organizations/email-address.js';
-import {
-  DOMAIN_NEEDS_PROOF,
-  MEMBERS_BY_SCIM_ONLY,
-  OTHER_PROVIDER,
-  REMOVED_BY_SCIM,
-  SUBDOMAIN_OF_PROVEN,
-} from '#domain/organizations/membership.js';
-import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import {
+  IdentityLinks,
+  type LinkedIdentity,
+  type RefusedIdentity,
+} from './identity-links.service.js';
 
 /** The result of an upstream sign-in: the next step is a login with a key, or the enrollment of a key. */
 export interface SignedIn {
@@ -27,24 +22,6 @@ export interface SignedIn {
   readonly session: OpenedSession | undefined;
   readonly next: 'enroll' | 'login';
 }
-
-/** An upstream identity that may not sign in; `orgId` is the organization that records the refusal. */
-interface RefusedIdentity {
-  readonly kind: 'refused';
-  readonly reason: string;
-  readonly user?: User;
-  readonly orgId: string | null;
-}
-
-/** The user that an upstream identity is linked to; no user yet, when enrollment is to create one. */
-type LinkedIdentity =
-  | { readonly kind: 'known'; readonly user: User }
-  | { readonly kind: 'new'; readonly orgId: string | null }
-  | RefusedIdentity;
-
-const DEACTIVATED = 'This account is deactivated.';
-const BOUND_TO_ANOTHER =
-  'This account is bound to another sign-in. To add this one, log in with your security key, then sign in here within 5 minutes.';
 
 /** Signs users in through an identity provider. A sign-in opens a bootstrap session, which may enroll a first key. */
 @Injectable()
@@ -54,8 +31,7 @@ export class UpstreamLogin {
   constructor(
     private readonly dataSource: DataSource,
     private readonly users: UsersRepository,
-    private readonly directory: UserDirectory,
-    private readonly organizations: OrganizationsRepository,
+    private readonly links: IdentityLinks,
     private readonly sessions: Sessions,
     private readonly audit: AuditLog,
   ) {}
@@ -76,7 +52,7 @@ export class UpstreamLogin {
     const outcome = await this.dataSource.transaction(async (tx) => {
       const unwanted = await this.#refusedSwitch(tx, returned, identity, previous);
       const proven = returned.crossSite ? undefined : this.#provenUser(previous);
-      const linked = unwanted ?? (await this.#link(tx, identity, origin, proven));
+      const linked = unwanted ?? (await this.links.link(tx, identity, origin, proven));
       if (linked.kind !== 'refused') return this.#open(tx, linked, identity, origin, previous);
       if (!unwanted) await this.#record(tx, 'identity_bind_refused', linked, identity, origin);
       await this.#record(tx, 'upstream_login_refused', linked, identity, origin);
@@ -84,8 +60,9 @@ export class UpstreamLogin {
     });
     // Outside the transaction, which commits the audit events of the refusal.
     if (outcome.kind === 'refused') {
-      const { reason, user } = outcome;
-      this.#security.warn({ userId: user?.id, provider: identity.provider }, `refused: ${reason}`);
+      const { reason, user, records } = outcome;
+      const about = { userId: user?.id, provider: identity.provider, records };
+      this.#security.warn(about, `refused: ${reason}`);
       throw new DomainError('sign_in_refused', reason);
     }
     // Outside the transaction: the session may be another user's, and a transaction that locks two users can deadlock.
@@ -132,7 +109,7 @@ export class UpstreamLogin {
     previous: LiveSession | undefined,
   ): Promise<RefusedIdentity | undefined> {
     if (!crossSite || previous?.level !== 'verified') return undefined;
-    const user = await this.#findBound(tx, identity);
+    const user = await this.users.findByIdentity(tx, identity.issuer, identity.subject);
     if (user?.id === previous.user.id) return undefined;
     return {
       kind: 'refused',
@@ -149,102 +126,14 @@ export class UpstreamLogin {
     return isRecent ? previous.user.id : undefined;
   }
 
-  /**
-   * Links an identity to its user: the user it is bound to; else the unbound member with the e-mail address in the organization
-   * that owns the domain, who is bound now; else no user yet. A member may bind an identity of a further provider, too.
-   *
-   * @param proven the user who has just proven the own key in this browser
-   */
-  async #link(
-    tx: EntityManager,
-    identity: UpstreamIdentity,
-    origin: AuditOrigin,
-    proven: string | undefined,
-  ): Promise<LinkedIdentity> {
-    const bound = await this.#findBound(tx, identity);
-    if (!bound) return this.#linkUnbound(tx, identity, origin, proven);
-    const { orgId } = bound;
-    // Before the lock on the user, as in a withdrawal of the provider.
-    if (orgId !== null && !(await this.organizations.holdProvider(tx, orgId, identity))) {
-      return { kind: 'refused', reason: OTHER_PROVIDER, user: bound, orgId };
-    }
-    // Read again under the lock: a removal or a deactivation may have come first.
-    const user = await this.users.lock(tx, bound.id);
-    if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
-    if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
-    await this.users.updateTenant(tx, identity);
-    await this.users.updateName(tx, user.id, identity);
-    await this.directory.followEmail(tx, user, identity.email, origin);
-    return { kind: 'known', user };
-  }
-
-  async #linkUnbound(
-    tx: EntityManager,
-    identity: UpstreamIdentity,
-    origin: AuditOrigin,
-    proven: string | undefined,
-  ): Promise<LinkedIdentity> {
-    const domain = domainOfEmail(identity.email);
-    const organization = await this.organizations.findByDomain(tx, domain, identity);
-    if (!organization) {
-      const refusal = await this.#refusalToFound(tx, domain, identity);
-      return refusal === undefined
-        ? { kind: 'new', orgId: null }
-        : { kind: 'refused', reason: refusal, orgId: null };
-    }
-    const orgId = organization.id;
-    const member = await this.users.lockByEmail(tx, orgId, identity.email);
-    const refused = (reason: string): LinkedIdentity => ({
-      kind: 'refused',
-      reason,
-      orgId,
-      ...(member ? { user: member } : {}),
-    });
-    if (!organization.acceptsProvider) return refused(OTHER_PROVIDER);
-    if (!member) {
-      if (organization.membership === 'scim_only') return refused(MEMBERS_BY_SCIM_ONLY);
-      const isRemoved = await this.directory.isRemoved(tx, orgId, identity);
-      return isRemoved ? refused(REMOVED_BY_SCIM) : { kind: 'new', orgId };
-    }
-    if (!member.active) return refused(DEACTIVATED);
-    const account = { id: member.id, orgId };
-    if (await this.directory.bind(tx, account, identity, origin, proven === member.id)) {
-      return { kind: 'known', user: member };
-    }
-    // A concurrent sign-in of the same user may have bound the identity. Any other binding is final.
-    const bound = await this.#findBound(tx, identity);
-    if (bound?.id === member.id) return { kind: 'known', user: bound };
-    return refused(BOUND_TO_ANOTHER);
-  }
-
-  /** Returns the reason for which a sign-in opens nothing in a domain of no organization; undefined without one. */
-  async #refusalToFound(
-    tx: EntityManager,
-    domain: string,
-    identity: UpstreamIdentity,
-  ): Promise<string | undefined> {
-    if (await this.organizations.needsProof(tx, domain)) return DOMAIN_NEEDS_PROOF;
-    if (identity.organizationDomain === null) return undefined;
-    const isForeign = await this.organizations.isUnderForeignProof(
-      tx,
-      identity.organizationDomain,
-      identity,
-    );
-    return isForeign ? SUBDOMAIN_OF_PROVEN : undefined;
-  }
-
-  #findBound(tx: EntityManager, { issuer, subject }: UpstreamIdentity): Promise<User | undefined> {
-    return this.users.findByIdentity(tx, issuer, subject);
-  }
-
   #record(
     tx: EntityManager,
     type: 'identity_bind_refused' | 'upstream_login_refused',
-    { user, orgId, reason }: RefusedIdentity,
+    { user, orgId, reason, records }: RefusedIdentity,
     { provider, email }: UpstreamIdentity,
     origin: AuditOrigin,
   ): Promise<void> {
-    const details = { provider, email, reason };
+    const details = { provider, email, reason, ...(records ? { records } : {}) };
     const subjectId = user?.id ?? null;
     return this.audit.record(tx, { type, actorId: null, subjectId, orgId, origin, details });
   }

@@ -9,10 +9,11 @@ import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { OrganizationDomainsModule } from '#domain/organization-domains/organization-domains.module.js';
 import { OrganizationProvidersModule } from '#domain/organization-providers/organization-providers.module.js';
 import { DomainsController } from './domains/domains.controller.js';
-import { EnrollmentPassesController } from './enrollment-passes.controller.js';
+import { EnrollmentPassesController } from './members/enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
-import { MemberActsController } from './member-acts.controller.js';
-import { MembersController } from './members.controller.js';
+import { MemberActsController } from './members/member-acts.controller.js';
+import { MemberTiesController } from './members/member-ties.controller.js';
+import { MembersController } from './members/members.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { ProvidersController } from './providers/providers.controller.js';
 import { ScimTokensController } from './scim-tokens.controller.js';
@@ -34,6 +35,7 @@ import { ScimTokensController } from './scim-tokens.controller.js';
     EnrollmentPassesController,
     IssuerController,
     MemberActsController,
+    MemberTiesController,
     MembersController,
     OrganizationController,
     ProvidersController,

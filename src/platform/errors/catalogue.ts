@@ -104,6 +104,8 @@ export const CATALOGUE = {
   // Changes of members by admins.
   own_account: { status: 409, title: 'Your own account', oauth: 'invalid_request' },
   last_admin: { status: 409, title: 'Last admin', oauth: 'invalid_request' },
+  nothing_to_part: { status: 409, title: 'Nothing to part', oauth: 'invalid_request' },
+  nothing_withheld: { status: 409, title: 'No address withheld', oauth: 'invalid_request' },
 
   // The domains of an organization.
   primary_domain: { status: 409, title: 'Primary domain', oauth: 'invalid_request' },

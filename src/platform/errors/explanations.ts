@@ -182,6 +182,14 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     cause: 'The organization would have no admin left.',
     remedy: 'Make another member an admin first.',
   },
+  nothing_to_part: {
+    cause: 'The member is no twin of a record, was not taken over by one, and is linked to none.',
+    remedy: 'Load the page of the member again: another admin may have parted the accounts.',
+  },
+  nothing_withheld: {
+    cause: 'No other account signs in with the userName of this member.',
+    remedy: 'Load the page of the member again: another admin may have given the address.',
+  },
   primary_domain: {
     cause: 'The primary domain of an organization needs no proof and cannot be removed.',
     remedy: 'Choose another domain.',

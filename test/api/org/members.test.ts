@@ -77,6 +77,11 @@ describe('the members of an organization', () => {
           created_at: expect.stringMatching(/Z$/),
           key_models: [null], // that of the tests, which no table has
           last_used_at: expect.stringMatching(/Z$/),
+          twin_of: [],
+          twins: [],
+          linked_to: [],
+          taken_over_at: null,
+          withheld_address: null,
         },
         expect.objectContaining({ id: ids.bob, is_org_admin: false }),
       ],

@@ -207,7 +207,7 @@ describe('a user that SCIM removed', () => {
     expect([answer.status, answer.json.code]).toEqual([403, 'enrollment_refused']);
   });
 
-  it('10.25 cannot join under another address of the same identity, until SCIM creates that one', async () => {
+  it('10.25 cannot join under another address of the same identity, until SCIM creates the same userName or an admin readmits', async () => {
     const organization = await openOrganization('alias.example');
     const id = await made(organization, 'bob@alias.example');
     await app.enrolled('bob@alias.example');
@@ -215,6 +215,9 @@ describe('a user that SCIM removed', () => {
     says.set('bob@alias.example', { email: 'robert@alias.example' });
     expect((await comesToEnroll('bob@alias.example')).status).toBe(403);
     await made(organization, 'robert@alias.example');
+    expect((await comesToEnroll('bob@alias.example')).status).toBe(403);
+    const { client } = organization.admin;
+    await orgApi(client, 'POST', '/members/readmit', { email: 'bob@alias.example' });
     expect((await comesToEnroll('bob@alias.example')).status).toBe(200);
   });
 

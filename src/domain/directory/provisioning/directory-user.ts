@@ -41,7 +41,8 @@ export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE j
   'displayName', u.name,
   'name', CASE WHEN coalesce(u.name, u.given_name, u.family_name) IS NOT NULL
     THEN jsonb_build_object('formatted', u.name, 'givenName', u.given_name, 'familyName', u.family_name) END,
-  'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(jsonb_build_object('value', u.email, 'primary', true)) END
+  'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(
+    jsonb_build_object('value', u.email, 'type', 'work', 'primary', true)) END
 )) END`;
 /** The display name of a user where other resources refer to it. */
 const NAME = `coalesce(m.name, m.user_name, m.email, m.id::text)`;
@@ -57,8 +58,12 @@ export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_A
   u.attributes, '${MANAGER}', (u.attributes #> '${MANAGER}') - '$ref' || coalesce(
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
-/** The userName. A user that SCIM did not create has the e-mail address instead. */
-export const USER_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
+/** The userName, as its unique index has it. A twin has its id there, because a record may have its address as userName. */
+export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
+/** The userName. A user that SCIM does not manage has the e-mail address instead. */
+const USER_NAME = `CASE WHEN u.scim_managed THEN ${UNIQUE_NAME} ELSE coalesce(u.email, u.id::text) END`;
+/** The condition of users that lists and filters show: no twins of records. The subquery is computed once for each statement. */
+export const LISTED_USERS = `u.id NOT IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = 'twin')`;
 /** The groups of a user in the form of {@link DirectoryUser}. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text

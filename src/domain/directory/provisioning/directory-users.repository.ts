@@ -30,14 +30,22 @@ export interface NextUser extends UserState {
   readonly active: boolean;
 }
 
-/** A user whose row the transaction has locked. */
-export interface LockedDirectoryUser extends DirectoryUser {
+/** A user with the facts that a change reads. */
+export interface KnownUser extends DirectoryUser {
   readonly orgId: string;
   readonly isOrgAdmin: boolean;
+  readonly scimManaged: boolean;
+  /** True for a member who signed in before a record took the member over. */
+  readonly isTakenOver: boolean;
 }
 
-/** The number of attempts to add a user while other requests take the same address. */
-const MOST_TRIES = 3;
+interface KnownRow extends UserRow {
+  is_org_admin: boolean;
+  scim_managed: boolean;
+  is_taken_over: boolean;
+}
+
+const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, u.taken_over_at IS NOT NULL AS is_taken_over`;
 
 /** The users of an organization as its identity provider sees them, also those that other paths created. */
 @Injectable()
@@ -52,103 +60,82 @@ export class DirectoryUsersRepository {
     return row && directoryUser(row, true);
   }
 
+  /** Reads a user for a change. */
+  async known(tx: EntityManager, orgId: string, id: string): Promise<KnownUser | undefined> {
+    const text = `SELECT ${KNOWN} FROM users u WHERE u.org_id = $1 AND u.id = $2`;
+    const [row] = await fixedSql<KnownRow>(tx, text, [orgId, id]);
+    return row && knownUser(row, orgId);
+  }
+
   /** Locks the row of a user until the transaction ends, and reads the user. */
-  async lock(
-    tx: EntityManager,
-    orgId: string,
-    id: string,
-  ): Promise<LockedDirectoryUser | undefined> {
-    const [row] = await fixedSql<UserRow & { is_org_admin: boolean }>(
-      tx,
-      `SELECT ${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin
-       FROM users u WHERE u.org_id = $1 AND u.id = $2 FOR UPDATE OF u`,
-      [orgId, id],
-    );
-    return row && { ...directoryUser(row, true), orgId, isOrgAdmin: row.is_org_admin };
+  async lock(tx: EntityManager, orgId: string, id: string): Promise<KnownUser | undefined> {
+    const text = `SELECT ${KNOWN} FROM users u WHERE u.org_id = $1 AND u.id = $2 FOR UPDATE OF u`;
+    const [row] = await fixedSql<KnownRow>(tx, text, [orgId, id]);
+    return row && knownUser(row, orgId);
   }
 
   /**
-   * Adds a user with the audit row, in one statement. Where another user has the address, the new user has no address to sign
-   * in with until SCIM sets it again; otherwise the tombstone of the address is lifted.
+   * Adds a user with the audit row, in one statement, under the lock of the directory. It lifts the tombstones of the addresses of the
+   * user, and those of identities that were removed with the same userName or externalId.
    *
+   * @param addresses the addresses that the user has
    * @throws DomainError uniqueness when another user of the organization has the userName
    */
   async insert(
     tx: EntityManager,
     actor: ScimActor,
     user: NextUser,
+    addresses: readonly string[],
+    more: Readonly<Record<string, unknown>>,
     id: string = newUuid(),
   ): Promise<DirectoryUser> {
-    // A user who takes the address during the statement is visible to the next attempt.
-    for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-      const made = await this.#tryInsert(tx, actor, user, id);
-      if (made) return made;
-    }
-    throw taken();
-  }
-
-  /** @returns undefined where another user has the userName, or takes the address during the statement */
-  async #tryInsert(
-    tx: EntityManager,
-    actor: ScimActor,
-    user: NextUser,
-    id: string,
-  ): Promise<DirectoryUser | undefined> {
     const { orgId } = actor;
-    const operation = scimOperation(actor, 'create', 'User', id, { email: user.email });
+    const operation = scimOperation(actor, 'create', 'User', id, { email: user.email, ...more });
     const details = fragment`${JSON.stringify(operation.details)}::jsonb
-      || CASE WHEN email IS NOT DISTINCT FROM ${user.email}::text THEN '{}' ELSE '{"email_taken": true}' END::jsonb
       || CASE WHEN EXISTS (SELECT FROM lifted) THEN '{"tombstone_lifted": true}' ELSE '{}' END::jsonb`;
     const record = { ...operation, subjectId: fragment`id`, details };
     const [row] = await sql<{ id: string }>(tx)`
       WITH made AS (
         INSERT INTO users (id, org_id, email, name, active, scim_managed, user_name, external_id, attributes)
-        SELECT ${id}, ${orgId}::uuid,
-               CASE WHEN NOT EXISTS (SELECT FROM users WHERE org_id = ${orgId} AND email = ${user.email}::text)
-                 THEN ${user.email}::text END,
-               ${user.name}, ${user.active}::boolean, true, ${user.userName}, ${user.externalId},
-               ${JSON.stringify(user.attributes)}::jsonb
+        VALUES (${id}, ${orgId}::uuid, ${user.email}::text, ${user.name}, ${user.active}::boolean, true,
+                ${user.userName}, ${user.externalId}, ${JSON.stringify(user.attributes)}::jsonb)
         ON CONFLICT DO NOTHING
-        RETURNING id, email
+        RETURNING id
       ), lifted AS (
         UPDATE scim_tombstones t SET lifted_for = made.id
-        FROM made WHERE t.org_id = ${orgId} AND t.email = made.email
+        FROM made WHERE t.org_id = ${orgId} AND t.email = ANY (${addresses}::text[]) AND NOT t.by_admin
         RETURNING t.email
+      ), returned AS (
+        UPDATE scim_removed_identities i SET lifted_for = made.id
+        FROM made WHERE i.org_id = ${orgId} AND NOT i.by_admin
+          AND (lower(i.user_name COLLATE "C") = lower(${user.userName}::text COLLATE "C")
+            OR i.external_id = ${user.externalId}::text)
       ), audited AS (${recordAudit(record, fragment`FROM made`)})
       SELECT id FROM made`;
-    return row && this.find(tx, orgId, id);
-  }
-
-  /** Tells whether another user of the organization signs in with an address. */
-  async isAddressTaken(
-    tx: EntityManager,
-    orgId: string,
-    id: string,
-    email: string,
-  ): Promise<boolean> {
-    const others = await sql<{ id: string }>(tx)`
-      SELECT id FROM users WHERE org_id = ${orgId} AND email = ${email} AND id <> ${id}`;
-    return others.length > 0;
+    const made = row && (await this.find(tx, orgId, id));
+    if (!made) throw taken();
+    return made;
   }
 
   /**
    * Changes a user that is still of the version that was read, with the audit row, in one statement. SCIM manages the user from
-   * then on.
+   * then on: of a member who signed in before, the change is a take-over.
    *
    * @param audited more details of the audit row; false where the caller writes the row
    * @returns undefined when the user is of another version, or gone
-   * @throws DomainError uniqueness for the userName; QueryFailedError where another user takes the address during the statement
+   * @throws DomainError uniqueness for the userName
    */
   async update(
     tx: EntityManager,
     actor: ScimActor,
-    { id, version, active, email }: DirectoryUser,
+    { id, version, active, email, scimManaged }: KnownUser,
     user: UserState,
     audited: Readonly<Record<string, unknown>> | false,
+    operation: 'create' | 'update' = 'update',
   ): Promise<DirectoryUser | undefined> {
     const { orgId } = actor;
     const record = {
-      ...scimOperation(actor, 'update', 'User', id, audited || {}),
+      ...scimOperation(actor, operation, 'User', id, audited || {}),
       subjectId: fragment`id`,
     };
     try {
@@ -156,9 +143,10 @@ export class DirectoryUsersRepository {
         WITH changed AS (
           UPDATE users SET user_name = ${user.userName}, external_id = ${user.externalId}, email = ${user.email},
                  name = ${user.name}, attributes = ${JSON.stringify(user.attributes)}, scim_managed = true,
+                 taken_over_at = CASE WHEN scim_managed THEN taken_over_at ELSE now() END,
                  version = version + 1, updated_at = now()
           WHERE id = ${id} AND org_id = ${orgId} AND version = ${version} AND active = ${active}
-            AND email IS NOT DISTINCT FROM ${email}
+            AND email IS NOT DISTINCT FROM ${email} AND scim_managed = ${scimManaged}
           RETURNING id
         ), audited AS (${recordAudit(record, fragment`FROM changed WHERE ${audited !== false}::boolean`)})
         SELECT id FROM changed`;
@@ -172,6 +160,16 @@ export class DirectoryUsersRepository {
 
 /** The unique indexes on the names of users. */
 const NAMES: ReadonlySet<string | undefined> = new Set(['users_user_name', 'users_user_name_key']);
+
+function knownUser(row: KnownRow, orgId: string): KnownUser {
+  return {
+    ...directoryUser(row, true),
+    orgId,
+    isOrgAdmin: row.is_org_admin,
+    scimManaged: row.scim_managed,
+    isTakenOver: row.is_taken_over,
+  };
+}
 
 function taken(): DomainError {
   return new DomainError('uniqueness', 'The userName belongs to another user.');

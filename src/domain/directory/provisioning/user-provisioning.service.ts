@@ -1,20 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
-import type { AccountAudit } from '#domain/directory/account.js';
-import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
-import { UserDirectory } from '#domain/directory/user-directory.service.js';
-import { violatedConstraint } from '#platform/database/statements/faults.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { ENTERPRISE_URN, type DirectoryUser } from './directory-user.js';
-import {
-  DirectoryUsersRepository,
-  type LockedDirectoryUser,
-  type NextUser,
-} from './directory-users.repository.js';
-import { scimOperation, type ScimActor } from './scim-operation.js';
+import type { DirectoryUser } from './directory-user.js';
+import { DirectoryUsersRepository, type NextUser } from './directory-users.repository.js';
+import { isSame } from './record-plan.js';
+import { RecordWrites } from './record-writes.service.js';
+import type { ScimActor } from './scim-operation.js';
 
 /** Derives the state of a user after a write, or throws. It runs again when another request changed the user first. */
 type ComputeUser = (current: DirectoryUser) => NextUser;
@@ -31,17 +25,21 @@ export class UserProvisioning {
   constructor(
     private readonly tenantWork: TenantWork,
     private readonly users: DirectoryUsersRepository,
-    private readonly accessRevocation: AccessRevocation,
-    private readonly tombstones: TombstonesRepository,
-    private readonly userDirectory: UserDirectory,
+    private readonly organizations: OrganizationsRepository,
+    private readonly writes: RecordWrites,
   ) {}
 
   /**
+   * Creates a user, or takes over the member who signs in with an address of the user.
+   *
    * @param id the id of the new user, where a bulk request has promised it to another operation
    * @throws DomainError uniqueness
    */
   create(actor: ScimActor, user: NextUser, id?: string): Promise<DirectoryUser> {
-    return this.tenantWork.bounded(actor.orgId, (tx) => this.users.insert(tx, actor, user, id));
+    return this.tenantWork.transact(actor.orgId, async (tx) => {
+      await this.organizations.lockDirectory(tx, actor.orgId);
+      return this.writes.create(tx, actor, user, id);
+    });
   }
 
   /** @throws DomainError not_found, also for a user of another organization */
@@ -52,8 +50,8 @@ export class UserProvisioning {
   }
 
   /**
-   * Changes a user: in one statement where only attributes change, otherwise under the lock of the row. A write that changes
-   * nothing makes no new version and no audit row.
+   * Changes a user: in one statement where only plain attributes change, otherwise under the lock of the directory. A write that changes
+   * nothing makes no new version and no audit row. The first change of a member who signed in takes the member over.
    *
    * @param compute derives the state after the write, or throws
    * @throws DomainError not_found, uniqueness
@@ -62,11 +60,17 @@ export class UserProvisioning {
     const changed = await this.tenantWork.bounded(actor.orgId, (manager) =>
       this.#changeAttributes(manager, actor, id, compute),
     );
-    return changed ?? this.#changeUnderLock(actor, id, compute);
+    if (changed) return changed;
+    return this.tenantWork.transact(actor.orgId, async (tx) => {
+      await this.organizations.lockDirectory(tx, actor.orgId);
+      const user = await this.writes.change(tx, actor, id, compute);
+      if (!user) throw noUser();
+      return user;
+    });
   }
 
   /**
-   * Removes a user with all sessions, keys and applications.
+   * Removes a user with all sessions, keys and applications, together with the twins of the user.
    *
    * @param verify may refuse the removal by the state under the lock
    * @throws DomainError not_found
@@ -77,18 +81,12 @@ export class UserProvisioning {
     verify: (current: DirectoryUser) => void,
   ): Promise<void> {
     await this.tenantWork.transact(actor.orgId, async (tx) => {
-      const current = await this.#lock(tx, actor.orgId, id);
-      verify(current);
-      await this.tombstones.setForUser(tx, actor.orgId, id);
-      await this.userDirectory.remove(tx, current, {
-        reason: 'user deleted by SCIM',
-        revokedBy: 'scim',
-        audit: auditOf(actor, 'delete', id, { email: current.email }),
-      });
+      await this.organizations.lockDirectory(tx, actor.orgId);
+      if (!(await this.writes.remove(tx, actor, id, verify))) throw noUser();
     });
   }
 
-  /** @returns undefined where more than attributes changes, or where other requests change the same user too often */
+  /** @returns undefined where more than plain attributes changes, or where other requests change the same user too often */
   async #changeAttributes(
     manager: EntityManager,
     actor: ScimActor,
@@ -96,139 +94,43 @@ export class UserProvisioning {
     compute: ComputeUser,
   ): Promise<DirectoryUser | undefined> {
     for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-      const current = await this.users.find(manager, actor.orgId, id);
+      const current = await this.users.known(manager, actor.orgId, id);
       if (!current) throw noUser();
       const next = compute(current);
-      const changesAccess = next.active !== current.active || next.email !== current.email;
-      // An unchanged user is read again under the lock: another request may be undoing the same change now.
-      if (changesAccess || isSame(current, next)) return undefined;
-      const changed = await this.users.update(manager, actor, current, next, {});
+      if (!current.scimManaged || isOfAccess(current, next)) return undefined;
+      const changed = isSame(current, next)
+        ? await this.#unchanged(manager, actor, id, compute)
+        : await this.users.update(manager, actor, current, next, {});
       if (changed) return changed;
     }
     return undefined;
   }
 
-  async #lock(tx: EntityManager, orgId: string, id: string): Promise<LockedDirectoryUser> {
-    const user = await this.users.lock(tx, orgId, id);
-    if (!user) throw noUser();
-    return user;
-  }
-
-  async #changeUnderLock(
-    actor: ScimActor,
+  /** Reads an unchanged user again under the lock of the row: another request may be undoing the same change now. */
+  #unchanged(
+    manager: EntityManager,
+    { orgId }: ScimActor,
     id: string,
     compute: ComputeUser,
-  ): Promise<DirectoryUser> {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await this.tenantWork.transact(actor.orgId, (tx) =>
-          this.#changeIn(tx, actor, id, compute),
-        );
-      } catch (error) {
-        // Another user took the address between the look-up and the change. The next attempt sees that user.
-        if (tries === MOST_TRIES || violatedConstraint(error) !== 'users_email') throw error;
-      }
-    }
-  }
-
-  /** Changes a locked user. A new e-mail address ends the access under the old one; `active` ends or restores access. */
-  async #changeIn(
-    tx: EntityManager,
-    actor: ScimActor,
-    id: string,
-    compute: ComputeUser,
-  ): Promise<DirectoryUser> {
-    const current = await this.#lock(tx, actor.orgId, id);
-    const next = await this.#withFreeAddress(tx, actor, current, compute(current));
-    if (isSame(current, next)) return current;
-    const changesActive = next.active !== current.active;
-    const details = await this.#moveTombstones(tx, actor, current, next);
-    const changed = await this.users.update(
-      tx,
-      actor,
-      current,
-      next,
-      changesActive ? false : details,
-    );
-    if (!changed) throw new Error('a locked user is of another version');
-    if (next.email !== current.email) {
-      const cause = { reason: 'e-mail changed', revokedBy: 'scim' };
-      await this.accessRevocation.end(tx, current, 'email-changed', cause);
-    }
-    if (!changesActive) return changed;
-    const audit = auditOf(actor, 'update', id, details);
-    if (next.active) await this.userDirectory.activate(tx, current, audit);
-    else {
-      const reason = 'user deactivated by SCIM';
-      await this.userDirectory.deactivate(tx, current, { reason, revokedBy: 'scim', audit });
-    }
-    const after = await this.users.find(tx, actor.orgId, id);
-    if (!after) throw new Error('a locked user is gone');
-    return after;
-  }
-
-  /** Leaves the user without an address where another user signs in with it, until a write names the address while it is free. */
-  async #withFreeAddress(
-    tx: EntityManager,
-    { orgId }: ScimActor,
-    { id, email }: DirectoryUser,
-    next: NextUser,
-  ): Promise<NextUser> {
-    if (next.email === null || next.email === email) return next;
-    const isTaken = await this.users.isAddressTaken(tx, orgId, id, next.email);
-    return isTaken ? { ...next, email: null } : next;
-  }
-
-  /**
-   * Lifts the tombstone of an address that the user gets, and sets one on the address that an inactive user loses, so that the
-   * address stays barred.
-   *
-   * @returns details of the audit row where the user gets or loses the address to sign in with
-   */
-  async #moveTombstones(
-    tx: EntityManager,
-    { orgId }: ScimActor,
-    { id, email }: DirectoryUser,
-    next: NextUser,
-  ): Promise<Readonly<Record<string, unknown>>> {
-    if (next.email === email) return {};
-    if (email !== null && !next.active) await this.tombstones.set(tx, orgId, email);
-    const isLifted = next.email !== null && (await this.tombstones.lift(tx, orgId, next.email, id));
-    if (next.email !== null && email !== null && !isLifted) return {};
-    const lifted = isLifted ? { tombstone_lifted: true } : {};
-    return { email: next.email, previous_email: email, ...lifted };
+  ): Promise<DirectoryUser | undefined> {
+    return manager.transaction(async (tx) => {
+      const current = await this.users.lock(tx, orgId, id);
+      if (!current) throw noUser();
+      return isSame(current, compute(current)) ? current : undefined;
+    });
   }
 }
 
-function auditOf(
-  actor: ScimActor,
-  operation: 'update' | 'delete',
-  id: string,
-  more: Readonly<Record<string, unknown>>,
-): AccountAudit {
-  const { type, origin, details } = scimOperation(actor, operation, 'User', id, more);
-  return { type, actorId: null, origin, details };
+/** Tells whether a write changes more than plain attributes: `active`, an address, or a name by which a removed identity comes back. */
+function isOfAccess(current: DirectoryUser, next: NextUser): boolean {
+  const keys = ['active', 'email', 'userName', 'externalId'] as const;
+  if (keys.some((key) => current[key] !== next[key])) return true;
+  return !isDeepStrictEqual(emailsOf(JSON.parse(current.attributes)), emailsOf(next.attributes));
 }
 
-/** Tells whether a user is in the state that a write asks for. */
-function isSame(current: DirectoryUser, next: NextUser): boolean {
-  const keys = ['userName', 'externalId', 'active', 'email'] as const;
-  if (keys.some((key) => current[key] !== next[key])) return false;
-  return isDeepStrictEqual(written(current), JSON.parse(JSON.stringify(next.attributes)));
-}
-
-/** The attributes that clients wrote: without the manager's address and name, which are derived. */
-function written({ attributes }: DirectoryUser): unknown {
-  const all = JSON.parse(attributes) as Record<string, unknown>;
-  const extension = all[ENTERPRISE_URN];
-  const manager = isRecord(extension) ? extension['manager'] : undefined;
-  if (!isRecord(extension) || !isRecord(manager)) return all;
-  const { $ref: _, displayName: __, ...own } = manager;
-  return { ...all, [ENTERPRISE_URN]: { ...extension, manager: own } };
-}
-
-function isRecord(raw: unknown): raw is Readonly<Record<string, unknown>> {
-  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+function emailsOf(attributes: object): unknown {
+  const { emails } = attributes as { readonly emails?: unknown };
+  return emails === undefined ? undefined : JSON.parse(JSON.stringify(emails));
 }
 
 /** Builds the error for a user who does not exist or belongs to another organization. */

@@ -38,6 +38,8 @@ export interface SearchedTable<Row, Resource> {
   readonly from: string;
   readonly id: string;
   readonly orgId: string;
+  /** A condition of all resources that lists show. `$1` is the organization. */
+  readonly shown?: string;
   readonly fields: FilterFields;
   readonly unique: UniqueKeys;
   /** The paths of attributes with an index and few resources per value. */
@@ -78,7 +80,7 @@ export async function searchTable<Row extends Position, Resource>(
     ? conditionOf(search.filter, table.fields, 2)
     : { text: 'true', values: [] };
   const within: Within = {
-    text: `${table.orgId} = $1 AND (${matches.text})`,
+    text: `${table.orgId} = $1 AND (${matches.text})${alsoShown(table)}`,
     values: [orgId, ...matches.values],
   };
   const key = search.filter && keyOf(search.filter, (path) => Object.hasOwn(table.unique, path));
@@ -98,6 +100,10 @@ export async function searchTable<Row extends Position, Resource>(
         ? writeCursor(last, fingerprintOf(orgId, search, table.fields))
         : undefined,
   };
+}
+
+function alsoShown({ shown }: { readonly shown?: string }): string {
+  return shown === undefined ? '' : ` AND ${shown}`;
 }
 
 /** Puts the comparison of the unique key before the condition. */
@@ -158,7 +164,7 @@ function findPage<Row extends Position>(
   const direction = descending ? 'DESC NULLS FIRST' : 'ASC NULLS LAST';
   const order = sort ? `sort_value ${direction}, id` : 'org_id, id';
   const isPlain = filter === undefined && sort === undefined;
-  const condition = isPlain ? `${table.orgId} BETWEEN $1 AND $1` : within.text;
+  const condition = isPlain ? `${table.orgId} BETWEEN $1 AND $1${alsoShown(table)}` : within.text;
   let after = 'true';
   let offset = '';
   if (page.kind === 'index') offset = `OFFSET ${bind(page.startIndex - 1)}`;

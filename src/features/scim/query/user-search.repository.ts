@@ -10,7 +10,8 @@ import {
   GROUPS,
   SHOWN_ATTRIBUTES,
   TAG,
-  USER_NAME,
+  LISTED_USERS,
+  UNIQUE_NAME,
   WHO,
   directoryUser,
   type DirectoryUser,
@@ -83,7 +84,7 @@ function showUsers(parts: UserParts): string {
 /** The attributes that are unique in an organization, and those that an index finds. */
 const UNIQUE: UniqueKeys = {
   id: undefined,
-  userName: `(u.org_id::text || lower(${USER_NAME} COLLATE "C"))`,
+  userName: `(u.org_id::text || lower(${UNIQUE_NAME} COLLATE "C"))`,
 };
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
 
@@ -94,7 +95,7 @@ const FIELDS: FilterFields = {
   resource: USER_SCHEMA,
   columns: {
     id: { kind: 'uuid', expression: 'u.id', required: true },
-    userName: { kind: 'text', expression: USER_NAME, required: true },
+    userName: { kind: 'text', expression: UNIQUE_NAME, required: true },
     externalId: { kind: 'text', expression: 'u.external_id' },
     active: { kind: 'boolean', expression: 'u.active' },
     'meta.resourceType': { kind: 'text', expression: `'User'::text`, required: true },
@@ -135,6 +136,7 @@ export function searchUsers(
     from: 'users u',
     id: 'u.id',
     orgId: 'u.org_id',
+    shown: LISTED_USERS,
     fields: FIELDS,
     unique: UNIQUE,
     keys: KEYS,

@@ -1,14 +1,12 @@
-import { parseEmailAddress } from '#domain/organizations/email-address.js';
+import { addressesOf } from '#domain/directory/record-addresses.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
   checkSize,
   invalidValue,
   isObject,
-  isPrimary,
   storedValue,
   withoutLabels,
   type AttributeValue,
-  type ComplexValue,
 } from './attribute-value.js';
 import { elementsIn, isWritable, textIn, type Draft } from './draft.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
@@ -77,19 +75,9 @@ export function userOf(draft: Draft): UserAttributes {
     externalId: textIn(draft, 'externalId'),
     active: draft.get('active') !== false,
     displayName: textIn(draft, 'displayName'),
-    email: emailOf(userName, elementsIn(draft, 'emails')),
+    email: addressesOf(userName, elementsIn(draft, 'emails')).has[0]?.address,
     attributes,
   };
-}
-
-/** Derives the address to sign in with: the first address among `userName`, the primary e-mail and the other e-mails. */
-function emailOf(userName: string, emails: readonly ComplexValue[]): string | undefined {
-  const [primary] = emails.filter(isPrimary);
-  for (const candidate of [userName, primary?.['value'], ...emails.map(({ value }) => value)]) {
-    const address = typeof candidate === 'string' ? parseEmailAddress(candidate) : undefined;
-    if (address !== undefined) return address;
-  }
-  return undefined;
 }
 
 /** Collects the attributes without a column. Every key is a name of the schema table. */

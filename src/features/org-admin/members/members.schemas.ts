@@ -26,6 +26,16 @@ export const MEMBER_JSON = z.object({
   /** The number of enrolled keys. */
   keys: z.int(),
   created_at: time,
+  /** The records of SCIM that the member is a twin of: the end of each ends the member. */
+  twin_of: z.array(z.guid()),
+  /** The twins of the member. */
+  twins: z.array(z.guid()),
+  /** The linked records: the end of either deactivates the other. */
+  linked_to: z.array(z.guid()),
+  /** The time at which a record of SCIM took the member over, who had signed in before. */
+  taken_over_at: time.nullable(),
+  /** The userName of a linked record with which another member signs in. */
+  withheld_address: z.string().nullable(),
 });
 /** The result of {@link MEMBER_JSON}. */
 export type MemberJson = z.output<typeof MEMBER_JSON>;
@@ -140,6 +150,11 @@ export function memberJson(member: Shown): MemberJson {
     scim_managed: member.scimManaged,
     keys: member.keys,
     created_at: member.createdAt.toISOString(),
+    twin_of: [...member.ties.twinOf],
+    twins: [...member.ties.twins],
+    linked_to: [...member.ties.linkedTo],
+    taken_over_at: member.ties.takenOverAt?.toISOString() ?? null,
+    withheld_address: member.ties.withheldAddress,
   };
 }
 

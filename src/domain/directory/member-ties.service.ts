@@ -1,0 +1,204 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Members, type MemberAct, type MemberAfterEnd } from './members.service.js';
+import {
+  holdersOf,
+  partAddress,
+  recordAwaiting,
+  recordTieEvent,
+  rejoinUserNames,
+  releaseAddresses,
+  unlink,
+  untwin,
+  usableAddresses,
+  withheldFrom,
+} from './record-ties.repository.js';
+import { UsersRepository, type Admin, type Member } from './users.repository.js';
+
+/** An act of an admin that lets an address in again. */
+export interface Readmission {
+  readonly admin: Admin;
+  readonly email: string;
+  readonly origin: AuditOrigin;
+}
+
+/** The effect of a readmission. */
+export interface Readmitted {
+  readonly email: string;
+  /** The number of identities that may sign in again. */
+  readonly identities: number;
+  /** The record that got the address, because it has it and had no address to sign in with. */
+  readonly givenTo: string | null;
+}
+
+/** A person after a parting. */
+export interface PartedMember extends MemberAfterEnd {
+  /** The records that the person is apart from now. */
+  readonly partedFrom: readonly string[];
+}
+
+/** A record after it got the address that was withheld from it. */
+export interface GivenAddress extends MemberAfterEnd {
+  readonly takenFrom: string | null;
+}
+
+/** The acts of admins on the ties of members to records, and on bars. Each is a transaction that first locks the directory. */
+@Injectable()
+export class MemberTies {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly members: Members,
+    private readonly users: UsersRepository,
+    private readonly organizations: OrganizationsRepository,
+    private readonly tombstones: TombstonesRepository,
+    private readonly accessRevocation: AccessRevocation,
+  ) {}
+
+  /**
+   * Lifts the bar of an address, and those of the identities that were removed with it.
+   *
+   * @throws DomainError not_found for an address that is not barred, admin_required
+   */
+  readmit({ admin, email, origin }: Readmission): Promise<Readmitted> {
+    const { orgId } = admin;
+    return this.work.transact(orgId, async (tx) => {
+      await this.organizations.lockDirectory(tx, orgId);
+      const awaiting = await recordAwaiting(tx, orgId, email);
+      await this.users.lockMembers(tx, orgId, [admin.id, ...(awaiting ? [awaiting] : [])]);
+      await this.members.holdAdmin(tx, admin);
+      const { addresses, identities } = await this.tombstones.readmit(tx, orgId, email);
+      if (addresses + identities === 0) {
+        throw new DomainError('not_found', 'Your organization has not barred this address.');
+      }
+      if (awaiting) await this.users.giveEmail(tx, awaiting, email);
+      const givenTo = awaiting ?? null;
+      await this.#record(tx, 'member_readmitted', { admin, origin }, givenTo, {
+        email,
+        identities,
+        given_to: givenTo,
+      });
+      return { email, identities, givenTo };
+    });
+  }
+
+  /**
+   * Parts two people whom an address tied: a twin from its records, a member who was taken over from the record, or two linked records.
+   * The address decides nothing for the record from then on.
+   *
+   * @throws DomainError admin_required, not_found, own_account, nothing_to_part
+   */
+  part(act: MemberAct): Promise<PartedMember> {
+    const { orgId } = act.admin;
+    return this.work.transact(orgId, async (tx) => {
+      await this.organizations.lockDirectory(tx, orgId);
+      const { ties } = await this.members.find(tx, act.admin, act.memberId);
+      const member = await this.members.lockForAct(tx, act, [...ties.twinOf, ...ties.linkedTo]);
+      const { id, email } = member;
+      if (ties.twinOf.length > 0) {
+        const partedFrom = await untwin(tx, id);
+        if (email !== null) await partAddress(tx, partedFrom, email);
+        await rejoinUserNames(tx, orgId, id);
+        return this.#parted(tx, act, member, id, { partedFrom, ended: {} });
+      }
+      if (ties.takenOverAt !== null && member.scimManaged) return this.#moveOut(tx, act, member);
+      if (ties.linkedTo.length > 0) {
+        const partedFrom = await unlink(tx, id);
+        return this.#parted(tx, act, member, id, { partedFrom, ended: {} });
+      }
+      throw new DomainError('nothing_to_part', 'This member is tied to no other account.');
+    });
+  }
+
+  /**
+   * Gives a linked record the address that is its userName. The sessions, certificates and bound identities of the user who signed in
+   * with it end.
+   *
+   * @throws DomainError admin_required, not_found, own_account, nothing_withheld
+   */
+  giveAddress(act: MemberAct): Promise<GivenAddress> {
+    const { orgId } = act.admin;
+    return this.work.transact(orgId, async (tx) => {
+      await this.organizations.lockDirectory(tx, orgId);
+      const { id } = await this.members.find(tx, act.admin, act.memberId);
+      const address = await withheldFrom(tx, id);
+      const [holder] = address === undefined ? [] : await holdersOf(tx, orgId, [address]);
+      const member = await this.members.lockForAct(tx, act, holder ? [holder.id] : []);
+      if (address === undefined) {
+        throw new DomainError('nothing_withheld', 'No address is withheld from this member.');
+      }
+      const cause = { reason: 'the address went to another record', revokedBy: act.admin.id };
+      let ended: RevokedCounts = {};
+      if (holder && holder.id !== id) {
+        await this.users.clearEmail(tx, holder.id);
+        ended = await this.accessRevocation.end(tx, holder, 'provider-withdrawn', cause);
+        await this.users.unbind(tx, holder.id);
+      }
+      await releaseAddresses(tx, id);
+      await this.tombstones.readmit(tx, orgId, address);
+      if (member.email !== null && member.email !== address) {
+        await this.accessRevocation.end(tx, member, 'email-changed', cause);
+      }
+      await this.users.giveEmail(tx, id, address);
+      const takenFrom = holder?.id ?? null;
+      const details = { email: address, taken_from: takenFrom, ...ended };
+      await this.#record(tx, 'member_address_given', act, id, details);
+      return { member: await this.members.find(tx, act.admin, id), ended, takenFrom };
+    });
+  }
+
+  /** Moves the person of a record that took the person over to a new id. What is open in the name of the record ends. */
+  async #moveOut(tx: EntityManager, act: MemberAct, member: Member): Promise<PartedMember> {
+    const { id, email } = member;
+    const { orgId } = act.admin;
+    const cause = { reason: 'parted from a record by an admin', revokedBy: act.admin.id };
+    const ended = await this.accessRevocation.end(tx, member, 'provider-withdrawn', cause);
+    const newId = newUuid();
+    await this.users.movePerson(tx, id, newId);
+    if (email !== null) await partAddress(tx, [id], email);
+    await rejoinUserNames(tx, orgId, newId);
+    for (const address of await usableAddresses(tx, id)) {
+      const holders = await holdersOf(tx, orgId, [address]);
+      if (holders.length > 0) continue;
+      await this.users.giveEmail(tx, id, address);
+      break;
+    }
+    return this.#parted(tx, act, member, newId, { partedFrom: [id], ended });
+  }
+
+  async #parted(
+    tx: EntityManager,
+    act: MemberAct,
+    { email }: Member,
+    personId: string,
+    { partedFrom, ended }: Pick<PartedMember, 'partedFrom' | 'ended'>,
+  ): Promise<PartedMember> {
+    const details = { email, parted_from: partedFrom, ...ended };
+    await this.#record(tx, 'member_parted', act, personId, details);
+    return { member: await this.members.find(tx, act.admin, personId), ended, partedFrom };
+  }
+
+  #record(
+    tx: EntityManager,
+    type: 'member_readmitted' | 'member_parted' | 'member_address_given',
+    { admin, origin }: Pick<MemberAct, 'admin' | 'origin'>,
+    subjectId: string | null,
+    details: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    return recordTieEvent(tx, {
+      type,
+      actorId: admin.id,
+      subjectId,
+      orgId: admin.orgId,
+      origin,
+      details,
+    });
+  }
+}

@@ -1,0 +1,66 @@
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
+
+/** An address that a record has. */
+export interface RecordAddress {
+  readonly address: string;
+  /** The place in the order in which one of the addresses becomes the address to sign in with: one of {@link RANK}, or between. */
+  readonly rank: number;
+}
+
+/** The places of addresses. Several e-mails of type `work` have the places after `onlyWork`, in their order. */
+export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
+
+/** The addresses that a user names. */
+export interface NamedAddresses {
+  /** The addresses that the record has, the first one first. */
+  readonly has: readonly RecordAddress[];
+  /** All other addresses, which decide nothing. */
+  readonly plain: readonly string[];
+}
+
+interface Email {
+  readonly address: string;
+  readonly isPrimary: boolean;
+  readonly isWork: boolean;
+}
+
+/**
+ * Finds the addresses of a record: its userName, its primary e-mail and its e-mails of type `work`; if none of these is an address,
+ * its first e-mail that is one. The function `addresses_of_record` of the database finds the same.
+ */
+export function addressesOf(userName: string, emails: unknown): NamedAddresses {
+  const listed = (Array.isArray(emails) ? emails : []).flatMap(emailOf);
+  const own = parseEmailAddress(userName);
+  const works = new Set(listed.filter(({ isWork }) => isWork).map(({ address }) => address)).size;
+  const ranks = new Map<string, number>();
+  if (own !== undefined) ranks.set(own, RANK.userName);
+  for (const [place, email] of listed.entries()) {
+    const rank = rankOf(email, works, place);
+    ranks.set(email.address, Math.min(rank, ranks.get(email.address) ?? rank));
+  }
+  const all = [...ranks]
+    .map(([address, rank]) => ({ address, rank }))
+    .toSorted((a, b) => a.rank - b.rank);
+  const labelled = all.filter(({ rank }) => rank < RANK.first);
+  const has =
+    labelled.length > 0
+      ? labelled
+      : all.slice(0, 1).map(({ address }) => ({ address, rank: RANK.first }));
+  const had = new Set(has.map(({ address }) => address));
+  return { has, plain: [...ranks.keys()].filter((address) => !had.has(address)) };
+}
+
+function emailOf(raw: unknown): Email[] {
+  if (typeof raw !== 'object' || raw === null) return [];
+  const { value, primary, type } = raw as Record<string, unknown>;
+  const address = typeof value === 'string' ? parseEmailAddress(value) : undefined;
+  if (address === undefined) return [];
+  const isWork = typeof type === 'string' && type.toLowerCase() === 'work';
+  return [{ address, isPrimary: primary === true, isWork }];
+}
+
+function rankOf({ isPrimary, isWork }: Email, works: number, place: number): number {
+  if (isPrimary) return RANK.primary;
+  if (!isWork) return RANK.first + place;
+  return works === 1 ? RANK.onlyWork : Math.min(RANK.severalWork + place, RANK.first - 1);
+}

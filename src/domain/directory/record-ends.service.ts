@@ -1,0 +1,164 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import {
+  sumOf,
+  withoutZeros,
+  type RevocationCause,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import type { AccountAudit } from './account.js';
+import {
+  endedWith,
+  forgetEnded,
+  noteEnded,
+  tiesOf,
+  type RecordTie,
+} from './record-ties.repository.js';
+import { UserDirectory } from './user-directory.service.js';
+import { UsersRepository, type User } from './users.repository.js';
+
+/** The two ways in which a user ends. */
+export type EndKind = 'remove' | 'deactivate';
+
+/** A user whom the end of another user ends, too. */
+export interface EndingUser {
+  readonly id: string;
+  readonly kind: EndKind;
+  /** The records whose end ends this user; none for the user that the act names. */
+  readonly withRecords: readonly string[];
+  /** How the records end this user. */
+  readonly tie: RecordTie['kind'] | undefined;
+}
+
+/** The end of a user by an act. */
+export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
+  readonly reason: Readonly<Record<EndKind, string>>;
+  /** True for an act of an admin, whose removal SCIM does not undo. */
+  readonly byAdmin: boolean;
+  /** Returns the audit event of the end of a user; more details name the records that the user ended with. */
+  auditOf(user: User, kind: EndKind, more: Readonly<Record<string, unknown>>): AccountAudit;
+}
+
+/**
+ * Ends records together with their twins, and deactivates linked records, in the transaction of the act. The caller has locked the
+ * directory of the organization; then it calls {@link RecordEnds.reach}, and locks the rows of all these users in the order of their ids.
+ */
+@Injectable()
+export class RecordEnds {
+  readonly #security = new Logger('security');
+
+  constructor(
+    private readonly users: UsersRepository,
+    private readonly directory: UserDirectory,
+    private readonly tombstones: TombstonesRepository,
+    private readonly accessRevocation: AccessRevocation,
+  ) {}
+
+  /** Finds the users whom the end of a user ends: the user, the twins of each ended record, and linked records with their twins. */
+  async reach(tx: EntityManager, id: string, kind: EndKind): Promise<EndingUser[]> {
+    const found = new Map<string, EndingUser>([
+      [id, { id, kind, withRecords: [], tie: undefined }],
+    ]);
+    for (let frontier = [id]; frontier.length > 0;) {
+      const ties = await tiesOf(tx, frontier);
+      const next = new Set<string>();
+      for (const tie of ties) {
+        for (const [from, to] of directionsOf(tie)) {
+          const ended = frontier.includes(from) ? found.get(from) : undefined;
+          if (!ended || to === id) continue;
+          const known = found.get(to);
+          const ending = tie.kind === 'twin' ? ended.kind : 'deactivate';
+          if (!known || (known.kind === 'deactivate' && ending === 'remove')) next.add(to);
+          found.set(to, {
+            id: to,
+            kind: known?.kind === 'remove' ? 'remove' : ending,
+            withRecords: [...new Set([...(known?.withRecords ?? []), from])],
+            tie: tie.kind === 'twin' || known?.tie === 'twin' ? 'twin' : 'link',
+          });
+        }
+      }
+      frontier = [...next];
+    }
+    return [...found.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /**
+   * Ends locked users, in the order of their ids. A user who is inactive already is not deactivated again, unless the act names the
+   * user.
+   *
+   * @returns the sums of what ended
+   */
+  async end(
+    tx: EntityManager,
+    reached: readonly EndingUser[],
+    end: RecordEnd,
+  ): Promise<RevokedCounts> {
+    // All bars first: the names of a record are gone with it.
+    for (const { id, kind, withRecords } of reached) {
+      const user = kind === 'remove' ? await this.users.lock(tx, id) : undefined;
+      if (!user || user.orgId === null) continue;
+      const bar = { recordId: withRecords[0] ?? id, byAdmin: end.byAdmin };
+      await this.tombstones.setForUser(tx, user.orgId, id, bar);
+    }
+    const counts: RevokedCounts[] = [];
+    for (const ending of reached) counts.push(await this.#endOne(tx, ending, end));
+    return sumOf(counts);
+  }
+
+  async #endOne(tx: EntityManager, ending: EndingUser, end: RecordEnd): Promise<RevokedCounts> {
+    const { id, kind, withRecords, tie } = ending;
+    const user = await this.users.lock(tx, id);
+    const isNamed = withRecords.length === 0;
+    if (!user || (kind === 'deactivate' && !user.active && !isNamed)) return {};
+    const more = isNamed ? {} : { [tie === 'twin' ? 'twin_of' : 'linked_to']: withRecords };
+    const scope = kind === 'remove' ? 'account-deleted' : 'account-deactivated';
+    const byForeignKey = await this.accessRevocation.countByForeignKey(tx, user, scope);
+    const deprovisioning = {
+      reason: end.reason[kind],
+      revokedBy: end.revokedBy,
+      audit: end.auditOf(user, kind, more),
+      endedByForeignKey: withoutZeros(byForeignKey),
+    };
+    if (!isNamed) this.#security.warn({ userId: id, ...more }, `a ${tie} ended with its record`);
+    if (kind === 'remove') return this.directory.remove(tx, user, deprovisioning);
+    if (isNamed) await forgetEnded(tx, id);
+    else if (tie === 'twin') await noteEnded(tx, withRecords, id);
+    return this.directory.deactivate(tx, user, deprovisioning);
+  }
+
+  /**
+   * Finds the users whom the activation of a record activates: the record, and the twins that its end deactivated.
+   */
+  async revived(tx: EntityManager, recordId: string): Promise<string[]> {
+    return [recordId, ...(await endedWith(tx, recordId))].toSorted();
+  }
+
+  /** Activates locked users, whom {@link RecordEnds.revived} found. */
+  async activate(
+    tx: EntityManager,
+    ids: readonly string[],
+    recordId: string,
+    auditOf: (user: User, more: Readonly<Record<string, unknown>>) => AccountAudit,
+  ): Promise<void> {
+    for (const id of ids) {
+      const user = await this.users.lock(tx, id);
+      if (!user) continue;
+      await forgetEnded(tx, id);
+      if (user.active) continue;
+      const more = id === recordId ? {} : { twin_of: [recordId] };
+      await this.directory.activate(tx, user, auditOf(user, more));
+    }
+  }
+}
+
+/** The directions in which an end goes: from a record to its twin, and over a link to a record that is active. */
+function directionsOf(tie: RecordTie): (readonly [from: string, to: string])[] {
+  const { recordId, userId, kind, isRecordActive, isUserActive } = tie;
+  if (kind === 'twin') return [[recordId, userId]];
+  return [
+    ...(isUserActive ? [[recordId, userId] as const] : []),
+    ...(isRecordActive ? [[userId, recordId] as const] : []),
+  ];
+}

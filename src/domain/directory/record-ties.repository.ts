@@ -1,0 +1,247 @@
+import type { AuditEvent } from '#domain/audit/audit-event.js';
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { sql } from '#platform/database/statements/sql.js';
+import { RANK } from './record-addresses.js';
+
+// The addresses of records, and the ties of records to users who are the same person, or may be. Every write is under the lock of the
+// directory. Triggers of the database keep the addresses.
+
+/** A user who signs in with an address. */
+export interface AddressHolder {
+  readonly id: string;
+  readonly email: string;
+  readonly scimManaged: boolean;
+  readonly isOrgAdmin: boolean;
+  readonly isTwin: boolean;
+  /** True for a user with a bound identity or a key. */
+  readonly isInUse: boolean;
+}
+
+/** A record that has an address, as a sign-in reads it. */
+export interface RecordOfAddress {
+  readonly id: string;
+  readonly rank: number;
+  readonly active: boolean;
+  /** True while another user holds an address of this linked record. */
+  readonly isPassedOver: boolean;
+}
+
+/** A tie of a record to another user. */
+export interface RecordTie {
+  readonly recordId: string;
+  readonly userId: string;
+  readonly kind: 'twin' | 'link';
+  readonly isRecordActive: boolean;
+  readonly isUserActive: boolean;
+}
+
+/** A new tie. */
+export interface NewTie {
+  readonly orgId: string;
+  readonly recordId: string;
+  readonly userId: string;
+  readonly address: string;
+}
+
+/** Finds the users of an organization who sign in with one of some addresses, in the order of their ids. */
+export async function holdersOf(
+  tx: EntityManager,
+  orgId: string,
+  addresses: readonly string[],
+): Promise<AddressHolder[]> {
+  if (addresses.length === 0) return [];
+  return sql<AddressHolder>(tx)`
+    SELECT u.id, u.email, u.scim_managed AS "scimManaged", u.is_org_admin AS "isOrgAdmin",
+           EXISTS (SELECT FROM record_ties t WHERE t.user_id = u.id AND t.kind = 'twin') AS "isTwin",
+           u.key_count > 0 OR EXISTS (SELECT FROM identities i WHERE i.user_id = u.id) AS "isInUse"
+    FROM users u WHERE u.org_id = ${orgId} AND u.email = ANY (${addresses}::text[])
+    ORDER BY u.id`;
+}
+
+/** Finds the records that have an address. */
+export function recordsOf(
+  tx: EntityManager,
+  orgId: string,
+  address: string,
+): Promise<RecordOfAddress[]> {
+  return sql<RecordOfAddress>(tx)`
+    SELECT u.id, a.rank, u.active,
+           EXISTS (SELECT FROM record_addresses w WHERE w.user_id = u.id AND w.withheld AND w.rank IS NOT NULL) AS "isPassedOver"
+    FROM record_addresses a JOIN users u ON u.id = a.user_id
+    WHERE a.org_id = ${orgId} AND a.address = ${address} AND a.rank IS NOT NULL AND NOT a.parted
+    ORDER BY a.rank, u.id`;
+}
+
+/** Returns the addresses that decide nothing for a record: those that an admin parted, and those that another user holds. */
+export async function withoutEffect(
+  tx: EntityManager,
+  userId: string,
+): Promise<{ readonly parted: ReadonlySet<string>; readonly withheld: ReadonlySet<string> }> {
+  const rows = await sql<{ address: string; parted: boolean }>(tx)`
+    SELECT address, parted FROM record_addresses WHERE user_id = ${userId} AND (parted OR withheld)`;
+  return {
+    parted: new Set(rows.flatMap((row) => (row.parted ? row.address : []))),
+    withheld: new Set(rows.flatMap((row) => (row.parted ? [] : row.address))),
+  };
+}
+
+/** Returns the addresses of a record that can become its address to sign in with, the first one first. */
+export async function usableAddresses(tx: EntityManager, userId: string): Promise<string[]> {
+  const rows = await sql<{ address: string }>(tx)`
+    SELECT address FROM record_addresses
+    WHERE user_id = ${userId} AND rank IS NOT NULL AND NOT parted AND NOT withheld ORDER BY rank`;
+  return rows.map(({ address }) => address);
+}
+
+/** Finds the ties of some users, on either side. */
+export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<RecordTie[]> {
+  return sql<RecordTie>(tx)`
+    SELECT t.record_id AS "recordId", t.user_id AS "userId", t.kind,
+           r.active AS "isRecordActive", u.active AS "isUserActive"
+    FROM (SELECT * FROM record_ties WHERE record_id = ANY (${ids}::uuid[])
+          UNION SELECT * FROM record_ties WHERE user_id = ANY (${ids}::uuid[])) t
+    JOIN users r ON r.id = t.record_id JOIN users u ON u.id = t.user_id`;
+}
+
+/** Makes a member a twin of a record, and takes the member from the userNames. Returns false for a twin of the record. */
+export async function addTwin(
+  tx: EntityManager,
+  { orgId, recordId, userId, address }: NewTie,
+): Promise<boolean> {
+  await leaveUserNames(tx, userId);
+  const added = await sql<{ user_id: string }>(tx)`
+    INSERT INTO record_ties (record_id, user_id, org_id, kind, address)
+    VALUES (${recordId}, ${userId}, ${orgId}, 'twin', ${address})
+    ON CONFLICT DO NOTHING RETURNING user_id`;
+  return added.length === 1;
+}
+
+/** Takes the place of a member among the userNames away: another user may have the address as its userName. */
+export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
+  await sql(tx)`
+    UPDATE users SET user_name = id::text
+    WHERE id = ${userId} AND NOT scim_managed AND user_name IS DISTINCT FROM id::text`;
+}
+
+/** Gives a member who is no twin any more the place among the userNames again, if it is free. */
+export async function rejoinUserNames(
+  tx: EntityManager,
+  orgId: string,
+  userId: string,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE users u SET user_name = NULL
+    WHERE u.id = ${userId} AND u.org_id = ${orgId} AND NOT u.scim_managed AND u.user_name = u.id::text
+      AND NOT EXISTS (
+        SELECT FROM users o
+        WHERE o.id <> u.id AND (o.org_id::text || lower(coalesce(o.user_name, o.email, o.id::text) COLLATE "C"))
+              = u.org_id::text || u.email)`;
+}
+
+/** Links a record to the user who signs in with the userName of the record. The record is passed over at sign-ins from then on. */
+export async function addLink(
+  tx: EntityManager,
+  { orgId, recordId, userId, address }: NewTie,
+): Promise<void> {
+  await sql(tx)`
+    INSERT INTO record_ties (record_id, user_id, org_id, kind, address)
+    VALUES (${recordId}, ${userId}, ${orgId}, 'link', ${address}) ON CONFLICT DO NOTHING`;
+  await sql(tx)`
+    UPDATE record_addresses SET withheld = true WHERE user_id = ${recordId} AND address = ${address}`;
+}
+
+/** Returns the address that is withheld from a linked record. */
+export async function withheldFrom(
+  tx: EntityManager,
+  recordId: string,
+): Promise<string | undefined> {
+  const [row] = await sql<{ address: string }>(tx)`
+    SELECT address FROM record_addresses WHERE user_id = ${recordId} AND withheld AND rank IS NOT NULL ORDER BY rank LIMIT 1`;
+  return row?.address;
+}
+
+/** Lets a record use the addresses that were withheld. */
+export async function releaseAddresses(tx: EntityManager, recordId: string): Promise<void> {
+  await sql(tx)`
+    UPDATE record_addresses SET withheld = false WHERE user_id = ${recordId} AND withheld`;
+}
+
+/** Notes that the end of some records deactivated a twin. */
+export async function noteEnded(
+  tx: EntityManager,
+  recordIds: readonly string[],
+  userId: string,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE record_ties SET ended = true
+    WHERE user_id = ${userId} AND record_id = ANY (${recordIds}::uuid[]) AND kind = 'twin'`;
+}
+
+/** Forgets that the end of a record deactivated a user: another act has decided since. */
+export async function forgetEnded(tx: EntityManager, userId: string): Promise<void> {
+  await sql(tx)`
+    UPDATE record_ties SET ended = false WHERE user_id = ${userId} AND ended`;
+}
+
+/** Finds the twins that the end of a record deactivated, unless another record of a twin is inactive, too. */
+export async function endedWith(tx: EntityManager, recordId: string): Promise<string[]> {
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT t.user_id AS id FROM record_ties t
+    WHERE t.record_id = ${recordId} AND t.kind = 'twin' AND t.ended
+      AND NOT EXISTS (
+        SELECT FROM record_ties o JOIN users r ON r.id = o.record_id
+        WHERE o.user_id = t.user_id AND o.kind = 'twin' AND o.record_id <> t.record_id AND NOT r.active)`;
+  return rows.map(({ id }) => id);
+}
+
+/** Ends the ties of a twin to its records. @returns the records */
+export async function untwin(tx: EntityManager, userId: string): Promise<string[]> {
+  const rows = await sql<{ record_id: string }>(tx)`
+    DELETE FROM record_ties WHERE user_id = ${userId} AND kind = 'twin' RETURNING record_id`;
+  return rows.map((row) => row.record_id);
+}
+
+/** Ends the links of a record. @returns the other records */
+export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
+  const rows = await sql<{ other: string }>(tx)`
+    DELETE FROM record_ties WHERE (user_id = ${id} OR record_id = ${id}) AND kind = 'link'
+    RETURNING CASE WHEN user_id = ${id} THEN record_id ELSE user_id END AS other`;
+  return rows.map(({ other }) => other);
+}
+
+/** Makes some addresses plain data of some records. */
+export async function partAddress(
+  tx: EntityManager,
+  recordIds: readonly string[],
+  address: string,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE record_addresses SET parted = true, rank = NULL, withheld = false
+    WHERE user_id = ANY (${recordIds}::uuid[]) AND address = ${address}`;
+}
+
+/** Finds the one record that has an address as its first, and has no address to sign in with. */
+export async function recordAwaiting(
+  tx: EntityManager,
+  orgId: string,
+  address: string,
+): Promise<string | undefined> {
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT u.id FROM record_addresses a JOIN users u ON u.id = a.user_id
+    WHERE a.org_id = ${orgId} AND a.address = ${address} AND a.rank IS NOT NULL AND NOT a.parted AND NOT a.withheld
+      AND u.email IS NULL
+      AND NOT EXISTS (SELECT FROM users o WHERE o.org_id = ${orgId} AND o.email = ${address})
+      AND a.rank = (SELECT min(f.rank) FROM record_addresses f WHERE f.user_id = u.id AND NOT f.parted)`;
+  return rows.length === 1 ? rows[0]?.id : undefined;
+}
+
+/** Records an act on ties. */
+export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Promise<void> {
+  await sql(tx)`${recordAudit(event)}`;
+}
+
+/** Tells whether a place lets an unbound record be found by the address: a primary e-mail, the only one of type `work`, or the only first. */
+export function bindsByMail(rank: number): boolean {
+  return rank === RANK.primary || rank === RANK.onlyWork || rank === RANK.first;
+}
