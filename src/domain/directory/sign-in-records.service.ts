@@ -1,7 +1,5 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import {
   ADDRESS_OF_SEVERAL,
@@ -11,8 +9,7 @@ import {
 } from '#domain/organizations/membership.js';
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { RANK } from './record-addresses.js';
-import { RecordEnds } from './record-ends.service.js';
-import { bindsByMail, addTwin, recordsOf, type RecordOfAddress } from './record-ties.repository.js';
+import { bindsByMail, recordsOf } from './record-ties.repository.js';
 import { UsersRepository, type User } from './users.repository.js';
 
 /** The user whom an unbound identity may enter by its address, or the reason of a refusal; neither for an unknown address. */
@@ -31,13 +28,9 @@ export interface FoundRecord {
  */
 @Injectable()
 export class SignInRecords {
-  readonly #security = new Logger('security');
-
   constructor(
     private readonly users: UsersRepository,
-    private readonly ends: RecordEnds,
     private readonly tombstones: TombstonesRepository,
-    private readonly audit: AuditLog,
   ) {}
 
   /**
@@ -75,60 +68,5 @@ export class SignInRecords {
       return { user, refusal: REMOVED_BY_SCIM };
     }
     return user.email === null ? { user, refusal: NO_ADDRESS } : { user, isByMail };
-  }
-
-  /**
-   * Ties a member to the records that have the address which the provider now claims: the member is a twin of each, and ends with an
-   * inactive one at once. The caller holds the row of the member.
-   *
-   * @returns the reason of a refusal
-   */
-  async tieToRecords(
-    tx: EntityManager,
-    user: User & { readonly orgId: string },
-    { email }: UpstreamIdentity,
-    origin: AuditOrigin,
-  ): Promise<string | undefined> {
-    const { id, orgId } = user;
-    const records = await recordsOf(tx, orgId, email);
-    for (const record of records) await this.#tie(tx, user, record, email, origin);
-    const inactive = records.filter(({ active }) => !active).map((record) => record.id);
-    if (inactive.length === 0) return undefined;
-    const twin = { id, kind: 'deactivate', withRecords: inactive, tie: 'twin' } as const;
-    const reason = 'deactivated with the record of the address';
-    await this.ends.end(tx, [twin], {
-      reason: { deactivate: reason, remove: reason },
-      revokedBy: 'upstream',
-      byAdmin: false,
-      auditOf: (_, __, more) => ({
-        type: 'scim_operation',
-        actorId: null,
-        origin,
-        details: { operation: 'update', resource_type: 'User', resource_id: id, ...more },
-      }),
-    });
-    return DEACTIVATED;
-  }
-
-  async #tie(
-    tx: EntityManager,
-    { id, orgId }: { readonly id: string; readonly orgId: string },
-    record: RecordOfAddress,
-    email: string,
-    origin: AuditOrigin,
-  ): Promise<void> {
-    const tie = { orgId, recordId: record.id, userId: id, address: email };
-    if (!(await addTwin(tx, tie))) return;
-    const about = { orgId, userId: id, twinOf: record.id, email };
-    this.#security.warn(about, 'a member is a twin of a record');
-    const details = { email, twin_of: record.id };
-    await this.audit.record(tx, {
-      type: 'scim_twin_found',
-      actorId: null,
-      subjectId: id,
-      orgId,
-      origin,
-      details,
-    });
   }
 }

@@ -77,15 +77,6 @@ export class IdentityLinks {
     if ((await this.#findBound(tx, identity))?.id !== user.id) {
       return { kind: 'refused', reason: SIGN_IN_AGAIN, user, orgId };
     }
-    if (isNewAddress && orgId !== null && !user.scimManaged) {
-      const refusal = await this.signInRecords.tieToRecords(
-        tx,
-        { ...user, orgId },
-        identity,
-        origin,
-      );
-      if (refusal !== undefined) return { kind: 'refused', reason: refusal, user, orgId };
-    }
     await this.users.updateTenant(tx, identity);
     await this.users.updateName(tx, user.id, identity);
     if (isNewAddress) await this.directory.followEmail(tx, user, identity.email, origin);
