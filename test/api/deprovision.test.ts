@@ -200,6 +200,7 @@ describe('de-provisioning', () => {
       userId: person.id,
       orgId: person.orgId,
       isAdmin: false,
+      isOrgAdmin: false,
       sessionId: randomUUID(),
     };
     const revoked = app.nest

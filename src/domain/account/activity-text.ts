@@ -50,6 +50,7 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   oauth_client_registered: (_, application) => `You registered ${application}`,
   oauth_client_updated: (_, application) => `You changed ${application}`,
   oauth_client_deleted: (_, application) => `You removed ${application}`,
+  application_approved: (_, application) => `You approved ${application}`,
   oauth_secret_added: (_, application) => `You added a secret to ${application}`,
   oauth_secret_revoked: (_, application) => `You ended a secret of ${application}`,
   org_updated: () => 'You changed the settings of your organization',

@@ -15,6 +15,7 @@ import {
   type ClientSecret,
 } from '#domain/grants/clients/clients.repository.js';
 import { Members } from '#domain/directory/members.service.js';
+import { registrationOf } from './registration-metadata.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -123,7 +124,8 @@ export class ManagedApplications {
   ): Promise<Result> {
     return this.dataSource.transaction(async (tx) => {
       const { orgId } = manager;
-      if (orgId === null || !(await this.#holdAdmin(tx, manager))) {
+      const mayAct = orgId !== null && manager.isAdmin && (await this.#holdAdmin(tx, manager));
+      if (!mayAct) {
         throw new DomainError(
           'admin_required',
           'Only an admin of an organization can register a kubernetes application.',
@@ -133,18 +135,66 @@ export class ManagedApplications {
     });
   }
 
-  /** Changes an application under a lock on its row. @throws DomainError not_found */
+  /**
+   * Changes an application under a lock on its row. The act also gets its manager, with the rights that the manager keeps until the
+   * transaction ends.
+   *
+   * @throws DomainError not_found
+   */
   async change<Result>(
     manager: ApplicationManager,
     id: string,
-    act: (tx: EntityManager, application: ClientApplication) => Promise<Result>,
+    act: (
+      tx: EntityManager,
+      application: ClientApplication,
+      current: ApplicationManager,
+    ) => Promise<Result>,
   ): Promise<Result> {
     return withTransactionRetry(this.dataSource, async (tx) => {
-      const current = { ...manager, isAdmin: await this.#holdAdmin(tx, manager) };
+      const isOrgAdmin = await this.#holdAdmin(tx, manager);
+      const current = { ...manager, isAdmin: manager.isAdmin && isOrgAdmin, isOrgAdmin };
       const isKnown = isClientId(id);
       const found = isKnown && (await this.applicationsRepository.lock(tx, current, id));
-      return act(tx, orNotFound(found));
+      return act(tx, orNotFound(found), current);
     });
+  }
+
+  /**
+   * Approves an application for the redirect URIs that it has: members sign in to it without a page that asks for consent.
+   *
+   * @param check refuses an application that is no more as the admin saw it
+   * @throws DomainError not_found, admin_required, invalid_request for a cluster
+   */
+  approve(
+    manager: ApplicationManager,
+    id: string,
+    origin: AuditOrigin,
+    check: (current: ClientApplication) => void,
+  ): Promise<ClientApplication> {
+    return this.change(manager, id, async (tx, application, current) => {
+      if (!current.isAdmin) {
+        throw new DomainError('admin_required', 'Only an admin can approve an application.');
+      }
+      if (application.resource !== null) {
+        throw new DomainError('invalid_request', 'A kubernetes application needs no approval.');
+      }
+      check(application);
+      await this.applicationsRepository.approve(tx, id, manager.userId);
+      const { name, redirect_uris: redirectUris } = registrationOf(application.metadata);
+      const details = { name, redirect_uris: redirectUris };
+      const act = { type: 'application_approved', manager, application, origin, details } as const;
+      await this.record(tx, act);
+      return this.find(current, id, tx);
+    });
+  }
+
+  /** Limits the approval of an application after a change of its registration. */
+  async limitApproval(
+    tx: EntityManager,
+    id: string,
+    uris: readonly string[] | null,
+  ): Promise<void> {
+    await this.applicationsRepository.limitApproval(tx, id, uris);
   }
 
   /** Records a change of an application, in the transaction of the change. */
@@ -162,8 +212,8 @@ export class ManagedApplications {
 
   /** Checks that an admin is still one, and stays one until the transaction ends. Owners need no such check. */
   async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
-    const { isAdmin, orgId, userId: id, sessionId } = manager;
-    return isAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });
+    const { isOrgAdmin, orgId, userId: id, sessionId } = manager;
+    return isOrgAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });
   }
 }
 

@@ -37,6 +37,7 @@ export const AUDIT_CLASS = {
   oauth_client_registered: 'admin',
   oauth_client_updated: 'admin',
   oauth_client_deleted: 'admin',
+  application_approved: 'admin',
   oauth_secret_added: 'admin',
   oauth_secret_revoked: 'admin',
   scim_operation: 'admin',

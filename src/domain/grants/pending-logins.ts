@@ -17,6 +17,11 @@ export interface WaitingApplication {
   readonly host: string;
   /** True when the application registered itself, so that its name was not checked. */
   readonly isDynamic: boolean;
+  /** True when a user registered the application, and no admin of the organization of the user has approved it for the host. */
+  readonly isUnapproved: boolean;
+  /** The addresses of its privacy policy and of its terms of service (RFC 7591 §2). */
+  readonly policyUri: string | undefined;
+  readonly termsUri: string | undefined;
 }
 
 /**

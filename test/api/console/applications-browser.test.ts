@@ -81,6 +81,33 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     await admin.profile.leave();
   });
 
+  it('approves the application of a member by keyboard at 390 px, after the touch it asks for', async () => {
+    const admin = await pages.newAdmin();
+    const { page, pageErrors } = admin.profile;
+    const member = await pages.app.enrolled(`bob@${admin.domain}`);
+    const { client_id: id } = await registered(member.client, 'Wiki of Bob');
+    await touchedAgo(pages.app, admin.email, 400);
+    await page.goto('/admin/applications');
+    expect(await page.locator(`[data-application="${id}"]`).textContent()).toContain(
+      'Not approved',
+    );
+    await checkPage(admin.profile, `/admin/applications/${id}`);
+    const walk = await KeyboardWalk.begin(page, `/admin/applications/${id}`);
+    expect(await page.locator('[data-approval="none"]').count()).toBe(1);
+    expect(await page.locator('[data-open-addresses] li').allTextContents()).toEqual([
+      'https://grafana.example/callback',
+    ]);
+    await walk.press('form[data-send$="/approve"] button');
+    await page.locator('[data-approval="given"]').waitFor();
+    expect(await page.locator('[data-open-addresses]').count()).toBe(0);
+    const { json } = await api(admin.client, 'GET', `/${id}`);
+    expect(json).toMatchObject({
+      approved_redirect_uris: ['https://grafana.example/callback'],
+    });
+    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
+    await admin.profile.leave();
+  });
+
   /** A secret is not in the page, its address, its history or its storage, and not in the log. */
   async function expectNowhere(page: BrowserProfile['page'], secret: string) {
     for (const visit of [() => page.reload(), () => page.goBack(), () => page.goForward()]) {

@@ -255,7 +255,7 @@ describe('every write of the service', () => {
     const checked = verified().filter(({ template }) =>
       template.startsWith('/api/v1/applications/:id'),
     );
-    expect(checked.length).toBe(5);
+    expect(checked.length).toBe(6);
     places = { 'v1/applications/:id': `v1/applications/${places['colleague']}` };
     expect(await sendAll(checked, {})).toEqual(all(checked, '404 not_found'));
     expect(await database()).toEqual(before);

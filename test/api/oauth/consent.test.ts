@@ -70,6 +70,19 @@ describe('the consent of a user to a client', () => {
     },
   );
 
+  it('links to the https addresses of the policy and the terms that a client registered, and to no other', async () => {
+    const named = await register({
+      policy_uri: 'https://good.example/privacy?a=1&b=2',
+      tos_uri: 'https://good.example/terms',
+    });
+    const { text } = await consentPage(asked(named.client_id));
+    expect(text).toContain('href="https://good.example/privacy?a=1&amp;b=2" rel="noreferrer"');
+    expect(text).toContain('href="https://good.example/terms" rel="noreferrer"');
+    const plain = await register({ policy_uri: 'http://good.example/privacy' });
+    const shown = await consentPage(asked(plain.client_id));
+    expect(shown.text).not.toContain('good.example');
+  });
+
   it('is required where a colleague’s application acts at a resource, and not for the user’s own application', async () => {
     const metadata = {
       redirect_uris: [CALLBACK],
@@ -79,6 +92,7 @@ describe('the consent of a user to a client', () => {
     const theirs = await addApplication(app, metadata, { owner: 'mallory@consent.example' });
     const own = await addApplication(app, metadata, { owner: 'ada@consent.example' });
     const elsewhere = { resource: RESOURCE, scope: 'openid payroll:admin' };
+    await authorize(ada, asked(theirs.clientId));
     expect(await isSilent(asked(theirs.clientId))).toBe(true);
     expect(await isSilent(asked(own.clientId, elsewhere))).toBe(true);
     expect(await isSilent(asked(theirs.clientId, elsewhere))).toBe(false);
@@ -100,13 +114,16 @@ describe('the consent of a user to a client', () => {
     ({ client: ada } = await app.enrolled('ada2@consent.example'));
   });
 
-  async function register(): Promise<{ client_id: string; registration_access_token: string }> {
+  async function register(
+    more: object = {},
+  ): Promise<{ client_id: string; registration_access_token: string }> {
     const { json } = await app.client().post(
       '/oauth/register',
       {
         client_name: 'Good',
         redirect_uris: [CALLBACK],
         token_endpoint_auth_method: 'client_secret_post',
+        ...more,
       },
       { address: newAddress() },
     );

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import { redirectUrisOf } from './clients.repository.js';
 
 /** A client that a user registered, or a cluster that an admin registered, as its managers see it. */
 export interface ClientApplication {
@@ -16,6 +17,10 @@ export interface ClientApplication {
   readonly updatedAt: Date;
   /** To the day. */
   readonly lastUsedAt: Date;
+  /** When an admin approved the application; null without an approval, and for a cluster, which only an admin registers. */
+  readonly approvedAt: Date | null;
+  /** The redirect URIs that the approval covers. */
+  readonly approvedUris: readonly string[] | null;
 }
 
 /** Facts about an application that a list shows beside it. */
@@ -27,8 +32,9 @@ export interface ApplicationFacts {
 }
 
 /** Returns a text that changes with every change of an application. */
-export function applicationVersion({ id, updatedAt }: ClientApplication): string {
-  return `${id} ${updatedAt.toISOString()}`;
+export function applicationVersion({ id, updatedAt, approvedAt }: ClientApplication): string {
+  const approval = approvedAt === null ? '' : ` ${approvedAt.toISOString()}`;
+  return `${id} ${updatedAt.toISOString()}${approval}`;
 }
 
 /** The user who manages applications: the owner of an application, or an admin of its organization. */
@@ -36,6 +42,8 @@ export interface ApplicationManager {
   readonly userId: string;
   readonly orgId: string | null;
   readonly isAdmin: boolean;
+  /** True for an admin of the organization, also where the access token of the request has no right of an admin. */
+  readonly isOrgAdmin: boolean;
   /** The session of the request. */
   readonly sessionId: string;
 }
@@ -49,6 +57,8 @@ interface Row {
   created_at: Date;
   updated_at: Date;
   last_used_at: Date;
+  approved_at: Date | null;
+  approved_uris: string[] | null;
 }
 
 /** A cluster to register: an application of kind `kubernetes`. */
@@ -72,18 +82,21 @@ export class ApplicationsRepository {
     const rows =
       isAdmin && orgId !== null
         ? await sql<Row>(tx)`
-      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
+      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+             approved_at, approved_uris
       FROM oauth_clients
       WHERE kind IN ('application', 'kubernetes') AND org_id BETWEEN ${orgId} AND ${orgId}
         AND (org_id, id) > (${orgId}::uuid, ${after})
       ORDER BY org_id, id LIMIT ${limit}`
         : await sql<Row>(tx)`
       WITH own AS MATERIALIZED (
-        SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
+        SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+             approved_at, approved_uris
         FROM oauth_clients
         WHERE owner_id = ${userId} AND kind = 'application' AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
       )
-      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
+      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+             approved_at, approved_uris
       FROM own WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
     return rows.map(application);
   }
@@ -112,7 +125,8 @@ export class ApplicationsRepository {
     id: string,
   ): Promise<ClientApplication | undefined> {
     const [row] = await sql<Row>(tx)`
-      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at
+      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+             approved_at, approved_uris
       FROM oauth_clients
       WHERE id = ${id} AND kind IN ('application', 'kubernetes') AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
         AND (owner_id = ${userId} OR (${isAdmin} AND org_id IS NOT NULL))`;
@@ -129,6 +143,28 @@ export class ApplicationsRepository {
       tx,
     )`SELECT id FROM oauth_clients WHERE id = ${id} AND kind IN ('application', 'kubernetes') FOR NO KEY UPDATE`;
     return this.find(tx, manager, id);
+  }
+
+  /** Approves an application for the redirect URIs that it has now. The caller has locked its row. */
+  async approve(tx: EntityManager, id: string, adminId: string): Promise<void> {
+    await sql(tx)`
+      UPDATE oauth_clients
+      SET approved_at = now(), approved_by = ${adminId}, approved_uris = ${redirectUrisOf(fragment`metadata`)}
+      WHERE id = ${id}`;
+  }
+
+  /** Limits the approval of an application to some redirect URIs; null ends it. */
+  async limitApproval(
+    tx: EntityManager,
+    id: string,
+    uris: readonly string[] | null,
+  ): Promise<void> {
+    await sql(tx)`
+      UPDATE oauth_clients
+      SET approved_uris = ${uris}::text[],
+          approved_at = CASE WHEN ${uris}::text[] IS NULL THEN NULL ELSE approved_at END,
+          approved_by = CASE WHEN ${uris}::text[] IS NULL THEN NULL ELSE approved_by END
+      WHERE id = ${id}`;
   }
 
   /** Registers a cluster. False when the organization has registered the resource already. */
@@ -174,5 +210,7 @@ function application(row: Row): ClientApplication {
     createdAt: row.created_at,
     updatedAt: row.updated_at,
     lastUsedAt: row.last_used_at,
+    approvedAt: row.approved_at,
+    approvedUris: row.approved_uris,
   };
 }

@@ -10,7 +10,7 @@ import {
   withoutZeros,
 } from '#domain/access-revocation/revocable.js';
 import { newUuid } from '#platform/clock/random.js';
-import { fragment, inOrder, sql } from '#platform/database/statements/sql.js';
+import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /** The origin of a client: part of the product, registered by a user, or registered by itself (RFC 7591). A cluster is no client. */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
@@ -29,6 +29,8 @@ export interface ClientRow {
 export interface LiveClient extends ClientRow {
   readonly secretHashes: readonly Buffer[];
   readonly isUsedToday: boolean;
+  /** The redirect URIs at which an admin approved the application for its organization; null without an approval. */
+  readonly approvedUris: readonly string[] | null;
 }
 
 /** A valid secret of a client, without the secret itself. */
@@ -57,6 +59,7 @@ interface Row {
   org_id: string | null;
   secret_hashes: Buffer[];
   used_today: boolean;
+  approved_uris: string[] | null;
 }
 
 /** The tokens `a` that a client `c` holds for itself. */
@@ -80,7 +83,8 @@ export class ClientsRepository implements Revocable {
   /** Finds clients by id, but none whose owner is deactivated and none that has expired unused. */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
-      SELECT k.n::int, c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.last_used_at > now() - interval '1 day' AS used_today,
+      SELECT k.n::int, c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.approved_uris,
+             c.last_used_at > now() - interval '1 day' AS used_today,
              ARRAY(SELECT s.hash FROM oauth_client_secrets s
                    WHERE s.client_id = c.id AND (s.expires_at IS NULL OR s.expires_at > now())
                    ORDER BY s.created_at DESC) AS secret_hashes
@@ -96,10 +100,17 @@ export class ClientsRepository implements Revocable {
     await sql(tx)`UPDATE oauth_clients SET last_used_at = now() WHERE id = ${id}`;
   }
 
+  /** Adds a client. An application that an admin of its organization registers is approved by that. */
   async insert(tx: EntityManager, client: ClientRow): Promise<void> {
+    const metadata = JSON.stringify(client.metadata);
     await sql(tx)`
-      INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
-      VALUES (${client.id}, ${client.kind}, ${JSON.stringify(client.metadata)}, ${client.ownerId}, ${client.orgId})`;
+      INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id, approved_at, approved_by, approved_uris)
+      SELECT ${client.id}::text, ${client.kind}::text, ${metadata}::jsonb, ${client.ownerId}::uuid, ${client.orgId}::uuid,
+             CASE WHEN a.id IS NOT NULL THEN now() END, a.id,
+             CASE WHEN a.id IS NOT NULL THEN ${redirectUrisOf(fragment`${metadata}::jsonb`)} END
+      FROM (VALUES (1)) AS one LEFT JOIN users a
+        ON a.id = ${client.ownerId}::uuid AND a.org_id = ${client.orgId}::uuid AND a.is_org_admin AND a.active
+        AND ${client.kind}::text = 'application'`;
   }
 
   /** Replaces the metadata of a client. False when the client is gone. */
@@ -241,6 +252,11 @@ export class ClientsRepository implements Revocable {
   }
 }
 
+/** Returns the redirect URIs of a client's metadata as an array of PostgreSQL. */
+export function redirectUrisOf(metadata: SqlFragment): SqlFragment {
+  return fragment`ARRAY(SELECT jsonb_array_elements_text(coalesce(${metadata} -> 'redirect_uris', '[]')))`;
+}
+
 function liveClient(row: Row): LiveClient {
   return {
     id: row.id,
@@ -250,5 +266,6 @@ function liveClient(row: Row): LiveClient {
     orgId: row.org_id,
     secretHashes: row.secret_hashes,
     isUsedToday: row.used_today,
+    approvedUris: row.approved_uris,
   };
 }

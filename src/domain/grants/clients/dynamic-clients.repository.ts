@@ -1,8 +1,29 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
-import { sql } from '#platform/database/statements/sql.js';
-import { DYNAMIC_CLIENT_DAYS } from './clients.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import { DYNAMIC_CLIENT_DAYS, redirectUrisOf } from './clients.repository.js';
+
+/** The scopes and claims that a user consents to. */
+export interface ConsentedAccess {
+  readonly scopes: readonly string[];
+  readonly claims: readonly string[];
+}
+
+/** A consent, as the page that asked for it showed it. */
+export interface Consent extends ConsentedAccess {
+  readonly redirectUri: string;
+  /** The time of the request that the page was for, in seconds since 1970. */
+  readonly shownAt: number;
+}
+
+/** The consent to a client that registered itself: its scopes are asked for again in each session. */
+const NOTHING_MORE: Consent = { scopes: [], claims: [], redirectUri: '', shownAt: 0 };
+
+/** The consent of a user to an application, with the redirect URIs that the application had then. */
+export interface RecordedConsent extends ConsentedAccess {
+  readonly redirectUris: readonly string[];
+}
 
 /** Clients that registered themselves (RFC 7591): the limits over those that no user has consented to, and the consents. */
 @Injectable()
@@ -47,18 +68,46 @@ export class DynamicClientsRepository {
   }
 
   /**
-   * Records that a user consents to a client; for a client of another kind it records nothing. The row of the user is locked
-   * before that of the client, as everywhere.
+   * Records that a user consents to a client that registered itself, or to an application of the own organization; for another client it
+   * records nothing. The row of the user is locked before that of the client, as everywhere.
+   *
+   * @param consent what the user consented to, and on which page
    */
-  async recordConsent(tx: EntityManager, userId: string, clientId: string): Promise<void> {
+  async recordConsent(
+    tx: EntityManager,
+    userId: string,
+    clientId: string,
+    { scopes, claims, redirectUri, shownAt }: Consent = NOTHING_MORE,
+  ): Promise<void> {
+    // With the same addresses as before, a further consent adds to the earlier one. A page that is older than the registration does not
+    // cover the addresses of the registration.
     await sql(tx)`
-      INSERT INTO oauth_consents (user_id, client_id)
-      SELECT u.id, c.id FROM users u CROSS JOIN oauth_clients c
-      WHERE u.id = ${userId} AND c.id = ${clientId} AND c.kind = 'dynamic'
-      ON CONFLICT (user_id, client_id) DO UPDATE SET consented_at = now()`;
+      INSERT INTO oauth_consents AS o (user_id, client_id, scopes, claims, redirect_uris)
+      SELECT u.id, c.id, ${scopes}::text[], ${claims}::text[],
+             CASE WHEN c.updated_at > to_timestamp(${shownAt}) THEN ARRAY[${redirectUri}::text]
+                  ELSE ${redirectUrisOf(fragment`c.metadata`)} END
+      FROM users u CROSS JOIN oauth_clients c
+      WHERE u.id = ${userId} AND c.id = ${clientId}
+        AND (c.kind = 'dynamic' OR (c.kind = 'application' AND c.org_id = u.org_id))
+      ON CONFLICT (user_id, client_id) DO UPDATE
+      SET consented_at = now(), redirect_uris = EXCLUDED.redirect_uris,
+          scopes = ARRAY(SELECT unnest(EXCLUDED.scopes) UNION SELECT unnest(o.scopes) WHERE o.redirect_uris = EXCLUDED.redirect_uris),
+          claims = ARRAY(SELECT unnest(EXCLUDED.claims) UNION SELECT unnest(o.claims) WHERE o.redirect_uris = EXCLUDED.redirect_uris)`;
     await sql(tx)`
       UPDATE oauth_clients SET consented_at = now()
       WHERE id = ${clientId} AND kind = 'dynamic' AND consented_at IS NULL`;
+  }
+
+  /** Finds what a user consented to at an application. A redirect URI that the application got later is not in it. */
+  async findConsent(
+    tx: EntityManager,
+    userId: string,
+    clientId: string,
+  ): Promise<RecordedConsent | undefined> {
+    const [found] = await sql<RecordedConsent>(tx)`
+      SELECT scopes, claims, redirect_uris AS "redirectUris" FROM oauth_consents
+      WHERE user_id = ${userId} AND client_id = ${clientId}`;
+    return found;
   }
 
   /** Tells whether a user consented to a client as it is: a change of its registration voids what came before. */

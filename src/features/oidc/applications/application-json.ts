@@ -45,6 +45,13 @@ const CLIENT_JSON = z
     userinfo_signed_response_alg: z.enum(['ES256', 'RS256']).nullable(),
     response_mode: z.literal('jwt').nullable(),
     last_used_at: z.iso.datetime().meta({ description: 'The day of the last use.' }),
+    approved_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'When an admin approved it; null without an approval.' }),
+    approved_redirect_uris: texts
+      .nullable()
+      .meta({ description: 'The addresses at which its sign-ins need no consent of members.' }),
   })
   .meta({ id: 'ClientApplication' });
 
@@ -89,6 +96,8 @@ export function applicationJson(application: ClientApplication): ApplicationJson
     ...registrationOf(application.metadata),
     ...ownership,
     last_used_at: application.lastUsedAt.toISOString(),
+    approved_at: application.approvedAt?.toISOString() ?? null,
+    approved_redirect_uris: application.approvedUris,
   };
 }
 

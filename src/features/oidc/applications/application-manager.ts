@@ -23,5 +23,6 @@ export function managerOf({
   accessToken,
 }: VerifiedSession): ApplicationManager {
   const mayBeAdmin = accessToken === null || accessToken.scope.has(ADMIN_SCOPE);
-  return { userId: user.id, orgId: user.orgId, isAdmin: user.isOrgAdmin && mayBeAdmin, sessionId };
+  const { id: userId, orgId, isOrgAdmin } = user;
+  return { userId, orgId, isAdmin: isOrgAdmin && mayBeAdmin, isOrgAdmin, sessionId };
 }

@@ -148,6 +148,28 @@ export class ApplicationsController {
     sendDeleted(response, prefer, { ended });
   }
 
+  @Post(':id/approve')
+  @Route({
+    summary: 'Approves an application for the redirect URIs that it has',
+    answers: { 200: APPLICATION_JSON },
+    refusals: ['not_found', 'admin_required', 'precondition_failed'],
+  })
+  @HttpCode(200)
+  async approve(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+    @Headers('if-match') ifMatch: string | undefined,
+    @Res({ passthrough: true }) response: Response,
+  ): Promise<ApplicationJson> {
+    const check = (current: ClientApplication) =>
+      assertMatches(ifMatch, entityTag(applicationVersion(current)));
+    const manager = managerOf(session);
+    const application = await this.managedApplications.approve(manager, id, origin, check);
+    response.setHeader('ETag', entityTag(applicationVersion(application)));
+    return applicationJson(application);
+  }
+
   @Post(':id/revoke-tokens')
   @Route({
     summary: 'Revokes all tokens of an application',

@@ -20,6 +20,7 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { nameAndTypeOf } from './application-json.js';
 import type { ApplicationUpdate, NewApplication } from './applications.schemas.js';
 import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
+import { approvedAfter } from '#domain/applications/approval.js';
 import { changedCluster } from './registration/cluster-registration.js';
 import { checkedMetadata, checkKeysAddress } from './registration/registration-check.js';
 import { registrationOf } from '#domain/applications/registration-metadata.js';
@@ -96,7 +97,7 @@ export class Applications {
     check?: (current: ClientApplication) => void,
   ): Promise<ClientApplication> {
     await checkKeysAddress(update.jwks_uri, this.outboundHttp);
-    return this.managedApplications.change(manager, id, async (tx, application) => {
+    return this.managedApplications.change(manager, id, async (tx, application, current) => {
       check?.(application);
       assertNewName(update.name, nameAndTypeOf(application).name);
       const metadata = await this.#changed(application, update);
@@ -104,7 +105,8 @@ export class Applications {
       if (!usesSecret(registrationOf(metadata).auth_method)) {
         await this.clientsRepository.removeSecrets(tx, id);
       }
-      const details = { changed: Object.keys(update) };
+      const approval = await this.#limitApproval(tx, application, metadata, current.isOrgAdmin);
+      const details = { changed: Object.keys(update), ...approval };
       const act = { type: 'oauth_client_updated', manager, application, origin, details } as const;
       await this.managedApplications.record(tx, act);
       return this.managedApplications.find(manager, id, tx);
@@ -210,6 +212,22 @@ export class Applications {
       const act = { type: 'oauth_secret_revoked', manager, application, origin, details } as const;
       await this.managedApplications.record(tx, act);
     });
+  }
+
+  /** Limits the approval of an application to what a change leaves of it. @returns the details for the audit log */
+  async #limitApproval(
+    tx: EntityManager,
+    { id, metadata: before, approvedUris }: ClientApplication,
+    after: Record<string, unknown>,
+    isByAdmin: boolean,
+  ): Promise<{ readonly approval?: 'ended' | 'limited' }> {
+    if (approvedUris === null) return {};
+    const [registered, changed] = [registrationOf(before), registrationOf(after)];
+    const change = { before: registered, after: changed, approved: approvedUris, isByAdmin };
+    const uris = approvedAfter(change);
+    await this.managedApplications.limitApproval(tx, id, uris);
+    if (uris === null) return { approval: 'ended' };
+    return uris.length < changed.redirect_uris.length ? { approval: 'limited' } : {};
   }
 
   /** Returns the metadata of an application after a change. @throws DomainError invalid_request */

@@ -1,3 +1,4 @@
+import type { Consent } from '#domain/grants/clients/dynamic-clients.repository.js';
 import type { WaitingApplication } from '#domain/grants/pending-logins.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
@@ -30,10 +31,25 @@ export function consentPage(
   };
 }
 
-/** Returns the scopes that contain the single claims of a request (OpenID Connect Core §5.5). */
-function scopesOfClaims(claims: string | undefined): string[] {
+/** Returns what a user consents to on the page of a request. */
+export function consentTo({ params, iat }: Interaction): Consent {
+  return {
+    scopes: scopeWords(params['scope'] as string | undefined),
+    claims: claimsOf(params['claims'] as string | undefined),
+    redirectUri: String(params['redirect_uri']),
+    shownAt: iat,
+  };
+}
+
+/** Returns the single claims of a request (OpenID Connect Core §5.5). */
+function claimsOf(claims: string | undefined): string[] {
   const { id_token: idToken, userinfo } = JSON.parse(claims ?? '{}') as Record<string, object>;
-  const names = new Set(Object.keys({ ...idToken, ...userinfo }));
+  return Object.keys({ ...idToken, ...userinfo });
+}
+
+/** Returns the scopes that contain the single claims of a request. */
+function scopesOfClaims(claims: string | undefined): string[] {
+  const names = new Set(claimsOf(claims));
   return Object.entries(CLAIMS_OF_SCOPES)
     .filter(([, known]) => known.some((claim) => names.has(claim)))
     .map(([scope]) => scope);

@@ -19,9 +19,12 @@ import { removeAccount } from '../engine/library-patches.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { loginOf } from '../engine/session-sync.js';
 import { epochSeconds } from '../protocol/claims.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { needsApproval, needsConsent } from '../protocol/consent-rules.js';
+import type { Client } from '../protocol/library.js';
 import { displayHost, displayName } from '#domain/grants/clients/display-name.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
-import { consentPage, type ConsentPage } from './consent-page.js';
+import { consentPage, consentTo, type ConsentPage } from './consent-page.js';
 import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js';
 
 /** The next step of an interaction: a redirect, or a page that asks for consent. */
@@ -60,7 +63,7 @@ export class Interactions extends PendingLogins {
       return redirectTo(this.#loginPage(interaction, resourceOwner !== undefined));
     }
     if (interaction.prompt.name !== 'login') {
-      const application = await this.#application(interaction);
+      const application = await this.#application(interaction, resourceOwner);
       if (!application) throw interactionOver();
       return { kind: 'ask', page: consentPage(interaction, resourceOwner, application) };
     }
@@ -78,8 +81,9 @@ export class Interactions extends PendingLogins {
     const isOfUser = resourceOwner && interaction.session?.accountId === resourceOwner.userId;
     if (interaction.prompt.name !== 'consent' || !isOfUser) throw interactionOver();
     const clientId = String(interaction.params['client_id']);
+    const { userId } = resourceOwner;
     await this.dataSource.transaction((tx) =>
-      this.dynamicClientsRepository.recordConsent(tx, resourceOwner.userId, clientId),
+      this.dynamicClientsRepository.recordConsent(tx, userId, clientId, consentTo(interaction)),
     );
     return finish(interaction, { ...interaction.lastSubmission, consent: {} });
   }
@@ -125,13 +129,19 @@ export class Interactions extends PendingLogins {
     return finish(interaction, result);
   }
 
-  async #application({ params }: Interaction): Promise<WaitingApplication | undefined> {
+  async #application(
+    { params }: Interaction,
+    resourceOwner?: ResourceOwner,
+  ): Promise<WaitingApplication | undefined> {
     const client = await this.oidcProvider.provider.Client.find(String(params['client_id']));
     return (
       client && {
         name: displayName(client),
         host: displayHost(String(params['redirect_uri'])),
         isDynamic: client['svc_kind'] === 'dynamic',
+        isUnapproved: resourceOwner !== undefined && isUnapproved(client, resourceOwner, params),
+        policyUri: linkOf(client.policyUri),
+        termsUri: linkOf(client.tosUri),
       }
     );
   }
@@ -164,6 +174,23 @@ export class Interactions extends PendingLogins {
     if (typeof hint === 'string' && hint.length <= 254) query.set('login_hint', hint);
     return `/login?${query.toString()}`;
   }
+}
+
+/** Checks whether no admin of a user's organization has approved an application for the redirect URI of a request. */
+function isUnapproved(
+  client: Client & OwnMetadata,
+  resourceOwner: ResourceOwner,
+  params: Interaction['params'],
+): boolean {
+  if (client.svc_kind !== 'application') return false;
+  const redirectUri = String(params['redirect_uri']);
+  return needsConsent(client, resourceOwner) || needsApproval(client, resourceOwner, redirectUri);
+}
+
+/** Returns an address that a page may link to: one with https. */
+function linkOf(address: string | undefined): string | undefined {
+  const url = address === undefined ? null : URL.parse(address);
+  return url?.protocol === 'https:' ? url.href : undefined;
 }
 
 function redirectTo(location: string): NextStep {

@@ -2,7 +2,13 @@ import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
-import { isCovered, needsConsent, needsConsentForResources } from '../protocol/consent-rules.js';
+import {
+  coversRequest,
+  isCovered,
+  needsApproval,
+  needsConsent,
+  needsConsentForResources,
+} from '../protocol/consent-rules.js';
 import { newGrant } from '../protocol/grant-id.js';
 import {
   errors,
@@ -76,6 +82,7 @@ export async function createGrant(
     const earlier = await resourceOwners.listGrants(resourceOwner.sessionId, client.clientId);
     if (!isCovered(requested, earlier)) return undefined;
   }
+  if (await isUnknownToUser(ctx, resourceOwners, client, resourceOwner)) return undefined;
   const grant = newGrant(provider, resourceOwner, client.clientId);
   const granted = grantedScopes(requested.scopes, client, resourceOwner);
   // The library asks for consent to a scope that is neither granted nor rejected.
@@ -95,7 +102,7 @@ export async function createGrant(
 
 /**
  * Checks whether a native client needs consent in this authorization, since another program may impersonate it (RFC 8252 §8.6).
- * An application that the user or a colleague registered is known, and needs none.
+ * An application is known that the user registered, an admin approved, or the user consented to.
  */
 export async function needsNativeConsent(
   ctx: KoaContextWithOIDC,
@@ -105,8 +112,28 @@ export async function needsNativeConsent(
   if (client?.applicationType !== 'native' || ctx.oidc.result?.consent !== undefined) return false;
   const resourceOwner = await resourceOwners.ofBrowser(ctx);
   const isKnown =
-    client.svc_kind !== 'dynamic' && resourceOwner && !needsConsent(client, resourceOwner);
+    client.svc_kind !== 'dynamic' &&
+    resourceOwner &&
+    !needsConsent(client, resourceOwner) &&
+    !(await isUnknownToUser(ctx, resourceOwners, client, resourceOwner));
   return !isKnown;
+}
+
+/**
+ * Checks whether a request comes from an application of the user's organization that no admin has approved for its redirect URI, and to
+ * which the user has not consented.
+ */
+async function isUnknownToUser(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+  client: Client & OwnMetadata,
+  resourceOwner: ResourceOwner,
+): Promise<boolean> {
+  const redirectUri = ctx.oidc.params?.['redirect_uri'] as string | undefined;
+  if (ctx.oidc.result?.consent !== undefined || needsConsent(client, resourceOwner)) return false;
+  if (!needsApproval(client, resourceOwner, redirectUri)) return false;
+  const consent = await resourceOwners.consentOf(ctx, resourceOwner, client.clientId);
+  return !consent || !coversRequest(client, consent, requestedAccess(ctx), redirectUri);
 }
 
 /**

@@ -20,6 +20,7 @@ export function isFapiAlgorithm(algorithm: unknown): boolean {
 
 /** The metadata that RFC 7591 does not define. A client that registers itself cannot set them. */
 export const OWN_METADATA = [
+  'svc_approved_uris',
   'svc_id_token_lifetime',
   'svc_kind',
   'svc_org',
@@ -36,6 +37,8 @@ export const EXTRA_METADATA = [...OWN_METADATA, 'request_uris', 'require_pkce'] 
 
 /** The metadata of a client that the library does not know. */
 export interface OwnMetadata {
+  /** The redirect URIs at which an admin approved the application for its organization. */
+  readonly svc_approved_uris?: readonly string[];
   /** The lifetime of an ID token in seconds, if the client registered one. */
   readonly svc_id_token_lifetime?: number;
   readonly svc_kind?: ClientKind;
@@ -78,6 +81,7 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
     svc_kind: kind,
     ...(client.orgId === null ? {} : { svc_org: client.orgId }),
     ...(client.ownerId === null ? {} : { svc_owner: client.ownerId }),
+    ...(client.approvedUris === null ? {} : { svc_approved_uris: client.approvedUris }),
   };
 }
 
@@ -104,6 +108,7 @@ export function storedMetadata(
     'svc_kind',
     'svc_org',
     'svc_owner',
+    'svc_approved_uris',
   ]);
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => !ours.has(name)));
 }

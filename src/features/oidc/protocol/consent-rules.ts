@@ -1,3 +1,4 @@
+import type { RecordedConsent } from '#domain/grants/clients/dynamic-clients.repository.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { OwnMetadata } from './client-metadata.js';
 import type { Client } from './library.js';
@@ -19,6 +20,59 @@ export function needsConsent(client: Client & OwnMetadata, resourceOwner: Resour
   return client.svc_org === undefined
     ? client.svc_owner !== resourceOwner.userId
     : client.svc_org !== resourceOwner.orgId;
+}
+
+/**
+ * Checks whether the first sign-in of a user to an application of a colleague needs consent: no admin has approved it for the redirect
+ * URI of the request. Without that page a link would sign the user in unseen, and tell the colleague who opened it.
+ *
+ * @param redirectUri undefined for a grant without a redirect, which each approval covers
+ */
+export function needsApproval(
+  client: Client & OwnMetadata,
+  resourceOwner: ResourceOwner,
+  redirectUri: string | undefined,
+): boolean {
+  const { svc_kind: kind, svc_owner: owner, svc_approved_uris: approved } = client;
+  if (kind !== 'application' || !resourceOwner.hardwareVerified) return false;
+  if (owner === resourceOwner.userId) return false;
+  return approved === undefined || !isCoveredUri(client, approved, redirectUri);
+}
+
+/** Checks whether the consent that a user gave to an application covers a request. */
+export function coversRequest(
+  client: Client,
+  { scopes, claims, redirectUris }: RecordedConsent,
+  requested: Omit<RequestedAccess, 'resources'>,
+  redirectUri: string | undefined,
+): boolean {
+  return (
+    requested.scopes.every((scope) => scopes.includes(scope)) &&
+    requested.claims.every((claim) => claims.includes(claim)) &&
+    isCoveredUri(client, redirectUris, redirectUri)
+  );
+}
+
+/** Checks whether a redirect URI is one of some registered ones. A native client chooses the port of a loopback address. */
+function isCoveredUri(
+  { applicationType }: Client,
+  uris: readonly string[],
+  redirectUri: string | undefined,
+): boolean {
+  if (redirectUri === undefined || uris.includes(redirectUri)) return true;
+  const isNative = applicationType === 'native';
+  return isNative && uris.map(withoutPort).includes(withoutPort(redirectUri));
+}
+
+/** The hosts at which the port of a native client is not compared (RFC 8252 §7.3). */
+const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** Removes the port of a loopback address with http. Another address is returned as it is. */
+function withoutPort(address: string): string {
+  const url = URL.parse(address);
+  if (url?.protocol !== 'http:' || !LOOPBACK.has(url.hostname)) return address;
+  url.port = '';
+  return url.href;
 }
 
 /**

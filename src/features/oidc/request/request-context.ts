@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { ArtifactKey } from '#domain/grants/artifacts.repository.js';
+import type { RecordedConsent } from '#domain/grants/clients/dynamic-clients.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
@@ -10,6 +11,8 @@ export interface RequestContext {
   resourceOwner?: ResourceOwner | null;
   /** The grant that was found last. Ending it in the same request uses this entry. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
+  /** What the user consented to at the client, if the client is an application of the own organization. */
+  consent?: Promise<RecordedConsent | undefined>;
   /** The token that this request exchanges (RFC 8693). The new grant ends with the grant of that token. */
   subject?: { readonly grantId: string; readonly clientId: string };
   /** The id of the application of kind `kubernetes` that the new token is for. */

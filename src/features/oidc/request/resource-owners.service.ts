@@ -3,6 +3,10 @@ import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { artifactId } from '#domain/grants/artifact.js';
 import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { ApplicationsRepository } from '#domain/grants/clients/applications.repository.js';
+import {
+  DynamicClientsRepository,
+  type RecordedConsent,
+} from '#domain/grants/clients/dynamic-clients.repository.js';
 import { GrantsRepository } from '#domain/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/grants/live-grant.js';
 import type { ResourceOwner, UserProfile } from '#domain/grants/resource-owner.js';
@@ -19,6 +23,7 @@ export class ResourceOwners {
     private readonly batchedQueries: BatchedQueries,
     private readonly grantsRepository: GrantsRepository,
     private readonly applicationsRepository: ApplicationsRepository,
+    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly sessionCookies: SessionCookies,
   ) {}
 
@@ -76,6 +81,17 @@ export class ResourceOwners {
   ): Promise<string | undefined> {
     if (orgId === null) return undefined;
     return this.applicationsRepository.findCluster(this.manager, orgId, resource);
+  }
+
+  /** Finds what a user consented to at an application of the own organization, once for each request. */
+  async consentOf(
+    ctx: HasRequest,
+    { userId }: Pick<ResourceOwner, 'userId'>,
+    clientId: string,
+  ): Promise<RecordedConsent | undefined> {
+    const context = requestContextOf(ctx);
+    context.consent ??= this.dynamicClientsRepository.findConsent(this.manager, userId, clientId);
+    return context.consent;
   }
 
   /** Lists the payloads of the grants that a user gave to a client in a session. */

@@ -16,7 +16,6 @@ import {
 } from '../engine/library-patches.js';
 import { accountClaims } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
-import { needsConsent } from '../protocol/consent-rules.js';
 import {
   errors,
   type AccountClaims,
@@ -28,6 +27,7 @@ import { boundScopes, grantedScopes, scopeWords } from '../protocol/scopes.js';
 import { requestOf } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { asInvalidGrant, invalidGrant, readAssertion, rejected } from './fido2-assertion.js';
+import { lacksConsent } from './subject-token.js';
 import { issueToken, verifyPossession, type IssuedToken, type Possession } from './issue-token.js';
 
 const PURPOSE = 'fido2-grant';
@@ -131,11 +131,14 @@ export class Fido2Grant {
     const { client } = ctx.oidc;
     const session = await asInvalidGrant(this.#openSession(ctx, client, presented));
     const resourceOwner = await this.resourceOwners.ofSession(ctx, session.id);
-    if (resourceOwner && !needsConsent(client, resourceOwner)) return resourceOwner;
+    const scopes = scopeWords(ctx.oidc.params['scope']);
+    const mayHave =
+      resourceOwner && !(await lacksConsent(ctx, resourceOwner, scopes, this.resourceOwners));
+    if (mayHave) return resourceOwner;
     await this.sessions.end(this.manager, session.id);
     throw invalidGrant(
       resourceOwner
-        ? 'this client is of another organization, and the token endpoint cannot ask for consent'
+        ? 'this application is of another organization, or no admin has approved it: the token endpoint cannot ask for consent'
         : 'nothing may be issued to this account',
     );
   }

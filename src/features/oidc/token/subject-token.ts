@@ -1,10 +1,18 @@
 import type { ResourceOwner } from '#domain/grants/resource-owner.js';
 import type { AccessTokens } from '../engine/access-tokens.service.js';
-import { needsConsent } from '../protocol/consent-rules.js';
-import { errors, type AccessToken, type TokenEndpointGrantContext } from '../protocol/library.js';
-import { isOwnScope, scopeWords } from '../protocol/scopes.js';
+import type { OwnMetadata } from '../protocol/client-metadata.js';
+import { coversRequest, needsApproval, needsConsent } from '../protocol/consent-rules.js';
+import {
+  errors,
+  type AccessToken,
+  type Client,
+  type TokenEndpointGrantContext,
+} from '../protocol/library.js';
+import { OIDC_SCOPES, isOwnScope, scopeWords } from '../protocol/scopes.js';
 import type { ResourceOwners } from '../request/resource-owners.service.js';
 import type { Possession } from './issue-token.js';
+
+const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /** An access token that a client may exchange. */
 export interface SubjectToken {
@@ -70,13 +78,35 @@ export async function findSubjectToken(
 
 /** Checks whether a client may exchange a token. The token endpoint cannot ask the user for a missing consent. */
 async function mayExchange(
-  { oidc: { client } }: TokenEndpointGrantContext,
+  ctx: TokenEndpointGrantContext,
   token: AccessToken,
   resourceOwner: ResourceOwner,
-  { accessTokens }: ExchangeServices,
+  { accessTokens, resourceOwners }: ExchangeServices,
 ): Promise<boolean> {
+  const { client } = ctx.oidc;
   if (token.clientId === client.clientId) return true;
-  return !needsConsent(client, resourceOwner) && accessTokens.mayIntrospect(client, token);
+  return (
+    !(await lacksConsent(ctx, resourceOwner, scopeWords(token.scope), resourceOwners)) &&
+    accessTokens.mayIntrospect(client, token)
+  );
+}
+
+/**
+ * Checks whether a client lacks a consent that the token endpoint cannot ask for: it is of another organization, or no admin has
+ * approved it and the user has not consented to it.
+ */
+export async function lacksConsent(
+  ctx: TokenEndpointGrantContext,
+  resourceOwner: ResourceOwner,
+  scopes: readonly string[],
+  resourceOwners: ResourceOwners,
+): Promise<boolean> {
+  const client: Client & OwnMetadata = ctx.oidc.client;
+  if (needsConsent(client, resourceOwner)) return true;
+  if (!needsApproval(client, resourceOwner, undefined)) return false;
+  const consent = await resourceOwners.consentOf(ctx, resourceOwner, client.clientId);
+  const requested = { scopes: scopes.filter((scope) => OPENID_CONNECT.has(scope)), claims: [] };
+  return !consent || !coversRequest(client, consent, requested, undefined);
 }
 
 /** Checks that a request proves the key and certificate of a bound token: the token alone is useless. */

@@ -49,6 +49,7 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   oauth_client_registered: '{actor} registered the application {client}',
   oauth_client_updated: '{actor} changed the application {client}[: {changed}]',
   oauth_client_deleted: '{actor} deleted the application {client}',
+  application_approved: '{actor} approved the application {client}',
   oauth_secret_added: '{actor} added a secret to the application {client}',
   oauth_secret_revoked: '{actor} revoked a secret of the application {client}',
   admin_promote: '{actor} made {subject} an admin',

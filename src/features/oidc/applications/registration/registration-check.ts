@@ -49,6 +49,7 @@ export async function checkedMetadata(
     kind: 'application',
     secretHashes: [],
     isUsedToday: true,
+    approvedUris: null,
   });
   try {
     await provider.Client.validate(read as unknown as ClientMetadata);

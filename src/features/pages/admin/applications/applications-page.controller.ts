@@ -116,6 +116,7 @@ export class ApplicationsPageController {
         tag: entityTag(applicationVersion(application)),
         owner: ownerEmail,
         access,
+        approval: isCluster ? undefined : approvalOf(application, registration.redirect_uris),
         usesSecret: !isCluster && usesSecret(registration.auth_method),
         secrets: secrets.map((secret) => shownSecret(secret, now)),
         secretsEnd: end && moment(end),
@@ -133,7 +134,7 @@ function managerOf({ id: sessionId, user }: VerifiedSession): ApplicationManager
   if (!user.isOrgAdmin || user.orgId === null) {
     throw new DomainError('admin_required', 'This is for the admins of an organization.');
   }
-  return { userId: user.id, orgId: user.orgId, isAdmin: true, sessionId };
+  return { userId: user.id, orgId: user.orgId, isAdmin: true, isOrgAdmin: true, sessionId };
 }
 
 function isType(kind: string | undefined): kind is ApplicationType {
@@ -149,9 +150,19 @@ function shown(application: ClientApplication) {
     name,
     kind: KINDS[kind][0],
     resource: application.resource,
+    isApproved: application.resource !== null || application.approvedAt !== null,
     created: moment(application.createdAt),
     lastUsed: moment(application.lastUsedAt),
   };
+}
+
+/** The approval of an application for a template, and the redirect URIs that it does not cover. */
+function approvalOf(
+  { approvedAt, approvedUris }: ClientApplication,
+  redirectUris: readonly string[],
+) {
+  const open = redirectUris.filter((uri) => !approvedUris?.includes(uri));
+  return { at: approvedAt && moment(approvedAt), open };
 }
 
 function shownSecret({ id, createdAt, expiresAt }: ClientSecret, now: Date) {

@@ -1,0 +1,40 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Registration } from './registration.js';
+
+/** The settings that decide how an application proves itself and gets tokens. */
+const PROOFS = [
+  'auth_method',
+  'grant_types',
+  'jwks',
+  'jwks_uri',
+  'profile',
+  'require_pkce',
+  'require_signed_request_object',
+  'sender_constraint',
+  'tls_client_auth_subject_dn',
+] as const satisfies readonly (keyof Registration)[];
+
+/** A change of the registration of an approved application. */
+export interface RegistrationChange {
+  readonly before: Registration;
+  readonly after: Registration;
+  /** The redirect URIs that the approval covered. */
+  readonly approved: readonly string[];
+  readonly isByAdmin: boolean;
+}
+
+/**
+ * Returns the redirect URIs that an approval covers after a change. An admin approves the addresses that the admin adds. The addresses
+ * that the owner adds need another approval, and a change of the owner to how the application proves itself ends the whole approval.
+ *
+ * @returns null where the approval ends
+ */
+export function approvedAfter(change: RegistrationChange): readonly string[] | null {
+  const { before, after, approved, isByAdmin } = change;
+  const isAsBefore = (name: (typeof PROOFS)[number]) =>
+    isDeepStrictEqual(before[name], after[name]);
+  if (!isByAdmin && !PROOFS.every(isAsBefore)) return null;
+  return after.redirect_uris.filter(
+    (uri) => approved.includes(uri) || (isByAdmin && !before.redirect_uris.includes(uri)),
+  );
+}
