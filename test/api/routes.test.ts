@@ -81,6 +81,7 @@ POST   /v1/credentials/github/token               issuance       json   8   api 
 GET    /v1/credentials/github/status              general        none   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/github/link                general        json   8   api        problem    verified    svc:admin touch:300
 GET    /v1/credentials/github/callback            general        none   8   ui         html       verified    from:any svc:admin no-head
+PATCH  /v1/credentials/github/settings            general        json   8   api        problem    verified    svc:admin touch:300
 DELETE /v1/credentials/github/installations/:id   general        none   8   api        problem    verified    svc:admin touch:300
 POST   /api/webhooks/github                       general        raw    1024 api        problem    none
 GET    /v1/credentials/ssh/ca                     general        none   8   api        problem    none

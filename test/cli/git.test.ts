@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { startGitHubApplication, type GitHubApplication } from '../support/github.js';
+import { allowAll, startGitHubApplication, type GitHubApplication } from '../support/github.js';
 import type { EnrolledUser } from '../support/app.js';
 import { requires } from '../support/programs.js';
 import { runProgram, SvcHome, type RunOptions } from '../support/svc-command.js';
@@ -13,6 +13,7 @@ requires('git').describe('git with the helper that svc setup wrote', () => {
   let users = 0;
   beforeAll(async () => {
     running = await startGitHubApplication();
+    await allowAll(running.organization.admin.client, false);
     for (const name of ['hello', 'world']) running.github.addRepository('octo-org', name);
   });
   afterAll(() => running.close());
@@ -120,6 +121,24 @@ requires('git').describe('git with the helper that svc setup wrote', () => {
     const end = await credential('get', { ...asked(''), ...lines });
     expect(end).toEqual({ status: 0, stdout: '', stderr: '' });
     expect(minted()).toHaveLength(before);
+  });
+
+  it('asks for no token where git names no repository, says in one line what to run, and that mends the set-up', async () => {
+    const before = minted().length;
+    const end = await credential('get', asked(''));
+    expect(end).toMatchObject({ status: 1, stdout: 'quit=1\n' });
+    expect(end.stderr.trim().split('\n')).toEqual([
+      'svc: git did not name the repository; Run: svc setup git',
+    ]);
+    const older = readFileSync(gitconfig(), 'utf8').replace(/\tuseHttpPath = true\n/, '');
+    writeFileSync(gitconfig(), older);
+    const refused = await git(['ls-remote', address('hello')]);
+    expect(refused.stderr).toContain('svc setup git');
+    expect([refused.status === 0, minted().length]).toEqual([false, before]);
+    expect((await home.run(['setup', 'git', '--yes'])).status).toBe(0);
+    expect(readFileSync(gitconfig(), 'utf8')).toContain('useHttpPath = true');
+    expect(await git(['ls-remote', address('hello')])).toMatchObject({ status: 0 });
+    expect(minted().slice(before)).toMatchObject([{ repositories: ['hello'] }]);
   });
 
   it('store keeps nothing, and erase needs no network', async () => {

@@ -15,7 +15,10 @@ export interface GitHubApplication {
   close(): Promise<void>;
 }
 
-/** Starts the service and links the installation of `octo-org`, with the repositories `hello` and `world`. */
+/**
+ * Starts the service and links the installation of `octo-org`, with the repositories `hello` and `world`. Tokens may open every
+ * repository there, as in an organization from before version 0.10.
+ */
 export async function startGitHubApplication(
   options: TestAppOptions = {},
 ): Promise<GitHubApplication> {
@@ -26,6 +29,7 @@ export async function startGitHubApplication(
   const installation = github.state.install('octo-org', { repositories: ['hello', 'world'] });
   const linked = await link(github, organization.admin, installation);
   if (linked.status !== 200) throw new Error(`the link failed: ${linked.text}`);
+  await app.dataSource.query('UPDATE organizations SET github_all_repositories = true');
   return {
     app,
     github,
@@ -58,6 +62,12 @@ export async function authorize(client: Client, named: object): Promise<Answer> 
   const begun = await client.post('/v1/credentials/github/link', named);
   if (begun.status !== 200) return begun;
   return client.follow(begun.json.authorization_url as string);
+}
+
+/** Changes whether tokens may open every repository, as an admin. */
+export function allowAll(client: Client, isAllowed: boolean): Promise<Answer> {
+  const body = { all_repositories: isAllowed };
+  return client.send('PATCH', '/v1/credentials/github/settings', { address: newAddress(), body });
 }
 
 /** Asks for a token, from an unused address. */

@@ -7,10 +7,10 @@ export interface CredentialRequest {
   readonly password: string;
 }
 
-/** A repository, or all of the only linked owner where git gives no path. */
+/** A repository at GitHub. */
 export interface GitTarget {
-  readonly owner: string | undefined;
-  readonly repository: string | undefined;
+  readonly owner: string;
+  readonly repository: string;
 }
 
 /** Reads the lines of git. Of a name that comes twice the last value counts. */
@@ -35,7 +35,6 @@ const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
 /** Reads owner and repository from the path of git; undefined for a path that names no repository. */
 export function targetOf(path: string): GitTarget | undefined {
-  if (path === '') return { owner: undefined, repository: undefined };
   const [owner = '', name = '', ...more] = path.replace(/\/+$/, '').split('/');
   // Git LFS and other tools append their own path to that of the repository.
   const isKnown = more.length === 0 || name.endsWith('.git');

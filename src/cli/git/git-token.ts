@@ -64,7 +64,7 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
     if (other) return other;
     const client = await context.client();
     const { owner, repository } = target;
-    const asked = { owner, ...(repository === undefined ? {} : { repositories: [repository] }) };
+    const asked = { owner, repositories: [repository] };
     const issued = await client.post<GitToken>('/v1/credentials/github/token', asked);
     const { token, expires_at } = issued;
     // A line feed in it would be more lines of the answer to git.
@@ -92,8 +92,7 @@ function cachedToken(context: CommandContext, target: GitTarget): GitToken | und
 
 /** Returns the file of a token. GitHub ignores the case of names. */
 function fileOf({ owner, repository }: GitTarget): string {
-  const parts = owner === undefined ? ['any'] : [owner, repository ?? ''];
-  return `${GIT_FOLDER}/${parts.join('/').toLowerCase()}.json`;
+  return `${GIT_FOLDER}/${owner}/${repository}.json`.toLowerCase();
 }
 
 function noGitHub(context: CommandContext): never {

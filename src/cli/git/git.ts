@@ -33,7 +33,10 @@ async function get(context: CommandContext): Promise<number> {
   try {
     const request = readCredential(readFileSync(0, 'utf8'));
     const target = targetOf(request.path);
-    if (!target || !isFor(await webUrlOf(context), request)) return 0;
+    const isUnreadable = !target && request.path !== '';
+    if (isUnreadable || !isFor(await webUrlOf(context), request)) return 0;
+    // Without `credential.useHttpPath` git names no repository, and a token would have to open all of them.
+    if (!target) throw new CliFailure('git did not name the repository.', 'Run: svc setup git');
     const { token, expires_at: expiresAt } = await tokenFor(context, target);
     terminal.raw(credentialLines(token, expiresAt));
     return 0;

@@ -15,9 +15,11 @@ import {
   renameOwner,
   type LinkedInstallation,
 } from '#domain/github-installations/github-installations.repository.js';
+import { setAllRepositories } from '#domain/github-installations/repository-rule.repository.js';
 import {
   forgetInstallation,
   queueInstallation,
+  queueUnnamed,
 } from '#domain/github-tokens/ending-tokens.repository.js';
 import { TokenRevoker } from '#domain/github-tokens/token-revoker.service.js';
 import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
@@ -130,6 +132,39 @@ export class GitHubLinks {
       const ending = await queueInstallation(tx, id, admin.id);
       if (ending > 0) this.revoker.wakeAfter(tx);
       await this.#recordAct(tx, 'github_installation_unlinked', admin, origin, removed);
+      return ending;
+    });
+  }
+
+  /**
+   * Changes whether tokens may open every repository of an installation. Without the right the tokens that do so are revoked at
+   * GitHub.
+   *
+   * @returns the number of these tokens
+   * @throws DomainError admin_required
+   */
+  async allowAllRepositories(
+    admin: Admin,
+    isAllowed: boolean,
+    origin: AuditOrigin,
+  ): Promise<number> {
+    return withTransactionRetry(this.dataSource, async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      if (!(await setAllRepositories(tx, admin.orgId, isAllowed))) return 0;
+      const ending = isAllowed ? 0 : await queueUnnamed(tx, admin.orgId, admin.id);
+      if (ending > 0) this.revoker.wakeAfter(tx);
+      const { id: actorId, orgId } = admin;
+      const change = { from: !isAllowed, to: isAllowed };
+      const details = { github_all_repositories: change };
+      const event = {
+        type: 'org_updated',
+        actorId,
+        subjectId: null,
+        orgId,
+        origin,
+        details,
+      } as const;
+      await this.audit.record(tx, event);
       return ending;
     });
   }

@@ -57,6 +57,12 @@ export function queueInstallation(
   return queueTokens(tx, fragment`installation_id = ${installationId}`, cause);
 }
 
+/** Queues the tokens of an organization that open every repository of their installation. Returns their number. */
+export function queueUnnamed(tx: EntityManager, orgId: string, revokedBy: string): Promise<number> {
+  const cause = { reason: 'repositories must be named', revokedBy };
+  return queueTokens(tx, fragment`org_id = ${orgId} AND repositories IS NULL`, cause);
+}
+
 /** Deletes the tokens of an installation that GitHub deleted: GitHub has ended them itself. */
 export async function forgetInstallation(tx: EntityManager, installationId: number): Promise<void> {
   await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;

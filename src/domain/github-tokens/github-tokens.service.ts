@@ -8,6 +8,7 @@ import {
   listInstallations,
   type LinkedInstallation,
 } from '#domain/github-installations/github-installations.repository.js';
+import { allowsAllRepositories } from '#domain/github-installations/repository-rule.repository.js';
 import { Issuance } from '#domain/issuance/issuance.repository.js';
 import { refusedIssuance } from '#domain/issuance/refused-issuance.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -73,6 +74,11 @@ export class GitHubTokens {
     return listInstallations(this.dataSource.manager, orgId);
   }
 
+  /** Returns true where tokens of an organization may open every repository of an installation. */
+  allowsAll(orgId: string): Promise<boolean> {
+    return allowsAllRepositories(this.dataSource.manager, orgId);
+  }
+
   /** Counts the valid tokens of each installation of an organization, by its id. */
   countLive(orgId: string): Promise<ReadonlyMap<number, number>> {
     return countLiveTokens(this.dataSource.manager, orgId);
@@ -92,6 +98,7 @@ export class GitHubTokens {
     const settings = this.app.settings;
     const permissions = permissionsOf(asked.permissions);
     const installation = await this.#installationFor(holder, asked.owner);
+    await this.#assertNamed(holder.orgId, asked);
     const repositories = repositoriesOf(asked.repositories, installation.owner);
     const minted = await this.app.mint({
       installationId: installation.id,
@@ -114,6 +121,15 @@ export class GitHubTokens {
       });
     }
     return this.#record(token, minted, origin);
+  }
+
+  /** @throws DomainError invalid_request for a token of every repository, unless an admin allows such tokens */
+  async #assertNamed(orgId: string, { repositories }: AskedToken): Promise<void> {
+    if (repositories !== undefined) return;
+    if (await allowsAllRepositories(this.dataSource.manager, orgId)) return;
+    const detail =
+      'Name the `repositories` that the token is for: your organization gives no token for all of them.';
+    throw new DomainError('invalid_request', detail);
   }
 
   /** Checks what is known before GitHub is asked, so that a refused user does not make GitHub mint tokens. */

@@ -7,6 +7,7 @@ import {
   HttpCode,
   Inject,
   Param,
+  Patch,
   Post,
   Query,
   Req,
@@ -27,9 +28,11 @@ import { sendDeleted } from '#platform/http/request/preference.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import {
+  GITHUB_SETTINGS,
   INSTALLATION_ID,
   LINK_CALLBACK,
   LINK_REQUEST,
+  type GitHubSettings,
   type LinkCallback,
   type LinkRequest,
 } from './github.schemas.js';
@@ -104,6 +107,23 @@ export class GitHubLinksController {
     const answer = { state, code, installationId };
     const linked = await this.links.complete(adminOf(session), answer, this.#redirectUri, origin);
     return this.views.render('github-linked', { owner: linked.owner, suspended: linked.suspended });
+  }
+
+  @Patch('settings')
+  @Route({
+    summary: 'Changes whether GitHub tokens may open every repository',
+    answers: {
+      200: GITHUB_SETTINGS.extend({ ended: z.object({ github_tokens: z.int() }) }),
+    },
+    refusals: ['admin_required'],
+  })
+  async change(
+    @Caller() session: VerifiedSession,
+    @Body({ schema: GITHUB_SETTINGS }) { all_repositories: isAllowed }: GitHubSettings,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<GitHubSettings & { readonly ended: { readonly github_tokens: number } }> {
+    const ended = await this.links.allowAllRepositories(adminOf(session), isAllowed, origin);
+    return { all_repositories: isAllowed, ended: { github_tokens: ended } };
   }
 
   @Delete('installations/:id')

@@ -72,11 +72,13 @@ export class GitHubController {
   })
   async status(@Caller() session: VerifiedSession): Promise<StatusJson> {
     const { configured } = this.app;
-    const installations = await this.tokens.list(orgIdOf(session));
+    const orgId = orgIdOf(session);
+    const installations = await this.tokens.list(orgId);
     return {
       configured: configured !== undefined,
       web_url: configured?.webUrl ?? null,
       app: configured?.appName ?? null,
+      all_repositories: await this.tokens.allowsAll(orgId),
       installations: installations.map(installationJson),
     };
   }

@@ -30,6 +30,10 @@ export const LINK_REQUEST = z
   .default({});
 export type LinkRequest = z.output<typeof LINK_REQUEST>;
 
+/** The body of `PATCH /v1/credentials/github/settings`. */
+export const GITHUB_SETTINGS = z.strictObject({ all_repositories: z.boolean() });
+export type GitHubSettings = z.output<typeof GITHUB_SETTINGS>;
+
 /** The query with which GitHub sends a browser back. GitHub may add parameters of its own. */
 export const LINK_CALLBACK = z.object({
   state: z.string().max(4096).default(''),
@@ -85,6 +89,9 @@ export const STATUS_JSON = z.object({
   configured: z.boolean(),
   web_url: z.string().nullable(),
   app: z.string().nullable(),
+  all_repositories: z.boolean().meta({
+    description: 'False: a request for a token must name its `repositories`.',
+  }),
   installations: z.array(INSTALLATION_JSON),
 });
 /** The JSON of {@link STATUS_JSON}. */

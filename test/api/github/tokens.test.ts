@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   PLANTED_TEXT,
@@ -6,11 +7,13 @@ import {
 import { startTestApp } from '../../support/app.js';
 import type { Answer, Client } from '../../support/client.js';
 import {
+  allowAll,
   askToken,
   link,
   startGitHubApplication,
   type GitHubApplication,
 } from '../../support/github.js';
+import { touchedAgo } from '../../support/keys.js';
 import { auditOf, count, rows } from '../../support/rows.js';
 
 describe('POST /v1/credentials/github/token', () => {
@@ -74,6 +77,72 @@ describe('POST /v1/credentials/github/token', () => {
     const answer = await askToken(client, body);
     expect([answer.status, answer.json.code]).toEqual([status, code]);
     expect(minted()).toHaveLength(before);
+  });
+
+  it('names its repositories, unless an admin allows all with a touch; to end that revokes such tokens', async () => {
+    const { organization, app, github } = running;
+    const { client: admin } = organization.admin;
+    const all = await askToken(client);
+    const named = await askToken(client, { repositories: ['hello'] });
+    expect([all.status, named.status]).toEqual([200, 200]);
+
+    expect((await allowAll(client, true)).status).toBe(403);
+    await touchedAgo(app, 'admin@octo.example', 301);
+    expect((await allowAll(admin, false)).status).toBe(401);
+    await touchedAgo(app, 'admin@octo.example', 0);
+    const changed = await allowAll(admin, false);
+    expect([changed.status, changed.json.all_repositories]).toEqual([200, false]);
+    expect(changed.json.ended.github_tokens).toBeGreaterThan(0);
+    await expect.poll(() => github.state.liveToken(all.json.token)).toBeUndefined();
+    expect(github.state.liveToken(named.json.token)).toBeDefined();
+
+    const before = minted().length;
+    for (const body of [{}, { owner: 'octo-org' }, { permissions: { contents: 'read' } }]) {
+      const refused = await askToken(client, body);
+      expect([refused.status, refused.json.code]).toEqual([400, 'invalid_request']);
+      expect(refused.json.detail).toContain('`repositories`');
+    }
+    expect(minted()).toHaveLength(before);
+    expect((await askToken(client, { repositories: ['hello'] })).status).toBe(200);
+    const status = () => client.get('/v1/credentials/github/status');
+    expect((await status()).json.all_repositories).toBe(false);
+
+    expect((await allowAll(admin, true)).json.all_repositories).toBe(true);
+    expect((await status()).json.all_repositories).toBe(true);
+    expect((await askToken(client)).json.repositories).toBeNull();
+    const events = await rows<{ details: object }>(
+      app.dataSource,
+      `SELECT details FROM audit_events
+       WHERE type = 'org_updated' AND details -> 'github_all_repositories' IS NOT NULL ORDER BY created_at`,
+    );
+    expect(events.map(({ details }) => details)).toEqual([
+      { github_all_repositories: { from: true, to: false } },
+      { github_all_repositories: { from: false, to: true } },
+    ]);
+  });
+
+  it('names its repositories in a new organization, and none that exists at the upgrade', async () => {
+    const { app } = running;
+    await app.enrolled('founder@fresh-repositories.example');
+    const [fresh] = await rows<{ allows: boolean }>(
+      app.dataSource,
+      `SELECT github_all_repositories AS allows FROM organizations WHERE name = 'fresh-repositories.example'`,
+    );
+    expect(fresh?.allows).toBe(false);
+    const migration = readFileSync('migrations/1763790070000-github-repositories.sql', 'utf8');
+    const upgraded = await app.dataSource.transaction(async (tx) => {
+      await tx.query('CREATE TEMPORARY TABLE organizations (name text) ON COMMIT DROP');
+      await tx.query(`INSERT INTO organizations VALUES ('of 0.9')`);
+      await tx.query(
+        migration.replaceAll('ALTER TABLE organizations', 'ALTER TABLE pg_temp.organizations'),
+      );
+      await tx.query(`INSERT INTO organizations VALUES ('of 0.10')`);
+      return tx.query('SELECT name, github_all_repositories AS allows FROM pg_temp.organizations');
+    });
+    expect(upgraded).toEqual([
+      { name: 'of 0.9', allows: true },
+      { name: 'of 0.10', allows: false },
+    ]);
   });
 
   it('gives 20 requests of the same moment 20 tokens', async () => {

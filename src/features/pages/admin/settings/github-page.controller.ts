@@ -26,12 +26,14 @@ export class GitHubPageController {
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'org-github', async (admin) => {
       const { orgId } = admin;
-      const [installations, live] = await Promise.all([
+      const [installations, live, allowsAll] = await Promise.all([
         this.tokens.list(orgId),
         this.tokens.countLive(orgId),
+        this.tokens.allowsAll(orgId),
       ]);
       const { configured } = this.app;
       return {
+        allowsAll,
         app: configured && { name: configured.appName, webUrl: configured.webUrl },
         installations: installations.map((one) => ({
           ...one,

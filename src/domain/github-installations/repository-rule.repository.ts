@@ -1,0 +1,21 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** Returns true where an admin lets the tokens of an organization open every repository of an installation. */
+export async function allowsAllRepositories(tx: EntityManager, orgId: string): Promise<boolean> {
+  const [row] = await sql<{ is_allowed: boolean }>(tx)`
+    SELECT github_all_repositories AS is_allowed FROM organizations WHERE id = ${orgId}`;
+  return row?.is_allowed ?? false;
+}
+
+/** Changes whether tokens may open every repository. Returns false where nothing changes. Rows of users are locked before. */
+export async function setAllRepositories(
+  tx: EntityManager,
+  orgId: string,
+  isAllowed: boolean,
+): Promise<boolean> {
+  const changed = await sql<{ id: string }>(tx)`
+    UPDATE organizations SET github_all_repositories = ${isAllowed}
+    WHERE id = ${orgId} AND github_all_repositories <> ${isAllowed} RETURNING id`;
+  return changed.length === 1;
+}
