@@ -28,11 +28,11 @@ import { sendDeleted } from '#platform/http/request/preference.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import {
-  GITHUB_SETTINGS,
+  GITHUB_TOKEN_RULE,
   INSTALLATION_ID,
   LINK_CALLBACK,
   LINK_REQUEST,
-  type GitHubSettings,
+  type GitHubTokenRule,
   type LinkCallback,
   type LinkRequest,
 } from './github.schemas.js';
@@ -113,15 +113,15 @@ export class GitHubLinksController {
   @Route({
     summary: 'Changes whether GitHub tokens may open every repository',
     answers: {
-      200: GITHUB_SETTINGS.extend({ ended: z.object({ github_tokens: z.int() }) }),
+      200: GITHUB_TOKEN_RULE.extend({ ended: z.object({ github_tokens: z.int() }) }),
     },
     refusals: ['admin_required'],
   })
   async change(
     @Caller() session: VerifiedSession,
-    @Body({ schema: GITHUB_SETTINGS }) { all_repositories: isAllowed }: GitHubSettings,
+    @Body({ schema: GITHUB_TOKEN_RULE }) { all_repositories: isAllowed }: GitHubTokenRule,
     @ClientOrigin() origin: AuditOrigin,
-  ): Promise<GitHubSettings & { readonly ended: { readonly github_tokens: number } }> {
+  ): Promise<GitHubTokenRule & { readonly ended: { readonly github_tokens: number } }> {
     const ended = await this.links.allowAllRepositories(adminOf(session), isAllowed, origin);
     return { all_repositories: isAllowed, ended: { github_tokens: ended } };
   }

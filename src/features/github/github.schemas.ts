@@ -31,8 +31,8 @@ export const LINK_REQUEST = z
 export type LinkRequest = z.output<typeof LINK_REQUEST>;
 
 /** The body of `PATCH /v1/credentials/github/settings`. */
-export const GITHUB_SETTINGS = z.strictObject({ all_repositories: z.boolean() });
-export type GitHubSettings = z.output<typeof GITHUB_SETTINGS>;
+export const GITHUB_TOKEN_RULE = z.strictObject({ all_repositories: z.boolean() });
+export type GitHubTokenRule = z.output<typeof GITHUB_TOKEN_RULE>;
 
 /** The query with which GitHub sends a browser back. GitHub may add parameters of its own. */
 export const LINK_CALLBACK = z.object({
