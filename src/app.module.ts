@@ -35,6 +35,7 @@ import { CredentialsModule } from './features/credentials/credentials.module.js'
 import { GitHubModule } from './features/github/github.module.js';
 import { HealthModule } from './features/health/health.module.js';
 import { InstallModule } from './features/install/install.module.js';
+import { SecurityContactModule } from './features/security-contact/security-contact.module.js';
 import { MetricsModule } from './features/metrics/metrics.module.js';
 import { OidcModule } from './features/oidc/oidc.module.js';
 import { API } from './features/openapi/api-groups.js';
@@ -114,6 +115,7 @@ export class AppModule {
         DocumentPagesModule,
         GitHubModule,
         HealthModule,
+        SecurityContactModule,
         InstallModule,
         MetricsModule.forRoot(config.metrics),
         OidcModule,

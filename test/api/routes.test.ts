@@ -97,6 +97,7 @@ POST   /certification/deny-login                  general        form   256 api 
 GET    /.well-known/openid-configuration          unlimited      none   256 api        negotiated none        tenant-hosts
 GET    /.well-known/oauth-authorization-server    unlimited      none   256 api        negotiated none
 GET    /.well-known/oauth-protected-resource      unlimited      none   256 api        negotiated none
+GET    /.well-known/security.txt                  unlimited      none   256 api        negotiated none
 GET    /oauth/jwks                                unlimited      none   256 api        oauth      none        tenant-hosts
 GET    /oauth/authorize                           general        none   64  navigation html       none        anonymous-rows
 POST   /oauth/authorize                           general        fields 64  navigation html       none        anonymous-rows

@@ -142,6 +142,8 @@ export interface Config {
     /** RUST_LOG directives: `info,security=warn,svc_server::scim=debug`. */
     readonly filter: string;
   };
+  /** The URI at which vulnerabilities are reported (RFC 9116). Undefined: `security.txt` does not exist. */
+  readonly securityContact: string | undefined;
   /** Without a token the metrics cannot be read. */
   readonly metrics: { readonly bearerToken: string | undefined };
   /** Undefined: tracing is off. */

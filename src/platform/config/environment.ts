@@ -8,6 +8,7 @@ import {
   attributeName,
   certificates,
   cidrList,
+  contactUri,
   digits,
   domainPatterns,
   flag,
@@ -148,6 +149,8 @@ export const ENVIRONMENT = z.object({
   SVC_CLEANUP_INTERVAL: wholeNumber(0, 86_400).default(900), // seconds; 0: never
   SVC_AUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),
   SVC_OAUTH_EVENTS_RETENTION_DAYS: wholeNumber(0, 36_500).default(90),
+
+  SVC_SECURITY_CONTACT: contactUri.optional(), // unset: no /.well-known/security.txt
 
   SVC_LOG_FORMAT: z.enum(['text', 'json'], 'must be text or json').default('text'),
   RUST_LOG: logDirectives.default('info'),

@@ -115,6 +115,7 @@ function configOf(
       },
     },
     log: { format: settings.SVC_LOG_FORMAT, filter: settings.RUST_LOG },
+    securityContact: settings.SVC_SECURITY_CONTACT,
     metrics: { bearerToken: settings.SVC_METRICS_BEARER_TOKEN },
     tracing: tracingSettings(settings),
   };

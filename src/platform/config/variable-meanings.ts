@@ -202,6 +202,11 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
   SVC_OAUTH_EVENTS_RETENTION_DAYS: {
     meaning: 'Days that audit events of the class `oauth` are kept.',
   },
+  SVC_SECURITY_CONTACT: {
+    meaning:
+      'The address at which vulnerabilities are reported, in `security.txt` (RFC 9116): an https:, mailto: or tel: URI.',
+    unset: 'no security.txt',
+  },
   SVC_LOG_FORMAT: { meaning: 'The format of the log: `text` or `json`.' },
   RUST_LOG: { meaning: 'The log filter by level and target: `info,database=warn,http=off`.' },
   SVC_METRICS_BEARER_TOKEN: {

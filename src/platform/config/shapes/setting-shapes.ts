@@ -287,3 +287,12 @@ function refuse(context: z.RefinementCtx, message: string): never {
   context.addIssue({ code: 'custom', message });
   return z.NEVER;
 }
+
+/** The URI of a contact (RFC 9116 §2.5.3). It is printable ASCII alone, so that it stays one line. */
+export const contactUri = z
+  .string()
+  .max(512, 'must have at most 512 characters')
+  .refine(
+    (text) => /^(?:https:\/\/|mailto:|tel:)[!-~]+$/i.test(text) && URL.canParse(text),
+    'must be an https:, mailto: or tel: URI',
+  );

@@ -1,0 +1,24 @@
+const DAY = 86_400_000;
+
+/** The days for which a file is good. RFC 9116 §2.5.5 recommends less than a year. */
+const GOOD_FOR = 180;
+
+/** The facts of a security.txt. */
+export interface SecurityFacts {
+  /** An https, mailto or tel URI. */
+  readonly contact: string;
+  readonly baseUrl: string;
+}
+
+/** Writes the security.txt of a service (RFC 9116 §2.5). The time of its end is that of a day, so that it changes once a day. */
+export function securityText({ contact, baseUrl }: SecurityFacts, now: Date): string {
+  const today = Math.floor(now.getTime() / DAY) * DAY;
+  const expires = new Date(today + GOOD_FOR * DAY).toISOString().replace('.000Z', 'Z');
+  return [
+    `Contact: ${contact}`,
+    `Expires: ${expires}`,
+    'Preferred-Languages: en',
+    `Canonical: ${baseUrl}/.well-known/security.txt`,
+    '',
+  ].join('\n');
+}
