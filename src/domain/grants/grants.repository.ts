@@ -102,15 +102,16 @@ export class GrantsRepository {
     return rows.map(({ payload }) => payload);
   }
 
-  /**
-   * Ends a grant with every code and token that hangs on it or on its children. A session that the client opened for this grant ends
-   * too.
-   */
+  /** Ends a grant with every code and token that hangs on it or on its children. */
   async destroy(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
+  }
+
+  /** Ends the session that a client opened for a grant, with all that hangs on it. A browser's session stays. */
+  async endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
     await sql(tx)`
       DELETE FROM sessions s USING oauth_grants g
       WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
-    await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
   }
 
   /**

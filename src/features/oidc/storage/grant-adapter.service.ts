@@ -103,11 +103,17 @@ export class GrantAdapter {
     return found && { ...grantableNow(found.payload, currentContext), jti: id };
   }
 
+  /** Ends a grant whose code came again, and the session that its client opened for it. */
+  async #end(id: Buffer): Promise<void> {
+    await this.grantsRepository.endOwnSession(this.manager, id);
+    await this.grantsRepository.destroy(this.manager, id);
+  }
+
   async #destroy(currentContext: CurrentContext, id: string): Promise<void> {
     const ctx = currentContext();
     const isReusedAtOnce = ctx !== undefined && requestContextOf(ctx).isReusedAtOnce === true;
     if (isReusedAtOnce) await this.endSoon(id);
-    else await this.grantsRepository.destroy(this.manager, artifactId(id));
+    else await this.#end(artifactId(id));
     if (ctx) delete requestContextOf(ctx).grant;
   }
 }
