@@ -51,6 +51,7 @@ describe('the SSH certificate authority at start', () => {
       caKmsKeyIds: [],
       caKey,
       caKeyPath,
+      principalsDomain: undefined,
       principals: new Set(['email'] as const),
       requireSecurityKey: false,
     };

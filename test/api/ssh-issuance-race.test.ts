@@ -97,6 +97,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
         isSecurityKey: false,
         attestationRequired: false,
         attestation: undefined,
+        principalsDomain: undefined,
         principals: ['alice@example.com'],
         principalsElsewhere: ['alice@example.com'],
         ttlSeconds: undefined,

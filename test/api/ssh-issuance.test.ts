@@ -133,6 +133,28 @@ describe('issuing an SSH certificate', () => {
       expect(principals).toEqual(['alice@example.com']);
     });
 
+    it('keep the account name in the organization of SVC_SSH_PRINCIPALS_DOMAIN, which no second one takes away', async () => {
+      const other = await world.newOrganization('example.org');
+      const { principals } = await world.issue(session, {}, BOTH, 'example.com');
+      expect(principals).toEqual(['alice@example.com', 'alice']);
+      const stranger = await world.signIn('alice@example.org', other);
+      const theirs = await world.issue(stranger, {}, BOTH, 'example.com');
+      expect(theirs.principals).toEqual(['alice@example.org']);
+      const outsider = await world.signIn('alice@mail.example', null);
+      const none = await world.issue(outsider, {}, BOTH, 'example.com');
+      expect(none.principals).toEqual(['alice@mail.example']);
+    });
+
+    it('are only the address, also in the only organization, while it does not own SVC_SSH_PRINCIPALS_DOMAIN', async () => {
+      const { principals } = await world.issue(session, {}, BOTH, 'example.net');
+      expect(principals).toEqual(['alice@example.com']);
+      await world.dataSource.query(
+        `INSERT INTO organization_domains (org_id, domain) SELECT org_id, 'example.net' FROM users LIMIT 1`,
+      );
+      const pending = await world.issue(session, {}, BOTH, 'example.net');
+      expect(pending.principals).toEqual(['alice@example.com']);
+    });
+
     it('are only the address for a user without an organization', async () => {
       session = await world.signIn('alice@mail.example', null);
       const { principals } = await world.issue(session, {}, BOTH);

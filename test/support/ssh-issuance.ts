@@ -71,6 +71,7 @@ export class SshIssuance {
   async serviceWith(
     inKms: readonly Signer[],
     principals: readonly PrincipalKind[] = ['email'],
+    principalsDomain?: string,
   ): Promise<CertificateIssuance> {
     const config = {
       ssh: {
@@ -78,6 +79,7 @@ export class SshIssuance {
         caKey: CA_KEY,
         caKeyPath: '',
         principals: new Set(principals),
+        principalsDomain,
         requireSecurityKey: false,
       },
       relyingParty: { id: 'svc.example.com', name: 'svc', organizationName: 'svc' },
@@ -97,8 +99,9 @@ export class SshIssuance {
     session: IssuingSession,
     request: Partial<SshRequestedCertificate> = {},
     kinds: readonly PrincipalKind[] = ['email'],
+    principalsDomain?: string,
   ): Promise<IssuedCertificate> {
-    const service = await this.service(...kinds);
+    const service = await this.serviceWith([], kinds, principalsDomain);
     return service.issue({
       session,
       request: { publicKey: PUBLIC_KEY, ...request },

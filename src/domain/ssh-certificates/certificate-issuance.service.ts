@@ -1,4 +1,4 @@
-import { Inject, Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { refusedIssuance } from '#domain/issuance/refused-issuance.js';
 import { Issuance, type Outcome } from '#domain/issuance/issuance.repository.js';
@@ -18,6 +18,7 @@ import {
 } from '#domain/ssh-certificates/hardware-keys/attested-keys.repository.js';
 import { isSecurityKey } from '#domain/ssh-certificates/hardware-keys/key-attestation.js';
 import {
+  hasSeveralOrganizations,
   SSH_CERTIFICATE,
   type RecordedCertificate,
   type SshCertificateRequest,
@@ -65,13 +66,23 @@ const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.']
 
 /** Issues SSH user certificates: it reads the key, records the certificate by one shared statement, and then signs it. */
 @Injectable()
-export class CertificateIssuance {
+export class CertificateIssuance implements OnApplicationBootstrap {
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'ssh' | 'relyingParty'>,
     private readonly issuance: Issuance,
     private readonly authority: CertificateAuthority,
     private readonly manager: EntityManager,
   ) {}
+
+  /** Warns where no user gets a user name, because nothing says which of several organizations has them. */
+  async onApplicationBootstrap(): Promise<void> {
+    const { principals, principalsDomain } = this.config.ssh;
+    if (!principals.has('username') || principalsDomain !== undefined) return;
+    if (!(await hasSeveralOrganizations(this.manager))) return;
+    new Logger('security').warn(
+      'SVC_SSH_PRINCIPALS_DOMAIN: is required for username, since there are several organizations; no certificate has a user name until it names the domain of one',
+    );
+  }
 
   /**
    * Records a certificate, then signs it: a certificate that is not on record could not be revoked. Where the key does not sign, the record
@@ -104,6 +115,7 @@ export class CertificateIssuance {
       publicKey: subject.fingerprint,
       caFingerprint: authority.fingerprint,
       ...this.#choosePrincipals(session.email, request.principals),
+      principalsDomain: this.config.ssh.principalsDomain,
       ttlSeconds: ttlSeconds === undefined ? undefined : Math.min(ttlSeconds, LONGEST_TTL),
       auditId: newUuid(),
       origin,

@@ -3,6 +3,7 @@ import {
   EVERY_SCOPE,
   idsOf,
   type CountOfKey,
+  type DomainOfOrganization,
   type LockedUser,
   type Revocable,
   type RevocationCause,
@@ -55,6 +56,25 @@ export class CertificateRevocation implements Revocable {
         AND c.revoked_at IS NULL AND c.valid_before > now()
       RETURNING c.serial`;
     return revoked.length;
+  }
+
+  /**
+   * Revokes the valid certificates with a user name of an organization that loses a domain, since the names may belong to the owner of
+   * the domain. Users with an address in another domain get another certificate at once.
+   */
+  async revokeOfDomain(
+    tx: EntityManager,
+    { orgId }: DomainOfOrganization,
+    { reason, revokedBy }: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const revoked = await sql<{ serial: string }>(tx)`
+      UPDATE ssh_certificates c
+      SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
+      FROM users u
+      WHERE u.id = c.user_id AND u.org_id = ${orgId} AND c.revoked_at IS NULL AND c.valid_before > now()
+        AND EXISTS (SELECT FROM unnest(c.principals) AS name WHERE position('@' IN name) = 0)
+      RETURNING c.serial`;
+    return { certificates: revoked.length };
   }
 
   /**

@@ -26,7 +26,7 @@ const SYSTEM_ACCOUNTS = new Set(
  * Lists the principals that a user may hold.
  * @param email the verified address, lower-cased
  * @param kinds what the deployment gives
- * @param ownsUsernames whether a local part names one user: the deployment has one organization, and the user belongs to it
+ * @param ownsUsernames whether a local part names one user: the user belongs to the organization that has the user names
  * @returns the address, the account name, both or none, in this order
  */
 export function principalsOf(

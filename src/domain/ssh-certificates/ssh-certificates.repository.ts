@@ -6,7 +6,8 @@ import {
 } from '#domain/issuance/audit-of-user.repository.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/issuance/issuance.repository.js';
-import { fragment } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { KeyAttestation } from '#domain/ssh-certificates/hardware-keys/attested-keys.repository.js';
 
 /** The record of a certificate, which is written before the certificate is signed. */
@@ -25,7 +26,9 @@ export interface SshCertificateRequest extends RequestOfUser {
   readonly attestationRequired: boolean;
   /** The attestation that came with this request, verified. */
   readonly attestation: KeyAttestation | undefined;
-  /** The principals for a user of the only organization of the deployment … */
+  /** The domain whose organization has the user names; undefined: the only organization of the deployment has them. */
+  readonly principalsDomain: string | undefined;
+  /** The principals for a user of that organization … */
   readonly principals: readonly string[];
   /** … and for every other user. An empty list denies the request. */
   readonly principalsElsewhere: readonly string[];
@@ -74,13 +77,16 @@ export const SSH_CERTIFICATE = new IssuanceKind<
       session: { of: 'request', where: fragment`s.level = 'verified'` },
     },
     columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
-      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], ttl int, ${AUDIT_COLUMNS}`,
+      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], principals_domain text, ttl int, ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.email IS DISTINCT FROM k.email`,
     computed: fragment`
       CASE WHEN k.is_security_key THEN coalesce(k.new_attestation, (
         SELECT jsonb_build_object('aaguid', h.aaguid, 'model', h.model, 'verify_required', h.verify_required)
         FROM ssh_attested_keys h WHERE h.user_id = a.id AND h.public_key = k.public_key)) END AS attestation,
-      CASE WHEN a.org_id IS NOT NULL AND (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
+      CASE WHEN a.org_id IS NOT NULL AND CASE WHEN k.principals_domain IS NULL
+          THEN (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
+          ELSE EXISTS (SELECT FROM organization_domains d
+                       WHERE d.org_id = a.org_id AND d.domain = k.principals_domain AND d.verified_at IS NOT NULL) END
         THEN k.principals ELSE k.principals_elsewhere END AS given,
       date_trunc('second', now()) - interval '60 seconds' AS valid_after,
       date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl))) AS valid_before`,
@@ -115,6 +121,7 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     new_attestation: request.attestation && columnsOf(request.attestation),
     principals: request.principals,
     principals_elsewhere: request.principalsElsewhere,
+    principals_domain: request.principalsDomain ?? null,
     ttl: request.ttlSeconds,
     ...auditValues(request),
   }),
@@ -133,4 +140,10 @@ function columnsOf({ aaguid, model, verifyRequired }: KeyAttestation): Attestati
 
 function attestationOf({ aaguid, model, verify_required }: AttestationColumns): KeyAttestation {
   return { aaguid, model, verifyRequired: verify_required };
+}
+
+/** Returns true if the deployment has several organizations. */
+export async function hasSeveralOrganizations(tx: EntityManager): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`SELECT id FROM organizations LIMIT 2`;
+  return found.length > 1;
 }

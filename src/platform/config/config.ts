@@ -124,6 +124,8 @@ export interface Config {
     readonly caKey: string | undefined;
     readonly caKeyPath: string;
     readonly principals: ReadonlySet<'email' | 'username'>;
+    /** The domain whose organization has the user names; undefined: the only organization of the deployment has them. */
+    readonly principalsDomain: string | undefined;
     /** Whether only keys that are proven to live in a security key get certificates. */
     readonly requireSecurityKey: boolean;
   };

@@ -10,6 +10,7 @@ import {
   cidrList,
   contactUri,
   digits,
+  domainName,
   domainPatterns,
   flag,
   entityId,
@@ -99,6 +100,7 @@ export const ENVIRONMENT = z.object({
     .pipe(z.array(z.enum(['email', 'username'], 'must be email, username, or both')).min(1))
     .default(['email'])
     .transform((kinds) => new Set(kinds)),
+  SVC_SSH_PRINCIPALS_DOMAIN: domainName.optional(), // unset: the only organization has the user names
   SVC_SSH_REQUIRE_SK: flag.default('false').transform((text) => text === 'true'),
 
   SVC_AWS_AUDIENCE: z

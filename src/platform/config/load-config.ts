@@ -103,6 +103,7 @@ function configOf(
       caKey: settings.SVC_SSH_CA_KEY,
       caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
       principals: settings.SVC_SSH_PRINCIPALS,
+      principalsDomain: settings.SVC_SSH_PRINCIPALS_DOMAIN,
       requireSecurityKey: settings.SVC_SSH_REQUIRE_SK,
     },
     aws: { audience: settings.SVC_AWS_AUDIENCE },

@@ -73,6 +73,11 @@ export function warningsOf(environment: Environment, config: ValidConfig): strin
   ) {
     warnings.push('SVC_CERTIFICATION_HOST: has no effect without SVC_CERTIFICATION_TEST_TOKEN');
   }
+  if (config.ssh.principalsDomain !== undefined && !config.ssh.principals.has('username')) {
+    warnings.push(
+      'SVC_SSH_PRINCIPALS_DOMAIN: has no effect without username in SVC_SSH_PRINCIPALS',
+    );
+  }
   warnings.push(...tlsWarnings(environment), ...objectStoreWarnings(environment));
   return warnings;
 }

@@ -113,6 +113,11 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning: 'The principals of a certificate: `email`, `username` or both, comma-separated.',
     unset: '`email`',
   },
+  SVC_SSH_PRINCIPALS_DOMAIN: {
+    meaning:
+      'A domain. Only members of the organization that owns it get `username` principals. Required for `username` once there are several organizations.',
+    unset: 'the only organization',
+  },
   SVC_AWS_AUDIENCE: {
     meaning:
       'The `aud` of tokens for AWS, which the identity provider in IAM lists as a client id.',
