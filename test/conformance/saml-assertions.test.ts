@@ -58,6 +58,16 @@ describe('an assertion', () => {
     },
   );
 
+  it('is refused for an address in a domain for which the provider may not vouch', async () => {
+    const { providers, now } = await replica(new TestClock(), { domains: ['engine.test'] });
+    const signIn = (nameId: string) => signInBySaml(providers, idp, { now, nameId });
+    await expect(signIn('ada@engine.test')).resolves.toBeDefined();
+    for (const nameId of ['ada@other.test', 'ada@sub.engine.test']) {
+      const refused = await refusal(signIn(nameId));
+      expect(refused.code).toBe('sign_in_refused');
+    }
+  });
+
   const at = (name: string, offset: number) => (now: number) =>
     `${name}="${new Date(now + offset).toISOString()}"`;
   it.each([

@@ -12,6 +12,7 @@ import type { UpstreamIdentity } from '#domain/identity-providers/upstream-ident
 import {
   assertVouched,
   isNamedBy,
+  mayVouchFor,
   type VouchingProvider,
 } from '#domain/identity-providers/vouching.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
@@ -140,6 +141,15 @@ export class UserDirectory {
   async activate(tx: EntityManager, user: LockedAccount, audit: AccountAudit): Promise<void> {
     await this.users.setActive(tx, user.id, true);
     await this.#record(tx, user, audit);
+  }
+
+  /**
+   * Returns true if the provider of an identity may vouch for the account that the identity is bound to. For the address of a user that
+   * SCIM manages, SCIM vouches.
+   */
+  isVouchedAccount(user: User, { provider }: UpstreamIdentity): boolean {
+    const { email, scimManaged } = user;
+    return scimManaged || email === null || mayVouchFor(this.#providers, provider, email);
   }
 
   /**

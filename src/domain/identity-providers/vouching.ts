@@ -64,3 +64,13 @@ export function vouchingWarnings(providers: readonly VouchingProvider[]): string
         `${slug} may vouch for every domain, so that its administrator can found, or sign in to, the organization of any domain`,
     );
 }
+
+/** Returns true if a provider may vouch for the address of the account to which an identity is bound. */
+export function mayVouchFor(
+  providers: readonly VouchingProvider[],
+  slug: string,
+  address: string,
+): boolean {
+  const domains = providers.find((provider) => provider.slug === slug)?.domains;
+  return domains === undefined || namesDomain(domains, domainOfEmail(address));
+}

@@ -33,6 +33,8 @@ export type LinkedIdentity =
   | RefusedIdentity;
 
 const SIGN_IN_AGAIN = 'Your account has changed meanwhile. Sign in again.';
+const NOT_VOUCHED =
+  'This identity provider does not sign in users of the e-mail domain of your account. Ask the operator of the service.';
 const BOUND_TO_ANOTHER =
   'This account is bound to another sign-in. To add this one, log in with your security key, then sign in here within 5 minutes.';
 
@@ -76,6 +78,9 @@ export class IdentityLinks {
     // An admin may have parted the user from the identity, which is another user's then.
     if ((await this.#findBound(tx, identity))?.id !== user.id) {
       return { kind: 'refused', reason: SIGN_IN_AGAIN, user, orgId };
+    }
+    if (!this.directory.isVouchedAccount(user, identity)) {
+      return { kind: 'refused', reason: NOT_VOUCHED, user, orgId };
     }
     await this.users.updateTenant(tx, identity);
     await this.users.updateName(tx, user.id, identity);

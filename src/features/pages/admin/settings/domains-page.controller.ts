@@ -58,7 +58,11 @@ function shownDomain(found: OrganizationDomain) {
     isPrimary: found.isPrimary,
     state: stateOf(found),
     failures: found.failures,
-    record: found.token === null ? null : proofRecord(found.domain, found.token),
+    proof: found.proof,
+    record:
+      found.token === null || found.proof === 'operator'
+        ? null
+        : proofRecord(found.domain, found.token),
     created: moment(found.createdAt),
     verified: found.verifiedAt && moment(found.verifiedAt),
     checked: found.lastCheckedAt && moment(found.lastCheckedAt),
