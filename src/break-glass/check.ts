@@ -1,5 +1,6 @@
 import { checkProviders } from '#domain/identity-providers/check-providers.js';
 import { checkAuthority } from '#domain/ssh-certificates/authority/check-authority.js';
+import { listTwins } from '#domain/operator-access/twins.repository.js';
 import { checkSigningKeys } from '#domain/token-signing/check-signing-keys.js';
 import type { Config, ValidConfig } from '#platform/config/config.js';
 import type { Environment } from '#platform/config/environment.js';
@@ -133,12 +134,34 @@ async function checkParts(
     () => KmsKeys.open(config),
     () => describeKms(config),
   );
+  if (database) await checkTwins(findings, database);
   if (kms && database) await checkKeys(findings, config, kms, database);
   else findings.skip(['token-signing keys', 'SSH authority'], 'KMS or the database cannot be used');
   for (const { slug, problem, date } of await checkProviders(config.upstream)) {
     if (problem === undefined) findings.ok(`provider ${slug}`, 'publishes what a sign-in needs');
     else findings.fail(`provider ${slug}`, problem);
     clockFinding(findings, `clock of ${slug}`, `the provider ${slug}`, date, SKEW_OF_PROVIDER);
+  }
+}
+
+/** Lists the members who are twins of records, for an admin to part those who are two people. */
+async function checkTwins(
+  findings: Findings,
+  { dataSource: { manager } }: InstalledDatabase,
+): Promise<void> {
+  const twins = await findings.of(
+    'twins of records',
+    () => listTwins(manager),
+    (found) =>
+      found.length === 0 ? 'there are none' : `${found.length} members end with a record`,
+  );
+  for (const { id, email, active, recordId, recordName, isRecordActive, organization } of twins ??
+    []) {
+    const ends = isRecordActive ? 'ends with it' : 'the record is inactive';
+    findings.warn(
+      'twins of records',
+      `${organization}: ${email ?? id} (${id}, ${active ? 'active' : 'inactive'}) is a twin of ${recordName ?? recordId} (${recordId}): ${ends}`,
+    );
   }
 }
 

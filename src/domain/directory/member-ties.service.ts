@@ -140,6 +140,7 @@ export class MemberTies {
         await this.users.clearEmail(tx, holder.id);
         ended = await this.accessRevocation.end(tx, holder, 'provider-withdrawn', cause);
         await this.users.unbind(tx, holder.id);
+        await this.users.copyDemandForPass(tx, holder.id, id);
       }
       await releaseAddresses(tx, id);
       await this.tombstones.readmit(tx, orgId, address);

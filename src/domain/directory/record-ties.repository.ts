@@ -14,7 +14,7 @@ export interface AddressHolder {
   readonly scimManaged: boolean;
   readonly isOrgAdmin: boolean;
   readonly isTwin: boolean;
-  /** True for a user with a bound identity or a key. */
+  /** True for a user with a bound identity, a key, or a demand for a re-enrollment pass. */
   readonly isInUse: boolean;
 }
 
@@ -54,7 +54,8 @@ export async function holdersOf(
   return sql<AddressHolder>(tx)`
     SELECT u.id, u.email, u.scim_managed AS "scimManaged", u.is_org_admin AS "isOrgAdmin",
            EXISTS (SELECT FROM record_ties t WHERE t.user_id = u.id AND t.kind = 'twin') AS "isTwin",
-           u.key_count > 0 OR EXISTS (SELECT FROM identities i WHERE i.user_id = u.id) AS "isInUse"
+           u.key_count > 0 OR EXISTS (SELECT FROM identities i WHERE i.user_id = u.id)
+               OR EXISTS (SELECT FROM enrollment_passes p WHERE p.user_id = u.id) AS "isInUse"
     FROM users u WHERE u.org_id = ${orgId} AND u.email = ANY (${addresses}::text[])
     ORDER BY u.id`;
 }

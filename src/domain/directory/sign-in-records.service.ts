@@ -38,19 +38,22 @@ export class SignInRecords {
    * primary or only `work` address. A linked record is passed over. An address of several records is nobody's.
    */
   async find(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<FoundRecord> {
-    const records = await recordsOf(tx, orgId, identity.email);
-    const named = records.find(({ rank, isPassedOver }) => rank === RANK.userName && !isPassedOver);
+    const known = await recordsOf(tx, orgId, identity.email);
+    const records = known.filter(({ isPassedOver }) => !isPassedOver);
+    const named = records.find(({ rank }) => rank === RANK.userName);
     if (named) return this.#enter(tx, orgId, identity, named.id, false);
     const member = await this.users.lockByEmail(tx, orgId, identity.email);
     if (member && !member.scimManaged) {
-      return member.active ? { user: member } : { user: member, refusal: DEACTIVATED };
+      if (!member.active) return { user: member, refusal: DEACTIVATED };
+      const isBarred = await this.tombstones.forbidsBinding(tx, orgId, identity, member.id);
+      return isBarred ? { user: member, refusal: REMOVED_BY_SCIM } : { user: member };
     }
     const [only] = records;
     if (!only) return {};
     if (records.length > 1) {
       return { refusal: ADDRESS_OF_SEVERAL, records: records.map(({ id }) => id) };
     }
-    if (only.isPassedOver || !bindsByMail(only.rank)) return {};
+    if (!bindsByMail(only.rank)) return {};
     return this.#enter(tx, orgId, identity, only.id, true);
   }
 

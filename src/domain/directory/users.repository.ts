@@ -342,8 +342,17 @@ export class UsersRepository {
       FROM users o WHERE n.id = ${newId} AND o.id = ${recordId}`;
     await sql(tx)`
       UPDATE users SET key_count = 0, key_used_on = '-infinity' WHERE id = ${recordId}`;
+    await this.copyDemandForPass(tx, recordId, newId);
     await sql(tx)`UPDATE ssh_attested_keys SET user_id = ${newId} WHERE user_id = ${recordId}`;
     await sql(tx)`UPDATE oauth_clients SET owner_id = ${newId} WHERE owner_id = ${recordId}`;
+  }
+
+  /** Demands a re-enrollment pass of a user, too, where one is demanded of another user: the address of the one goes to the other. */
+  async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
+    await sql(tx)`
+      INSERT INTO enrollment_passes (user_id, hash, created_by, created_at, expires_at)
+      SELECT ${toId}::uuid, NULL, created_by, created_at, expires_at FROM enrollment_passes WHERE user_id = ${fromId}
+      ON CONFLICT (user_id) DO NOTHING`;
   }
 
   /** Activates or deactivates a user. */

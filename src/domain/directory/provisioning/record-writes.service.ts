@@ -157,7 +157,10 @@ export class RecordWrites {
   ): Promise<AddressHolder[]> {
     const before = seen.scimManaged ? addressesIn(stateOf(seen)).has : [];
     const newly = addressesBeyond(addressesIn(planned).has, before);
-    const holders = await holdersOf(tx, orgId, newly);
+    if (newly.length === 0) return [];
+    const { parted } = await withoutEffect(tx, seen.id);
+    const counting = newly.filter((address) => !parted.has(address));
+    const holders = await holdersOf(tx, orgId, counting);
     return holders.filter((holder) => !holder.scimManaged && holder.id !== seen.id);
   }
 
@@ -370,7 +373,9 @@ export class RecordWrites {
     if (next.active) return false;
     const all = await this.ends.reach(tx, id, 'deactivate');
     // The write names no change of `active`: only twins that are still active end.
-    const reached = current.active ? all : all.filter((each) => each.tie === 'twin');
+    const reached = current.active
+      ? all
+      : all.filter(({ tie, withRecords }) => tie === 'twin' && withRecords.includes(id));
     await this.ends.end(tx, reached, endOf(actor, details));
     return reached.length > 0;
   }

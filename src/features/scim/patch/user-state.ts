@@ -3,6 +3,7 @@ import { changesOf, type PatchOperation } from './patch-operations.js';
 import { USER_SCHEMA } from '../schema/schemas.js';
 import type { NextUser } from '#domain/directory/provisioning/directory-users.repository.js';
 import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
+import { namesAddress } from '#domain/directory/provisioning/record-plan.js';
 import {
   draftOf,
   userOf,
@@ -51,7 +52,9 @@ export function stateAfter(
   if (next.email === current.email) return next;
   const before = userOf(draftOf(storedUser(current))).email ?? null;
   const isTaken = next.email !== before || (next.email !== null && isNamed(next.email, operations));
-  return isTaken ? next : { ...next, email: current.email };
+  // A member who was taken over keeps an address only while the record names it.
+  const isKept = current.email === null || namesAddress(next, current.email);
+  return isTaken || !isKept ? next : { ...next, email: current.email };
 }
 
 /** Tells whether a write names an address, in the userName or among the e-mails. */

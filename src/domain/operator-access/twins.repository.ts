@@ -1,0 +1,27 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** A member who signed in, and whose address a record of SCIM has. */
+export interface KnownTwin {
+  readonly id: string;
+  readonly email: string | null;
+  readonly active: boolean;
+  readonly recordId: string;
+  readonly recordName: string | null;
+  readonly isRecordActive: boolean;
+  readonly organization: string;
+}
+
+/** The twins that a query returns at most. */
+export const MOST_TWINS = 1000;
+
+/** Lists the twins of the records of all organizations, those of an inactive record first. */
+export function listTwins(tx: EntityManager): Promise<KnownTwin[]> {
+  return sql<KnownTwin>(tx)`
+    SELECT u.id, u.email, u.active, r.id AS "recordId", r.user_name AS "recordName", r.active AS "isRecordActive",
+           o.name AS organization
+    FROM record_ties t
+    JOIN users u ON u.id = t.user_id JOIN users r ON r.id = t.record_id JOIN organizations o ON o.id = t.org_id
+    WHERE t.kind = 'twin'
+    ORDER BY r.active, o.name, u.email, u.id LIMIT ${MOST_TWINS}`;
+}
