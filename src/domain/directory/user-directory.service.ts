@@ -75,14 +75,14 @@ export class UserDirectory {
   }
 
   /**
-   * Refuses a member who is bound to no identity, because the organization has withdrawn the provider. The caller holds the row of
+   * Refuses a member who is bound to no identity: the organization has withdrawn the provider, or lost the domain. The caller holds the row of
    * the user. @throws DomainError sign_in_refused
    */
   async assertBound(tx: EntityManager, { id, orgId }: Pick<User, 'id' | 'orgId'>): Promise<void> {
     if (orgId === null || (await this.users.isBound(tx, id))) return;
     throw new DomainError(
       'sign_in_refused',
-      'Your organization has withdrawn the identity provider that you signed in through. Sign in through another one first.',
+      'Your account is bound to no identity provider any more: yours was withdrawn, or another organization owns the domain of your e-mail. Sign in through your identity provider first.',
     );
   }
 

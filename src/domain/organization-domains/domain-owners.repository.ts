@@ -1,4 +1,7 @@
 import type { DomainOfOrganization } from '#domain/access-revocation/revocable.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { newUuid } from '#platform/clock/random.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -19,6 +22,17 @@ export async function findOwner(
     FROM organization_domains d LEFT JOIN proven_domains p ON p.org_id = d.org_id AND p.domain = d.domain
     WHERE d.domain = ${domain} AND d.verified_at IS NOT NULL`;
   return owner;
+}
+
+/** Lists the other organizations that own a domain, or owned it once: people of theirs may be of the domain. */
+export async function listOtherOwners(
+  tx: EntityManager,
+  { orgId, domain }: DomainOfOrganization,
+): Promise<string[]> {
+  const rows = await sql<{ org_id: string }>(tx)`
+    SELECT org_id FROM organization_domains
+    WHERE domain = ${domain} AND org_id <> ${orgId} AND (verified_at IS NOT NULL OR unverified_at IS NOT NULL)`;
+  return rows.map((row) => row.org_id);
 }
 
 /**
@@ -85,24 +99,57 @@ export interface UserOfDomain {
 }
 
 /**
- * Locks the users whose e-mail is in a domain until the transaction ends, with one more user, in the order of their ids: those of an
- * organization, and those without one.
+ * Locks the users whose e-mail is in a domain until the transaction ends, with one more user, in the order of their ids: those of some
+ * organizations, and those without one.
  *
- * @param of the organization, and whether users without one are locked, too
+ * @param of the organizations, and whether users without one are locked, too
  */
 export async function lockUsersOfDomain(
   tx: EntityManager,
   domain: string,
-  of: { readonly orgId: string | null; readonly outsiders: boolean },
+  of: { readonly orgIds: readonly string[]; readonly outsiders: boolean },
   also: string | null,
 ): Promise<UserOfDomain[]> {
   const inDomain = fragment`split_part(email, '@', -1) = ${domain}`;
   return sql<UserOfDomain>(tx)`
     SELECT id, org_id AS "orgId", ${inDomain} IS TRUE AS "inDomain" FROM users
-    WHERE id IN (SELECT id FROM users WHERE org_id = ${of.orgId} AND ${inDomain}
+    WHERE id IN (SELECT id FROM users WHERE org_id = ANY (${of.orgIds}::uuid[]) AND ${inDomain}
                  UNION ALL SELECT id FROM users WHERE ${of.outsiders}::boolean AND org_id IS NULL AND ${inDomain}
                  UNION ALL SELECT ${also}::uuid)
     ORDER BY id FOR UPDATE`;
+}
+
+/**
+ * Unbinds locked users from the identities by which they signed in, with an audit event for each: their next sign-in leads to the
+ * organization that owns the domain now.
+ */
+export async function unbindUsersOfDomain(
+  tx: EntityManager,
+  users: readonly UserOfDomain[],
+  details: Readonly<Record<string, unknown>>,
+  origin: AuditOrigin,
+): Promise<void> {
+  const found = await sql<{ user_id: string; org_id: string; issuer: string; tenant: string }>(tx)`
+    DELETE FROM identities i USING users u
+    WHERE i.user_id = ANY (${users.map(({ id }) => id)}::uuid[]) AND u.id = i.user_id
+    RETURNING i.user_id, u.org_id, i.issuer, i.tenant`;
+  if (found.length === 0) return;
+  await sql(tx)`${recordAudit(
+    {
+      id: fragment`e.event_id`,
+      type: 'identity_unbound',
+      actorId: null,
+      subjectId: fragment`e.user_id`,
+      orgId: fragment`e.org_id`,
+      origin,
+      details: fragment`${JSON.stringify(details)}::jsonb
+        || jsonb_build_object('issuer', e.issuer, 'tenant', e.tenant, 'access_ended', true)`,
+    },
+    fragment`
+      FROM unnest(${found.map(() => newUuid())}::uuid[], ${found.map((one) => one.user_id)}::uuid[],
+                  ${found.map((one) => one.org_id)}::uuid[], ${found.map((one) => one.issuer)}::text[],
+                  ${found.map((one) => one.tenant)}::text[]) AS e (event_id, user_id, org_id, issuer, tenant)`,
+  )}`;
 }
 
 /** A configured provider, and the domains for which it may vouch. */

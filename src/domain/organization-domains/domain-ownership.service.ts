@@ -18,9 +18,11 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import {
   dropReleased,
   findOwner,
+  listOtherOwners,
   lockUsersOfDomain,
   markAssigned,
   takeDomain,
+  unbindUsersOfDomain,
   type DomainOwner,
   type UserOfDomain,
 } from './domain-owners.repository.js';
@@ -176,9 +178,15 @@ export class DomainOwnership {
     if (!owner) throw new DomainError('not_found', 'No organization owns this domain.');
     const own = { orgId: owner.orgId, domain };
     const cause = { reason: 'domain released', revokedBy: 'operator' };
-    const users = await lockUsersOfDomain(tx, domain, { ...own, outsiders: false }, null);
+    const users = await lockUsersOfDomain(
+      tx,
+      domain,
+      { orgIds: [own.orgId], outsiders: false },
+      null,
+    );
     await takeDomain(tx, own, this.clock.now(), 'any owner');
     const ended = await this.#endStanding(tx, own, users, cause);
+    await this.#unbind(tx, domain, users);
     await dropReleased(tx, own);
     const { isPrimary, isProven } = owner;
     const facts = { primary: isPrimary, proven: isProven, ...ended };
@@ -207,7 +215,12 @@ export class DomainOwnership {
       return {};
     }
     const cause = { reason: 'domain removed', revokedBy: admin.id };
-    const users = await lockUsersOfDomain(tx, domain, { ...own, outsiders: false }, admin.id);
+    const users = await lockUsersOfDomain(
+      tx,
+      domain,
+      { orgIds: [own.orgId], outsiders: false },
+      admin.id,
+    );
     if (users.some(({ id, inDomain }) => inDomain && id === admin.id)) {
       const detail = 'Your own address is in this domain. Ask an admin with another address.';
       throw new DomainError('own_account', detail);
@@ -228,7 +241,7 @@ export class DomainOwnership {
     const { orgId, domain } = due;
     const own = { orgId, domain };
     const cause = { reason: 'domain unverified', revokedBy: 'dns' };
-    const users = await lockUsersOfDomain(tx, domain, { orgId, outsiders: false }, null);
+    const users = await lockUsersOfDomain(tx, domain, { orgIds: [orgId], outsiders: false }, null);
     if (!(await markUnverified(tx, due, failures, this.clock.now()))) return false;
     const { verifiedAt, proof } = await this.#read(tx, own);
     const ending = verifiedAt === null ? users : [];
@@ -255,7 +268,7 @@ export class DomainOwnership {
     const found = await findOwner(tx, domain);
     const owner = found && found.orgId !== own.orgId ? found : undefined;
     if (owner?.isProven) throw domainTaken();
-    const of = { orgId: owner?.orgId ?? null, outsiders: true };
+    const of = { orgIds: await listOtherOwners(tx, own), outsiders: true };
     const users = await lockUsersOfDomain(tx, domain, of, adminId);
     const loser = owner && { orgId: owner.orgId, domain };
     if (loser && !(await takeDomain(tx, loser, this.clock.now(), 'asserting'))) throw domainTaken();
@@ -265,6 +278,8 @@ export class DomainOwnership {
       const counts = await this.accessRevocation.endAll(tx, outsiders, 'domain-lost', cause);
       const doubles = await this.accessRevocation.claimDomain(tx, own, cause);
       const lost = loser ? await this.#endOfLoser(tx, loser, users) : {};
+      const strangers = users.filter(({ orgId }) => orgId !== own.orgId);
+      await this.#unbind(tx, domain, strangers);
       return { ended: { users: outsiders.length, ...sumOf([counts, doubles]) }, lost };
     };
   }
@@ -284,6 +299,12 @@ export class DomainOwnership {
     );
     await this.#warnIfLeft(tx, loser);
     return ended;
+  }
+
+  /** Unbinds the people of a domain from the organizations that do not own it, so that the owner's can be theirs. */
+  #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
+    const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
+    return unbindUsersOfDomain(tx, members, { domain }, NO_REQUEST);
   }
 
   /** Ends the access of the users of a domain, whose rows are locked, and all else that stood on the domain. */
