@@ -50,6 +50,7 @@ describe('access revocation', () => {
       'ClientsRepository',
       'EnrollmentPassesRepository',
       'GitHubTokenRevocation',
+      'RegisteredResources',
       'SessionsRepository',
     ]);
     expect(callsOfRevoke(files, classes)).toEqual([]);

@@ -17,6 +17,7 @@ import { startKubernetesApi, type KubernetesApi } from '../support/kubernetes-ap
 import { newKubectl, oldKubectl, type Kubectl } from '../support/kubectl.js';
 import { auditOf } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
+import { assigned } from '../support/domains.js';
 import { SvcHome, runProgram, type CommandEnd } from '../support/svc-command.js';
 
 const DOMAIN = 'kubectl.example';
@@ -50,6 +51,7 @@ async function provisioned(): Promise<{ id: string; email: string; user: Enrolle
 }
 
 async function register(resource: string): Promise<string> {
+  await assigned(app, `admin@${DOMAIN}`, 'k8s.example');
   const body = { name: 'Production', type: 'kubernetes', resource };
   const options = { address: newAddress() };
   const answer = await organization.admin.client.post('/api/v1/applications', body, options);

@@ -83,3 +83,14 @@ export const auditOfDomain = (app: TestApp, domain: string) =>
      WHERE details ->> 'domain' = $1 AND (type LIKE 'org_domain_%' OR type IN ('domain_assigned', 'domain_released')) ORDER BY created_at, id`,
     [domain],
   );
+
+/** Gives a domain to the organization of a user as proven, as the operator's assignment does. */
+export async function assigned(app: TestApp, email: string, domain: string): Promise<void> {
+  await rows(
+    app.dataSource,
+    `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at, assigned_at)
+     SELECT org_id, $2, false, now(), now() FROM users WHERE email = $1
+     ON CONFLICT (org_id, domain) DO UPDATE SET assigned_at = now(), verified_at = now()`,
+    [email, domain],
+  );
+}

@@ -32,6 +32,8 @@ export interface ListedApplication extends ApplicationFacts {
 export interface ApplicationDetails extends ListedApplication {
   readonly secrets: readonly ClientSecret[];
   readonly access: ClientAccess;
+  /** False for a cluster whose resource its organization has not proven: an organization could not register it today. */
+  readonly isProven: boolean;
 }
 
 /** A change of an application, for the audit log. */
@@ -89,12 +91,13 @@ export class ManagedApplications {
   async details(manager: ApplicationManager, id: string): Promise<ApplicationDetails> {
     const application = await this.find(manager, id);
     const { manager: tx } = this.dataSource;
-    const [facts, secrets, access] = await Promise.all([
+    const [facts, secrets, access, isProven] = await Promise.all([
       this.applicationsRepository.listFacts(tx, [id]),
       this.clientsRepository.listSecrets(tx, id),
       this.clientsRepository.countAccess(tx, id),
+      application.resource === null || this.applicationsRepository.isProvenResource(tx, id),
     ]);
-    return { ...withFacts(application, facts), secrets, access };
+    return { ...withFacts(application, facts), secrets, access, isProven };
   }
 
   /** Finds an application. @throws DomainError not_found for one that the user does not manage */

@@ -12,6 +12,8 @@ export interface Artifact {
   readonly clientId: string | null;
   readonly userId: string | null;
   readonly userCode: string | null;
+  /** The resource that a token is for (RFC 8707 §2). */
+  readonly audience?: string;
   /** Seconds from now. */
   readonly expiresIn: number;
 }

@@ -3,6 +3,7 @@ import { recordAudit } from '#domain/audit/audit.repository.js';
 import { ISSUED } from '#domain/issuance/issuance-statement.repository.js';
 import { IssuanceKind } from '#domain/issuance/issuance.repository.js';
 import { byteaText, fragment } from '#platform/database/statements/sql.js';
+import { resourceKey } from './clients/resource-key.js';
 import type { Artifact } from './artifact.js';
 
 /** The audit row of a token. */
@@ -26,7 +27,7 @@ export interface ClusterTokenRequest extends TokenRequest {
 }
 
 const COLUMNS = fragment`model text, id bytea, payload jsonb, expires_in int, audit_id uuid, request_id text, ip inet,
-  user_agent text, details jsonb, exchange_id uuid, exchange_details jsonb`;
+  user_agent text, details jsonb, exchange_id uuid, exchange_details jsonb, audience_key text`;
 
 function columnsOf({ token, audit }: TokenRequest): object {
   const { auditId, origin, details, exchange } = audit;
@@ -45,8 +46,13 @@ function columnsOf({ token, audit }: TokenRequest): object {
     details,
     exchange_id: exchange?.auditId,
     exchange_details: exchange?.details,
+    audience_key: token.audience === undefined ? undefined : resourceKey(token.audience),
   };
 }
+
+/** A resource that an organization registered is for the exchange of svc-cli alone, and for its own people. */
+const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
+  SELECT FROM oauth_clients r WHERE r.kind = 'kubernetes' AND resource_key(r.resource) = i.audience_key)`;
 
 /** The rows that each token of a user hangs on. */
 const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;
@@ -78,6 +84,7 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
     requires: { ...OF_USER, session: { of: 'grant', where: fragment`s.level <> 'bootstrap'` } },
     columns: COLUMNS,
+    issuedIf: () => IS_FREE_AUDIENCE,
     written: fragment`
       INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
       SELECT i.model, i.id, i.payload, i.grant_id, i.client_id, i.user_id, now() + make_interval(secs => i.expires_in)
@@ -116,6 +123,7 @@ export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
     requires: { user: 'owner of the client', client: true },
     columns: COLUMNS,
+    issuedIf: () => IS_FREE_AUDIENCE,
     written: fragment`
       INSERT INTO oauth_artifacts (model, id, payload, client_id, expires_at)
       SELECT i.model, i.id, i.payload, i.client_id, now() + make_interval(secs => i.expires_in) ${ISSUED}`,

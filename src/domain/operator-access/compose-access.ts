@@ -1,11 +1,13 @@
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import type { Revocable } from '#domain/access-revocation/revocable.js';
+import { RegisteredResources } from '#domain/applications/registered-resources.service.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import { UsersRepository } from '#domain/directory/users.repository.js';
 import { EnrollmentPassesRepository } from '#domain/enrollment-passes/enrollment-passes.repository.js';
 import { GitHubTokenRevocation } from '#domain/github-tokens/github-token-revocation.repository.js';
+import { ApplicationsRepository } from '#domain/grants/clients/applications.repository.js';
 import { ClientsRepository } from '#domain/grants/clients/clients.repository.js';
 import { DomainOwnership } from '#domain/organization-domains/domain-ownership.service.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
@@ -29,6 +31,7 @@ const KINDS: readonly (() => Revocable)[] = [
   () => new AttestedKeyRevocation(),
   () => new GitHubTokenRevocation(ASLEEP),
   () => new ClientsRepository(),
+  () => new RegisteredResources(new ApplicationsRepository(), new AuditLog()),
   () => new EnrollmentPassesRepository(),
   () => new AuthenticatorsRepository(),
 ];

@@ -8,6 +8,7 @@ import {
   openAs,
   openWithoutScripts,
 } from '../../support/console.js';
+import { assigned } from '../../support/domains.js';
 import { touchedAgo } from '../../support/keys.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
@@ -123,13 +124,14 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
   it('has a form for every kind, and each registers an application of that kind', async () => {
     const admin = await pages.newAdmin();
     await admin.profile.leave();
+    await assigned(pages.app, admin.email, admin.domain);
     const profile = await openAs(pages.browser, pages.app, admin);
     const { page } = profile;
     const values: Record<string, Record<string, string>> = {
       web: { redirect_uris: 'https://a.example/back\nhttps://b.example/back' },
       spa: { redirect_uris: 'https://spa.example/back' },
       native: { redirect_uris: 'http://127.0.0.1/back' },
-      kubernetes: { resource: 'https://prod.k8s.example' },
+      kubernetes: { resource: `https://prod.${admin.domain}` },
     };
     for (const [type, fields] of Object.entries(values)) {
       await page.goto(`/admin/applications/new?type=${type}`);

@@ -6,6 +6,7 @@ import { openProfile, startBrowser, type BrowserProfile } from '../../support/br
 import { newAddress } from '../../support/client.js';
 import { HOSTILE, openAs } from '../../support/console.js';
 import { keysOf } from '../../support/keys.js';
+import { assigned } from '../../support/domains.js';
 import { CALLBACK, authorize, newPkce, postForm } from '../../support/oauth-flow.js';
 import { idOf, orgApi } from '../../support/org-api.js';
 import { overflowing } from '../../support/page-checks.js';
@@ -112,6 +113,7 @@ requires('chromium').describe('a hostile name in Chromium', () => {
     ids['application'] = (await addApplication(app, web, { owner: MEMBER })).clientId;
     ids['television'] = (await addApplication(app, device, { owner: MEMBER })).clientId;
     await authorize(clientOf('bob'), requestOf('application'));
+    await assigned(app, ADMIN, 'k8s.example');
     const cluster = { type: 'kubernetes', name: 'Prod', resource: 'https://prod.k8s.example' };
     const made = await ada().post('/api/v1/applications', cluster, { address: newAddress() });
     ids['cluster'] = made.json.client_id as string;

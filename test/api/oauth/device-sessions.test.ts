@@ -8,6 +8,7 @@ import {
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { cliToken } from '../../support/cli-token.js';
 import { addApplication } from '../../support/applications.js';
+import { assigned } from '../../support/domains.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { ath, newDpopKey, postForm, type DpopKey } from '../../support/oauth-flow.js';
 import { count, rows } from '../../support/rows.js';
@@ -155,6 +156,7 @@ describe('the device code of svc-cli', () => {
     const { token, dpop } = await deviceToken();
     const resource = 'https://cluster.device-sessions.example';
     const cluster = { name: 'Production', type: 'kubernetes', resource };
+    await assigned(app, 'ada@device-sessions.example', 'device-sessions.example');
     expect((await ada.post('/api/v1/applications', cluster)).status).toBe(201);
     const exchanged = async (scope: string) => {
       const fields = {

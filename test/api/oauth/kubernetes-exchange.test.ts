@@ -4,6 +4,7 @@ import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { FIDO2, cliToken, fido2Answer, type CliToken } from '../../support/cli-token.js';
+import { assigned } from '../../support/domains.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
 import {
@@ -44,6 +45,7 @@ beforeAll(async () => {
   ({ client: ada, key: adasKey } = await app.enrolled('ada@kubernetes.example'));
   ({ client: bob } = await app.enrolled('bob@kubernetes.example'));
   ({ client: eve, key: evesKey } = await app.enrolled('eve@outside.example'));
+  await assigned(app, 'ada@kubernetes.example', 'kubernetes.example');
   await registered(ada, CLUSTER);
 });
 afterAll(() => app.close());
@@ -143,7 +145,12 @@ describe('applications of kind kubernetes', () => {
   });
 
   it('a token of svc-cli registers one with svc:admin alone', async () => {
-    const body = { name: 'By token', type: 'kubernetes', resource: 'urn:svc:by-token' };
+    const [org] = await rows<{ id: string }>(
+      app.dataSource,
+      "SELECT org_id AS id FROM users WHERE email = 'ada@kubernetes.example'",
+    );
+    const resource = `urn:svc:${org?.id}:by-token`;
+    const body = { name: 'By token', type: 'kubernetes', resource };
     for (const [scope, status] of [
       ['svc:applications', 403],
       ['svc:applications svc:admin', 201],
@@ -197,7 +204,7 @@ describe('applications of kind kubernetes', () => {
     const statuses = answers.map(({ status }) => status).toSorted((a, b) => a - b);
     expect(statuses).toEqual([201, ...Array.from({ length: 19 }, () => 409)]);
     expect(answers.find(({ status }) => status === 409)?.json.code).toBe('uniqueness');
-    expect((await register(eve, resource)).status).toBe(201); // other organizations do not show
+    expect((await register(eve, resource)).status).toBe(400); // it is in no domain of hers
   });
 
   it('its name can change, its resource and everything else cannot', async () => {
@@ -219,7 +226,8 @@ describe('applications of kind kubernetes', () => {
 
   it('one outlives the admin who registered it, and is no OAuth client', async () => {
     const { client: admin } = await app.enrolled('admin@leaving.example');
-    const id = await registered(admin, 'https://leaving.k8s.example');
+    await assigned(app, 'admin@leaving.example', 'leaving.example');
+    const id = await registered(admin, 'https://k8s.leaving.example');
     await app.dataSource.query("DELETE FROM users WHERE email = 'admin@leaving.example'");
     expect(await count(app.dataSource, 'oauth_clients WHERE id = $1', [id])).toBe(1);
     for (const path of ['/oauth/token', '/oauth/introspect', '/oauth/revoke']) {
@@ -441,15 +449,19 @@ describe('the exchange of svc-cli for a cluster', () => {
         code_challenge_method: 'S256',
         resource,
       });
-      const redeemed = await postForm(app, '/oauth/token', {
-        client_id: clientId,
-        grant_type: 'authorization_code',
-        code: parameterOf(url, 'code'),
-        code_verifier: verifier,
-        redirect_uri: 'http://127.0.0.1/callback',
-        resource,
-      });
-      expect([resource, outcomeOf(redeemed)]).toEqual([resource, outcome]);
+      if (resource === CLUSTER) {
+        expect(parameterOf(url, 'error')).toBe('invalid_target');
+      } else {
+        const redeemed = await postForm(app, '/oauth/token', {
+          client_id: clientId,
+          grant_type: 'authorization_code',
+          code: parameterOf(url, 'code'),
+          code_verifier: verifier,
+          redirect_uri: 'http://127.0.0.1/callback',
+          resource,
+        });
+        expect([resource, outcomeOf(redeemed)]).toEqual([resource, outcome]);
+      }
       const touched = await fido2Answer(app, adasKey, { clientId, resource, scope: 'pods:read' });
       expect([resource, outcomeOf(touched)]).toEqual([resource, outcome]);
     }

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { redirectUrisOf } from './clients.repository.js';
+import { domainsAbove, resourceKey } from './resource-key.js';
 
 /** A client that a user registered, or a cluster that an admin registered, as its managers see it. */
 export interface ClientApplication {
@@ -187,6 +188,58 @@ export class ApplicationsRepository {
     return row?.n ?? 0;
   }
 
+  /** Checks whether an organization has registered a resource, which is then for the exchange of svc-cli alone. */
+  async isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
+    const found = await sql<{ id: string }>(tx)`
+      SELECT id FROM oauth_clients
+      WHERE kind = 'kubernetes' AND resource_key(resource) = ${resourceKey(resource)} LIMIT 1`;
+    return found.length > 0;
+  }
+
+  /**
+   * Checks whether a host is in a domain that an organization has proven, and in none below it that another one has proven. It locks the
+   * row of the domain, so that the loss of the domain comes before or after the registration.
+   */
+  async lockProvenHost(tx: EntityManager, orgId: string, host: string): Promise<boolean> {
+    const [nearest] = await sql<{ org_id: string }>(tx)`
+      SELECT d.org_id FROM organization_domains d
+      JOIN proven_domains p ON p.org_id = d.org_id AND p.domain = d.domain
+      WHERE d.domain = ANY (${domainsAbove(host)}::text[])
+      ORDER BY length(d.domain) DESC LIMIT 1 FOR SHARE OF d`;
+    return nearest?.org_id === orgId;
+  }
+
+  /** Checks whether the registration of a cluster is one that the organization could make today. */
+  async isProvenResource(tx: EntityManager, id: string): Promise<boolean> {
+    const [found] = await sql<{ id: string }>(tx)`
+      SELECT c.id FROM oauth_clients c
+      WHERE c.id = ${id} AND (c.resource LIKE 'urn:svc:' || c.org_id || ':%'
+        OR (c.resource LIKE 'https:%' AND ${nearestOwner(fragment`c`)} = c.org_id))`;
+    return found !== undefined;
+  }
+
+  /**
+   * Ends the clusters in a domain that stand on no proof of their organization. A host belongs to the organization that has proven the
+   * nearest domain above it.
+   *
+   * @param whose the clusters of the organization that lost the domain, or those of the others, once it was proven
+   */
+  async endUnproven(
+    tx: EntityManager,
+    { orgId, domain }: { readonly orgId: string; readonly domain: string },
+    whose: 'own' | 'others',
+  ): Promise<ClientApplication[]> {
+    const host = fragment`resource_host(c.resource)`;
+    const ended = await sql<Row>(tx)`
+      DELETE FROM oauth_clients c
+      WHERE c.kind = 'kubernetes' AND (c.org_id = ${orgId}) = ${whose === 'own'}
+        AND (${host} = ${domain} OR right(${host}, ${domain.length + 1}) = ${`.${domain}`})
+        AND ${nearestOwner(fragment`c`)} IS DISTINCT FROM c.org_id
+      RETURNING id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+                approved_at, approved_uris`;
+    return ended.map(application);
+  }
+
   /** Finds the id of the cluster that an organization registered for a resource. */
   async findCluster(
     tx: EntityManager,
@@ -198,6 +251,14 @@ export class ApplicationsRepository {
       WHERE org_id = ${orgId} AND resource = ${resource} AND kind = 'kubernetes'`;
     return row?.id;
   }
+}
+
+/** Returns the organization that has proven the nearest domain above the host of a cluster; NULL without one. */
+function nearestOwner(cluster: SqlFragment): SqlFragment {
+  const host = fragment`resource_host(${cluster}.resource)`;
+  return fragment`(SELECT p.org_id FROM proven_domains p
+    WHERE ${host} = p.domain OR right(${host}, length(p.domain) + 1) = '.' || p.domain
+    ORDER BY length(p.domain) DESC LIMIT 1)`;
 }
 
 function application(row: Row): ClientApplication {

@@ -5,13 +5,19 @@ import {
   type ApplicationManager,
   type ClientApplication,
 } from '#domain/grants/clients/applications.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { OwnAudiences } from '../protocol/resource-servers.js';
+import { ownAudiences, type OwnAudiences } from '../protocol/resource-servers.js';
 import type { NewClusterBody } from './applications.schemas.js';
+import { RegisteredResources } from '#domain/applications/registered-resources.service.js';
 import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
-import { clusterMetadata, resourceProblem } from './registration/cluster-registration.js';
+import {
+  clusterMetadata,
+  hostOfResource,
+  resourceProblem,
+} from './registration/cluster-registration.js';
 
 /** The number of clusters that an organization may have. */
 const MOST_CLUSTERS = 100;
@@ -25,8 +31,9 @@ export class Clusters {
     @Inject(CONFIG) config: Config,
     private readonly managedApplications: ManagedApplications,
     private readonly applicationsRepository: ApplicationsRepository,
+    private readonly registeredResources: RegisteredResources,
   ) {
-    this.#ownAudiences = { baseUrl: config.http.baseUrl, awsAudience: config.aws.audience };
+    this.#ownAudiences = ownAudiences(config);
   }
 
   /** Registers a cluster of the admin's organization. @throws DomainError invalid_request, admin_required, limit_reached, uniqueness */
@@ -35,9 +42,10 @@ export class Clusters {
     { name, resource }: NewClusterBody,
     origin: AuditOrigin,
   ): Promise<ClientApplication> {
-    const problem = resourceProblem(resource, this.#ownAudiences);
-    if (problem !== undefined) throw new DomainError('invalid_request', problem);
     return this.managedApplications.registerAsAdmin(manager, async (tx, orgId) => {
+      const problem = resourceProblem(resource, orgId, this.#ownAudiences);
+      if (problem !== undefined) throw new DomainError('invalid_request', problem);
+      await this.#assertProven(tx, orgId, resource);
       if ((await this.applicationsRepository.countClusters(tx, orgId)) >= MOST_CLUSTERS) {
         throw new DomainError(
           'limit_reached',
@@ -58,5 +66,23 @@ export class Clusters {
       });
       return application;
     });
+  }
+
+  /**
+   * Checks that an organization has proven the domain of an address, and ends what other organizations registered there without a proof.
+   *
+   * @throws DomainError invalid_request
+   */
+  async #assertProven(tx: EntityManager, orgId: string, resource: string): Promise<void> {
+    const host = hostOfResource(resource);
+    if (host === undefined) return;
+    if (!(await this.applicationsRepository.lockProvenHost(tx, orgId, host))) {
+      throw new DomainError(
+        'invalid_request',
+        `resource: prove the domain of ${host} first, on the page Domains, or use urn:svc:${orgId}: and a name`,
+      );
+    }
+    const cause = { reason: 'domain proven by another organization', revokedBy: 'organization' };
+    await this.registeredResources.claimDomain(tx, { orgId, domain: host }, cause);
   }
 }

@@ -6,7 +6,7 @@ import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
 import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
-import type { OwnAudiences } from '../protocol/resource-servers.js';
+import { ownAudiences, type OwnAudiences } from '../protocol/resource-servers.js';
 import { libraryKeys } from '../signing/library-keys.js';
 import { ErrorResponses } from './error-responses.service.js';
 import { ROUTES, assertionEndpoints } from './fixed-options.js';
@@ -45,7 +45,7 @@ export class OidcProvider {
     const { baseUrl, tls, mtls } = config.http;
     this.isCertification = config.certification.token !== undefined;
     this.hasMutualTls = tls !== undefined;
-    this.ownAudiences = { baseUrl, awsAudience: config.aws.audience };
+    this.ownAudiences = ownAudiences(config);
     const { host, hostname, protocol } = new URL(baseUrl);
     this.#scheme = protocol.slice(0, -1);
     this.#authority = host;

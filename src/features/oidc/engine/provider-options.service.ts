@@ -3,7 +3,7 @@ import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/sealed-secret.js';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
-import { accessTokenClaims } from '../protocol/claims.js';
+import { accessTokenClaims, mayNameEmail } from '../protocol/claims.js';
 import {
   EXTRA_METADATA,
   checkFapiProfile,
@@ -16,14 +16,19 @@ import {
   checkRequestObject,
   requiresPkce,
 } from '../protocol/clients/client-rules.js';
-import { errors, type Configuration, type KoaContextWithOIDC } from '../protocol/library.js';
+import {
+  errors,
+  type Client,
+  type Configuration,
+  type KoaContextWithOIDC,
+} from '../protocol/library.js';
 import {
   checkRequestedScopes,
   completeOwnScopes,
   isForClientItself,
   ownResourceOf,
 } from '../protocol/requested-scopes.js';
-import { resourceServerInfo } from '../protocol/resource-servers.js';
+import { ownAudiences, resourceServerInfo } from '../protocol/resource-servers.js';
 import { requestContextOf, requestOf } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { Adapters } from '../storage/adapters.service.js';
@@ -155,39 +160,24 @@ export class ProviderOptions {
   #tokenContents(): Configuration {
     return {
       extraTokenClaims: (ctx, token) => {
-        if (token.kind === 'ClientCredentials') return { hardware_verified: false };
+        const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
+        if (token.kind === 'ClientCredentials') {
+          const { svc_org: orgId } = client ?? {};
+          return { hardware_verified: false, ...(orgId === undefined ? {} : { org_id: orgId }) };
+        }
         const { resourceOwner } = requestContextOf(ctx);
         if (!resourceOwner) throw new errors.InvalidGrant('the session of this grant has ended');
-        return accessTokenClaims(resourceOwner);
+        return accessTokenClaims(resourceOwner, mayNameEmail(client, token.scope));
       },
       formats: {
         ...FIXED.formats,
         customizers: {
           jwt: async (ctx, token, jwt) => {
-            await this.#assertNoCluster(ctx, token.aud);
             await this.accessTokens.record(ctx, token, jwt.payload as unknown as JwtClaims);
           },
         },
       },
     };
-  }
-
-  /**
-   * Keeps the audiences of clusters for the token exchange of `svc-cli`: an API server checks the audience, and another client could
-   * get the consent of a user to act at any address, or a token of its own without a user. The organizations are those of both.
-   *
-   * @throws InvalidTarget
-   */
-  async #assertNoCluster(ctx: KoaContextWithOIDC, audience: unknown): Promise<void> {
-    const { resourceOwner, clusterId } = requestContextOf(ctx);
-    if (clusterId !== undefined || typeof audience !== 'string') return;
-    const client = ctx.oidc.client as OwnMetadata | undefined;
-    for (const orgId of new Set([resourceOwner?.orgId ?? null, client?.svc_org ?? null])) {
-      if ((await this.resourceOwners.clusterOf({ orgId }, audience)) === undefined) continue;
-      throw new errors.InvalidTarget(
-        'only svc-cli gets tokens for this cluster, by token exchange',
-      );
-    }
   }
 
   #lifetimes(): Configuration['ttl'] {
@@ -240,12 +230,15 @@ export class ProviderOptions {
   }
 
   #resourceIndicators() {
+    const ofResource = resourceServerInfo(ownAudiences(this.config));
     return {
       enabled: true,
-      getResourceServerInfo: resourceServerInfo({
-        baseUrl: this.config.http.baseUrl,
-        awsAudience: this.config.aws.audience,
-      }),
+      getResourceServerInfo: async (ctx, resource, client) => {
+        const server = ofResource(ctx, resource, client);
+        // A token asks in the statement that issues it.
+        if (ctx.oidc.route !== 'token') await this.resourceOwners.assertFree(resource);
+        return server;
+      },
       defaultResource: (ctx, client, several) => {
         if (several !== undefined) return undefined;
         // The library still knows every requested scope here, and drops unknown ones afterwards.

@@ -1,4 +1,5 @@
 import type { ResourceOwner, UserProfile } from '#domain/grants/resource-owner.js';
+import type { OwnMetadata } from './client-metadata.js';
 import type { AccountClaims } from './library.js';
 import { scopeWords } from './scopes.js';
 
@@ -22,12 +23,22 @@ export function proofClaims(resourceOwner: ResourceOwner) {
   };
 }
 
-/** Returns the claims that access tokens and introspection have beside the standard ones. */
-export function accessTokenClaims(resourceOwner: ResourceOwner) {
+/**
+ * Returns the claims that access tokens and introspection have beside the standard ones. `org_id` lets a resource server tell the
+ * organizations of the service apart.
+ */
+export function accessTokenClaims(resourceOwner: ResourceOwner, hasEmail = true) {
+  const { email, orgId } = resourceOwner;
   return {
-    ...(resourceOwner.email === null ? {} : { email: resourceOwner.email }),
+    ...(email === null || !hasEmail ? {} : { email }),
+    ...(orgId === null ? {} : { org_id: orgId }),
     ...proofClaims(resourceOwner),
   };
+}
+
+/** Checks whether a token may name the address of its user: that of a client that registered itself only with the scope `email`. */
+export function mayNameEmail(client: OwnMetadata | undefined, scope: string | undefined): boolean {
+  return client?.svc_kind !== 'dynamic' || scopeWords(scope).includes('email');
 }
 
 /** Checks whether a request asks for claims of the scope `profile`: by the scope, or by name (OpenID Connect Core §5.5). */

@@ -1,3 +1,4 @@
+import type { Config } from '#platform/config/config.js';
 import type { OwnMetadata } from './client-metadata.js';
 import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from './library.js';
 import { isForClientItself, ownResourceOf, ownScopesOf } from './requested-scopes.js';
@@ -10,6 +11,22 @@ export const JWT_LIFETIME = 300;
 export interface OwnAudiences {
   readonly baseUrl: string;
   readonly awsAudience: string;
+  /** The port of the listener that requests client certificates. */
+  readonly mtlsPort?: number;
+}
+
+/** Returns the audiences that are no resource of another service, as the configuration has them. */
+export function ownAudiences({ http, aws }: Config): OwnAudiences {
+  return { baseUrl: http.baseUrl, awsAudience: aws.audience, mtlsPort: http.mtls.port };
+}
+
+/** Checks whether an address is at an origin of this service: its own, or that of its mutual TLS. */
+export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): boolean {
+  const own = new URL(baseUrl);
+  const host = url.hostname.replace(/\.+$/, '');
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80');
+  const ownPort = own.port || (own.protocol === 'https:' ? '443' : '80');
+  return host === own.hostname && (port === ownPort || port === String(mtlsPort));
 }
 
 /**
@@ -21,11 +38,11 @@ export interface OwnAudiences {
 export function resourceServerOf(
   resource: string,
   client: Client & OwnMetadata,
-  { baseUrl, awsAudience }: OwnAudiences,
+  own: OwnAudiences,
 ): ResourceServer {
   const url = URL.parse(resource);
   const isAddress = url !== null && (url.protocol === 'https:' || isLoopback(url));
-  const isOwn = url?.origin === baseUrl || resource === awsAudience;
+  const isOwn = url !== null && (isOwnOrigin(url, own) || resource === own.awsAudience);
   if (!isAddress || isOwn || url.username !== '' || url.password !== '') {
     throw new errors.InvalidTarget('the resource must be an https address of another service');
   }

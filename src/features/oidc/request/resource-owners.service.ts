@@ -13,6 +13,7 @@ import type { ResourceOwner, UserProfile } from '#domain/grants/resource-owner.j
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { asksForProfile } from '../protocol/claims.js';
+import { errors } from '../protocol/library.js';
 import { requestContextOf, requestOf, type HasRequest } from './request-context.js';
 
 /** Looks up the user that a request is about (RFC 6749 §1.1), in the database and once for each request. */
@@ -92,6 +93,14 @@ export class ResourceOwners {
     const context = requestContextOf(ctx);
     context.consent ??= this.dynamicClientsRepository.findConsent(this.manager, userId, clientId);
     return context.consent;
+  }
+
+  /** Refuses a resource that an organization registered. @throws InvalidTarget */
+  async assertFree(resource: string | undefined): Promise<void> {
+    if (resource === undefined) return;
+    if (await this.applicationsRepository.isRegisteredResource(this.manager, resource)) {
+      throw new errors.InvalidTarget('only svc-cli gets tokens for this resource, for its owners');
+    }
   }
 
   /** Lists the payloads of the grants that a user gave to a client in a session. */

@@ -200,8 +200,12 @@ export class Adapters {
         audience: payload.aud,
       },
     };
-    const issued = await falseIfGone(this.#issuing(artifact, audit, clusterId));
-    if (!issued) throw new errors.InvalidGrant('the session has ended');
+    const audience = typeof payload.aud === 'string' ? { audience: payload.aud } : {};
+    const issued = await falseIfGone(this.#issuing({ ...artifact, ...audience }, audit, clusterId));
+    if (!issued) {
+      if (clusterId === undefined) await this.grantAdapter.assertFree(audience.audience);
+      throw new errors.InvalidGrant('the session has ended');
+    }
     (requestContextOf(ctx).issued ??= []).push({ model: artifact.model, id: artifact.id });
   }
 

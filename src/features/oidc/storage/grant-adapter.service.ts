@@ -43,6 +43,11 @@ export class GrantAdapter {
     return this.manager.transaction((tx) => this.grantsRepository.endSoon(tx, artifactId(grantId)));
   }
 
+  /** {@link ResourceOwners.assertFree} */
+  assertFree(resource: string | undefined): Promise<void> {
+    return this.resourceOwners.assertFree(resource);
+  }
+
   /** Ends the grants of token exchanges that depend on a grant. */
   async destroyChildren(tx: EntityManager, grantId: string): Promise<void> {
     await this.grantsRepository.destroyChildren(tx, artifactId(grantId));

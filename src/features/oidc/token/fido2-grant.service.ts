@@ -114,7 +114,8 @@ export class Fido2Grant {
       return await issueTokens(ctx, { resourceOwner, claims }, possession, server);
     } catch (error) {
       const isUnsigned = error instanceof DomainError && error.code === 'kms_unavailable';
-      if (isUnsigned) await this.sessions.end(this.manager, resourceOwner.sessionId);
+      const isRefused = error instanceof errors.InvalidTarget;
+      if (isUnsigned || isRefused) await this.sessions.end(this.manager, resourceOwner.sessionId);
       throw error;
     }
   }

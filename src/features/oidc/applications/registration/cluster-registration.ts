@@ -1,24 +1,45 @@
 import type { ClientApplication } from '#domain/grants/clients/applications.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { OwnAudiences } from '../../protocol/resource-servers.js';
+import { resourceKey } from '#domain/grants/clients/resource-key.js';
+import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.js';
+
+/** The name after `urn:svc:` and the id of the organization. */
+const URN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /**
- * Finds the fault of the resource of a cluster: it is an absolute URI without a fragment (RFC 8707 §2), and never an address of this
- * service.
+ * Finds the fault of the resource of a cluster (RFC 8707 §2): it is `urn:svc:`, the id of the organization and a name, or an https
+ * address of another service, as WHATWG URL writes it. The caller checks that the organization has proven the domain of the address.
  *
  * @returns a sentence for the user, or undefined for a resource without a fault
  */
 export function resourceProblem(
   resource: string,
-  { baseUrl, awsAudience }: OwnAudiences,
+  orgId: string,
+  own: OwnAudiences,
 ): string | undefined {
+  if (resource === own.awsAudience || resourceKey(resource) === resourceKey(own.awsAudience)) {
+    return 'resource: must not be the audience of the tokens for AWS';
+  }
+  const prefix = `urn:svc:${orgId}:`;
+  if (resource.startsWith(prefix) && URN_NAME.test(resource.slice(prefix.length))) return undefined;
   const url = /^[!-~]+$/.test(resource) ? URL.parse(resource) : null;
-  if (url === null) return 'resource: must be an absolute URI, such as https://prod.k8s.example';
+  if (url?.protocol !== 'https:') {
+    return `resource: must be an https address in a domain that your organization has proven, or ${prefix} and a name`;
+  }
   if (resource.includes('#')) return 'resource: must have no fragment';
   if (url.username !== '' || url.password !== '') return 'resource: must have no user information';
-  if (url.origin === new URL(baseUrl).origin) return 'resource: must not be this service';
-  if (resource === awsAudience) return 'resource: must not be the audience of the tokens for AWS';
+  // The issuers of organizations have hosts below that of the service.
+  const isIssuer = url.hostname.endsWith(`.${new URL(own.baseUrl).hostname}`);
+  if (isIssuer || isOwnOrigin(url, own)) return 'resource: must not be this service';
+  const key = resourceKey(resource);
+  if (resource !== key && `${resource}/` !== key) return `resource: must be written as ${key}`;
   return undefined;
+}
+
+/** Returns the host whose domain an organization must have proven; undefined for a `urn:`. */
+export function hostOfResource(resource: string): string | undefined {
+  const url = URL.parse(resource);
+  return url?.protocol === 'https:' ? url.hostname : undefined;
 }
 
 /** Returns the metadata of a cluster: those of a client that can do nothing, since a cluster is no client. */

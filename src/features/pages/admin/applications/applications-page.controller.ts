@@ -103,10 +103,8 @@ export class ApplicationsPageController {
   ): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'org-application', async (_, session) => {
       const manager = managerOf(session);
-      const { application, ownerEmail, secrets, access } = await this.applications.details(
-        manager,
-        id,
-      );
+      const { application, ownerEmail, secrets, access, isProven } =
+        await this.applications.details(manager, id);
       const now = this.clock.now();
       const isCluster = application.resource !== null;
       const registration = registrationOf(application.metadata);
@@ -116,6 +114,7 @@ export class ApplicationsPageController {
         tag: entityTag(applicationVersion(application)),
         owner: ownerEmail,
         access,
+        isProven,
         approval: isCluster ? undefined : approvalOf(application, registration.redirect_uris),
         usesSecret: !isCluster && usesSecret(registration.auth_method),
         secrets: secrets.map((secret) => shownSecret(secret, now)),

@@ -1,0 +1,17 @@
+/**
+ * Returns a resource indicator (RFC 8707 §2) as it is compared: as WHATWG URL writes it, without a dot at the end of the host. The
+ * function `resource_key` of the database does the same for what organizations registered.
+ */
+export function resourceKey(resource: string): string {
+  const url = URL.parse(resource);
+  if (url === null || !['https:', 'http:'].includes(url.protocol)) return resource;
+  const [scheme, host] = [url.protocol, url.hostname.replace(/\.+$/, '')];
+  const port = url.port === '' ? '' : `:${url.port}`;
+  return `${scheme}//${host}${port}${url.pathname}${url.search}${url.hash}`;
+}
+
+/** Returns a host and the domains above it, the longest first: those that a proof may cover it by. */
+export function domainsAbove(host: string): string[] {
+  const labels = host.split('.');
+  return labels.map((_, n) => labels.slice(n).join('.'));
+}
