@@ -97,7 +97,7 @@ export function newPkce(): { readonly verifier: string; readonly challenge: stri
 
 /** Sends a form to an endpoint, from an unused address by default. */
 export function postForm(
-  app: TestApp,
+  app: Pick<TestApp, 'client'>,
   path: string,
   fields: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>> = {},

@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import { expect } from 'vitest';
+import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import type { TestApp } from '../app.js';
+import { newAddress, type Answer, type Client } from '../client.js';
+import { rows } from '../rows.js';
+import { newPublicKeyLine } from '../ssh-public-keys.js';
+
+/** The claims of the people of a test file, by the login hint that selects the person at the provider. */
+export type Claims = Map<string, object>;
+
+/** The service of the people: one application, or replicas behind one address. */
+export type PeopleHost = Pick<TestApp, 'baseUrl' | 'client' | 'newKey' | 'dataSource'>;
+
+/** A certificate that the service issued to a person. */
+export interface Issued {
+  readonly serial: string;
+  readonly userId: string;
+  readonly principals: readonly string[];
+}
+
+/** What a person may still get: the principal of an SSH certificate, or null for a refusal. */
+export interface Reach {
+  /** By the session of the browser in which the person enrolled. */
+  readonly session: string | null;
+  /** By the key alone, in a new browser. */
+  readonly key: string | null;
+  /** By a new sign-in at the provider, with the key of the person or a new one. */
+  readonly signIn: string | null;
+}
+
+/** Expects two values to be equal, in a method of a class or a row of a table. */
+export function expectEqual(actual: unknown, expected: unknown, about?: string): void {
+  expect(actual, about).toEqual(expected);
+}
+
+const PUBLIC_KEY = newPublicKeyLine();
+
+/** A person at the identity provider: one subject, whose e-mail claim may change, with a browser and a security key. */
+export class Human {
+  readonly #hint: string;
+  readonly #own: Set<string>;
+  #claim = '';
+  readonly issued: Issued[] = [];
+  browser: Client | undefined;
+  key: SoftwareKey | undefined;
+
+  /**
+   * @param claims where the provider finds the claim; without it the provider says the login hint, and the address is the subject
+   * @param claim the e-mail claim of the provider
+   * @param own the addresses that may be principals of this person, beside each claim
+   */
+  constructor(
+    private readonly app: PeopleHost,
+    private readonly claims: Claims | undefined,
+    claim: string,
+    own: Iterable<string> = [],
+  ) {
+    this.#hint = claims ? `${randomUUID()}@subjects.example` : claim;
+    this.#own = new Set(own);
+    this.claimIs(claim);
+  }
+
+  /** Tells whether an address may be a principal of this person. */
+  owns(address: string): boolean {
+    return this.#own.has(address);
+  }
+
+  get email(): string {
+    return this.#claim;
+  }
+
+  /** The id of the account that got the newest certificate. */
+  get userId(): string {
+    return this.issued.at(-1)?.userId ?? 'no account';
+  }
+
+  /** Changes the e-mail claim; the subject stays. */
+  claimIs(email: string): void {
+    this.#claim = email;
+    this.#own.add(email);
+    this.claims?.set(this.#hint, { email, name: 'A Person' });
+  }
+
+  /** Creates another subject with the same e-mail claim: a stranger, or a person whom the provider created again. */
+  double(): Human {
+    return new Human(this.app, this.claims, this.#claim, this.#own);
+  }
+
+  /** Signs in at the provider, in a new browser. */
+  async signIn(): Promise<Answer> {
+    this.browser = this.app.client();
+    return this.browser.signIn(this.#hint);
+  }
+
+  /** Enrolls a key in the browser of the last sign-in. */
+  async enroll(): Promise<Answer> {
+    const key = this.app.newKey();
+    const answer = await enrollIn(this.#known(), key);
+    if (answer.status === 200) this.key = key;
+    return answer;
+  }
+
+  /** Signs in, enrolls a key, and takes a certificate. */
+  async join(): Promise<void> {
+    expectEqual((await this.signIn()).status, 200, `sign-in of ${this.#claim}`);
+    await this.enrollWell();
+  }
+
+  /** Enrolls a key and takes a certificate. */
+  async enrollWell(): Promise<void> {
+    const answer = await this.enroll();
+    expectEqual(answer.status, 200, `enrollment of ${this.#claim}: ${answer.text}`);
+    expectEqual((await this.certificate()) === null, false, `certificate of ${this.#claim}`);
+  }
+
+  /** Asks for an SSH certificate in a browser. Returns the principals, or null for a refusal. */
+  async certificate(browser = this.browser): Promise<string | null> {
+    if (!browser) return null;
+    const answer = await browser.post(
+      '/v1/credentials/ssh',
+      { public_key: PUBLIC_KEY },
+      { address: newAddress() },
+    );
+    if (answer.status !== 200) {
+      expectEqual(answer.status === 401 || answer.status === 403, true, answer.text);
+      return null;
+    }
+    const { serial, principals } = answer.json as { serial: string; principals: string[] };
+    const [row] = await rows<{ user_id: string }>(
+      this.app.dataSource,
+      'SELECT user_id FROM ssh_certificates WHERE serial = $1',
+      [serial],
+    );
+    this.issued.push({ serial, principals, userId: row?.user_id ?? '' });
+    return principals.join(' ');
+  }
+
+  /** Tries every way to a certificate. */
+  async reach(): Promise<Reach> {
+    const session = await this.certificate();
+    const key = await this.#byKey();
+    return { session, key, signIn: await this.bySignIn() };
+  }
+
+  #known(): Client {
+    if (!this.browser) throw new Error('this person has not signed in');
+    return this.browser;
+  }
+
+  async #byKey(): Promise<string | null> {
+    if (!this.key) return null;
+    const browser = this.app.client();
+    const { status } = await browser.logIn(this.key);
+    return status === 200 ? this.certificate(browser) : null;
+  }
+
+  /** Signs in anew, then logs in with the own key, or enrolls a new one where the account has none. */
+  async bySignIn(): Promise<string | null> {
+    const browser = this.app.client();
+    if ((await browser.signIn(this.#hint)).status !== 200) return null;
+    const known = this.key && (await this.#logIn(browser, this.key));
+    if (known) return this.certificate(browser);
+    const { status } = await enrollIn(browser, this.app.newKey());
+    return status === 200 ? this.certificate(browser) : null;
+  }
+
+  async #logIn(browser: Client, key: SoftwareKey): Promise<boolean> {
+    const started = await browser.post('/login/webauthn/start', {});
+    if (started.status !== 200) return false;
+    const { state, publicKey } = started.json;
+    const allowed = (publicKey.allowCredentials ?? []) as unknown[];
+    if (allowed.length === 0) return false;
+    try {
+      const credential = key.get(publicKey, this.app.baseUrl);
+      const answer = await browser.post('/login/webauthn/complete', { state, credential });
+      return answer.status === 200;
+    } catch {
+      return false; // the key is none of the account
+    }
+  }
+}
+
+/** Enrolls a key; returns the response that refused it, or that of the last step. */
+async function enrollIn(browser: Client, key: SoftwareKey): Promise<Answer> {
+  const started = await browser.post('/enroll/webauthn/start', {}, { address: newAddress() });
+  if (started.status !== 200) return started;
+  const { state, publicKey } = started.json;
+  const credential = key.create(publicKey, browser.baseUrl);
+  return browser.post(
+    '/enroll/webauthn/complete',
+    { state, credential },
+    { address: newAddress() },
+  );
+}
