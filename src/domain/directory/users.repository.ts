@@ -26,7 +26,15 @@ export interface TiesOfMember {
   readonly takenOverAt: Date | null;
   /** The userName of a linked record with which another user signs in. */
   readonly withheldAddress: string | null;
+  /** An address that several records have, and none as its userName: it signs in no one. */
+  readonly sharedAddress: string | null;
 }
+
+/** The condition of a row `a` of `record_addresses` whose address several records have, and none as its userName. */
+export const IS_SHARED = fragment`a.rank IS NOT NULL AND NOT a.parted
+  AND EXISTS (SELECT FROM record_addresses b WHERE b.org_id = a.org_id AND b.address = a.address
+              AND b.user_id <> a.user_id AND b.rank IS NOT NULL AND NOT b.parted)
+  AND NOT EXISTS (SELECT FROM record_addresses n WHERE n.org_id = a.org_id AND n.address = a.address AND n.rank = 0)`;
 
 /** The columns of {@link TiesOfMember} for a user `u`. */
 export const TIES = fragment`
@@ -36,7 +44,8 @@ export const TIES = fragment`
         UNION SELECT t.user_id FROM record_ties t WHERE t.record_id = u.id AND t.kind = 'link' ORDER BY 1) AS linked_to,
   u.taken_over_at,
   (SELECT min(a.address) FROM record_addresses a
-   WHERE a.user_id = u.id AND a.withheld AND a.rank IS NOT NULL) AS withheld_address`;
+   WHERE a.user_id = u.id AND a.withheld AND a.rank IS NOT NULL) AS withheld_address,
+  (SELECT min(a.address) FROM record_addresses a WHERE a.user_id = u.id AND ${IS_SHARED}) AS shared_address`;
 
 /** A row of {@link TIES}. */
 export interface TiesRow {
@@ -45,6 +54,7 @@ export interface TiesRow {
   linked_to: string[];
   taken_over_at: Date | null;
   withheld_address: string | null;
+  shared_address: string | null;
 }
 
 /** Reads the ties from a row. */
@@ -55,6 +65,7 @@ export function tiesOfRow(row: TiesRow): TiesOfMember {
     linkedTo: row.linked_to,
     takenOverAt: row.taken_over_at,
     withheldAddress: row.withheld_address,
+    sharedAddress: row.shared_address,
   };
 }
 

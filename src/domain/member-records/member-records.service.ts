@@ -1,8 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
-import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { sumOf, type RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { Members, SCOPE_OF_ACT } from '#domain/directory/members.service.js';
+import { RecordEnds, type EndKind } from '#domain/directory/record-ends.service.js';
 import type { Admin, Member } from '#domain/directory/users.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { readDetails, type MemberDetails } from './member-details.repository.js';
 import {
@@ -13,6 +15,7 @@ import {
 } from './member-figures.repository.js';
 import { writeMemberCursor, type MemberQuery } from './member-search.js';
 import { searchMembers, type FoundMembers } from './member-search.repository.js';
+import { readRelated, type RelatedMember } from './related-members.repository.js';
 
 /** The events on the overview. */
 const EVENTS_SHOWN = 10;
@@ -22,13 +25,27 @@ export interface MemberPage extends FoundMembers {
   readonly next: string | null;
 }
 
-/** The counts of what each act of an admin would end of a member now. */
+/** The counts of what each act of an admin would end now: of a member, and of the accounts that end with the member. */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
+
+/** The counts of what the acts on the ties of a member would end now. */
+export interface EndingOfTies {
+  /** Of the member, whom the parting moves to a new id. Empty where the member was not taken over. */
+  readonly part: RevokedCounts;
+  /** Of the user who signs in with the address that the member would get. */
+  readonly giveAddress: RevokedCounts;
+}
+
+/** The scope of the end of the person's access where the account stays. */
+const MOVED = 'provider-withdrawn';
 
 /** A member with everything that an admin sees. */
 export interface MemberRecord extends MemberDetails {
   readonly member: Member;
   readonly ending: EndingAccess;
+  readonly endingOfTies: EndingOfTies;
+  /** Other accounts of the person, or of another person with the same address. */
+  readonly related: readonly RelatedMember[];
 }
 
 /** Reads what the admins of an organization see of its members. */
@@ -38,6 +55,7 @@ export class MemberRecords {
     private readonly work: TenantWork,
     private readonly members: Members,
     private readonly accessRevocation: AccessRevocation,
+    private readonly recordEnds: RecordEnds,
   ) {}
 
   /** Returns the figures and the latest administrative events of an organization. */
@@ -69,16 +87,46 @@ export class MemberRecords {
       const member = await this.members.find(tx, admin, id);
       const details = await readDetails(tx, member.id);
       const scopes = Object.values(SCOPE_OF_ACT);
-      const ending = await this.accessRevocation.count(tx, member, scopes);
+      const own = await this.accessRevocation.count(tx, member, scopes);
+      const related = await readRelated(tx, admin.orgId, member);
+      const withMember = async (act: EndKind) =>
+        sumOf([own[SCOPE_OF_ACT[act]], ...(await this.#endingWith(tx, member, act))]);
       return {
         member,
         ...details,
+        related,
         ending: {
-          deactivate: ending[SCOPE_OF_ACT.deactivate],
-          revoke_credentials: ending[SCOPE_OF_ACT.revoke_credentials],
-          remove: ending[SCOPE_OF_ACT.remove],
+          deactivate: await withMember('deactivate'),
+          revoke_credentials: own[SCOPE_OF_ACT.revoke_credentials],
+          remove: await withMember('remove'),
         },
+        endingOfTies: await this.#endingOfTies(tx, member, related),
       };
     });
+  }
+
+  /** Counts what ends of the twins and linked records that end with a member. */
+  async #endingWith(tx: EntityManager, { id, ties }: Member, act: EndKind) {
+    if (ties.twins.length === 0 && ties.linkedTo.length === 0) return [];
+    const reached = await this.recordEnds.reach(tx, id, act);
+    const counts: RevokedCounts[] = [];
+    for (const other of reached.filter((each) => each.id !== id)) {
+      const scope = SCOPE_OF_ACT[other.kind];
+      counts.push((await this.accessRevocation.count(tx, other, [scope]))[scope]);
+    }
+    return counts;
+  }
+
+  async #endingOfTies(
+    tx: EntityManager,
+    member: Member,
+    related: readonly RelatedMember[],
+  ): Promise<EndingOfTies> {
+    const { takenOverAt, twinOf } = member.ties;
+    const moves = member.scimManaged && takenOverAt !== null && twinOf.length === 0;
+    const holder = related.find(({ relation }) => relation === 'holder');
+    const countOf = async (user: { readonly id: string } | undefined) =>
+      user ? (await this.accessRevocation.count(tx, user, [MOVED]))[MOVED] : {};
+    return { part: await countOf(moves ? member : undefined), giveAddress: await countOf(holder) };
   }
 }

@@ -4,6 +4,7 @@ import {
   KNOWN_AAGUIDS,
 } from '#domain/authenticators/attestation/model-policy.js';
 import {
+  IS_SHARED,
   TIES,
   tiesOfRow,
   type TiesOfMember,
@@ -133,11 +134,12 @@ function searchText(query: MemberQuery, bind: Bind): string {
 
 /** Writes the conditions of the filters. Constants are in the text, so that the partial indexes serve them. */
 function filtersOf(query: MemberQuery, bind: Bind): string[] {
-  const { role, status, keys, last_use: lastUse, model, fips } = query;
+  const { role, status, tie, keys, last_use: lastUse, model, fips } = query;
   const conditions: string[] = [];
   if (role !== undefined)
     conditions.push(role === 'admin' ? 'u.is_org_admin' : 'NOT u.is_org_admin');
   if (status !== undefined) conditions.push(status === 'active' ? 'u.active' : 'NOT u.active');
+  if (tie !== undefined) conditions.push(TIED[tie]);
   if (keys !== undefined) conditions.push(KEYS[keys]);
   if (lastUse === 'never') conditions.push(`u.key_used_on = '-infinity'`);
   if (typeof lastUse === 'number') {
@@ -156,6 +158,18 @@ const KEYS = {
   none: 'u.key_count = 0',
   one: 'u.key_count = 1',
   several: 'u.key_count > 1',
+} as const;
+
+const tied = (kind: 'twin' | 'link') =>
+  `u.id IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = '${kind}'
+            UNION SELECT t.record_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = '${kind}')`;
+
+const TIED = {
+  twin: tied('twin'),
+  linked: tied('link'),
+  taken_over: 'u.taken_over_at IS NOT NULL',
+  no_address: `(u.email IS NULL OR EXISTS (SELECT FROM record_addresses a
+    WHERE a.user_id = u.id AND (a.withheld AND a.rank IS NOT NULL OR ${constantText(IS_SHARED)})))`,
 } as const;
 
 const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;

@@ -36,6 +36,8 @@ export const MEMBER_JSON = z.object({
   taken_over_at: time.nullable(),
   /** The userName of a linked record with which another member signs in. */
   withheld_address: z.string().nullable(),
+  /** An address that several records have, and none as its userName: it signs in no one. */
+  shared_address: z.string().nullable(),
 });
 /** The result of {@link MEMBER_JSON}. */
 export type MemberJson = z.output<typeof MEMBER_JSON>;
@@ -155,6 +157,7 @@ export function memberJson(member: Shown): MemberJson {
     linked_to: [...member.ties.linkedTo],
     taken_over_at: member.ties.takenOverAt?.toISOString() ?? null,
     withheld_address: member.ties.withheldAddress,
+    shared_address: member.ties.sharedAddress,
   };
 }
 

@@ -5,6 +5,7 @@ import { isFipsModel, modelName } from '#domain/authenticators/attestation/model
 import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
 import { MOST_LISTED } from '#domain/member-records/member-details.repository.js';
 import { MemberRecords, type MemberRecord } from '#domain/member-records/member-records.service.js';
+import type { RelatedMember } from '#domain/member-records/related-members.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -44,20 +45,43 @@ export class MemberPageController {
   }
 }
 
+/** What another account is to the member of the page. */
+const RELATIONS = {
+  twin_of: 'The record of your identity provider. When it ends, the member on this page ends.',
+  twin: 'A twin: this account signed in itself, and ends when the member on this page ends.',
+  linked: 'A linked record: when one of the two ends, the other is deactivated.',
+  holder: 'Signs in with the address of the member on this page.',
+  shares_address: 'Another record with the same address.',
+} as const satisfies Record<RelatedMember['relation'], string>;
+
+/** Tells which parting the API would do; undefined where the member is tied to no other account. */
+function partingOf({ ties, scimManaged }: MemberRecord['member']) {
+  if (ties.twinOf.length > 0) return 'twin';
+  if (scimManaged && ties.takenOverAt !== null) return 'taken over';
+  return ties.linkedTo.length > 0 ? 'linked' : undefined;
+}
+
 /** Returns the record of a member for the template. The forms of the acts send `tag` back, so that no act meets another state. */
 function shown(record: MemberRecord) {
-  const { member, ending, lastLoginAt } = record;
+  const { member, ending, endingOfTies, lastLoginAt, related } = record;
+  const { takenOverAt } = member.ties;
   return {
     member: { ...member, created: moment(member.createdAt) },
+    takenOver: takenOverAt && moment(takenOverAt),
+    related: related.map((other) => ({ ...other, words: RELATIONS[other.relation] })),
+    part: partingOf(member),
+    endsWith: member.ties.twins.length + member.ties.linkedTo.length,
     tag: `W/"${member.revision}"`,
     lastLogin: lastLoginAt && moment(lastLoginAt),
     ends: {
       deactivate: endedWords(ending.deactivate),
       revoke: endedWords(ending.revoke_credentials),
       remove: endedWords(ending.remove),
+      part: endedWords(endingOfTies.part),
+      giveAddress: endedWords(endingOfTies.giveAddress),
     },
-    liveCertificates: ending.deactivate['certificates'] ?? 0,
-    openSessions: ending.deactivate['sessions'] ?? 0,
+    liveCertificates: ending.revoke_credentials['certificates'] ?? 0,
+    openSessions: ending.revoke_credentials['sessions'] ?? 0,
     mostListed: MOST_LISTED,
     keys: record.keys.map((key) => ({
       ...key,

@@ -90,5 +90,20 @@ function shown(member: ListedMember) {
       fips: isFipsModel(keys[0] ?? null),
     })),
     lastUsed: member.lastUsedAt && moment(member.lastUsedAt),
+    tied: tiedWords(member),
   };
+}
+
+/** Names the ties of a member to other accounts, and an address that signs in no one. */
+function tiedWords({ email, ties }: ListedMember): string[] {
+  const words: [boolean, string][] = [
+    [ties.twinOf.length > 0, 'Twin'],
+    [ties.twins.length > 0, 'Has a twin'],
+    [ties.linkedTo.length > 0, 'Linked'],
+    [ties.takenOverAt !== null, 'Taken over'],
+    [ties.withheldAddress !== null, 'Address withheld'],
+    [ties.sharedAddress !== null, 'Shared address'],
+    [email === null && ties.withheldAddress === null, 'No address'],
+  ];
+  return words.flatMap(([isSo, word]) => (isSo ? word : []));
 }

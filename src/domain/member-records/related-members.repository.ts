@@ -1,0 +1,71 @@
+import type { Member } from '#domain/directory/users.repository.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** How another account is tied to a member. */
+export type Relation = 'twin_of' | 'twin' | 'linked' | 'holder' | 'shares_address';
+
+/** Another account that may be the same person as a member. */
+export interface RelatedMember {
+  readonly id: string;
+  readonly email: string | null;
+  readonly name: string | null;
+  readonly active: boolean;
+  readonly relation: Relation;
+}
+
+type Found = Omit<RelatedMember, 'relation'>;
+
+/** The most accounts that a record lists: an address may be that of many records. */
+const MOST_RELATED = 50;
+
+/**
+ * Finds the accounts that are tied to a member: the records of a twin, the twins and the linked records of a record, the user who signs
+ * in with an address that is withheld from the member, and the records that have the same address.
+ */
+export async function readRelated(
+  tx: EntityManager,
+  orgId: string,
+  { id, ties }: Member,
+): Promise<RelatedMember[]> {
+  const { twinOf, twins, linkedTo, withheldAddress, sharedAddress } = ties;
+  const tied = [...twinOf, ...twins, ...linkedTo];
+  if (tied.length === 0 && withheldAddress === null && sharedAddress === null) return [];
+  const found = await sql<Found & { holds: boolean }>(tx)`
+    SELECT u.id, u.email, u.name, u.active, u.email IS NOT DISTINCT FROM ${withheldAddress}::text AS holds
+    FROM users u
+    WHERE u.org_id = ${orgId} AND u.id <> ${id}
+      AND (u.id = ANY (${tied}::uuid[]) OR u.email = ${withheldAddress}::text
+           OR u.id IN (SELECT a.user_id FROM record_addresses a
+                       WHERE a.org_id = ${orgId} AND a.address = ${sharedAddress}::text AND a.rank IS NOT NULL AND NOT a.parted))
+    ORDER BY u.id LIMIT ${MOST_RELATED}`;
+  return found.map(({ holds, ...user }) => ({
+    ...user,
+    relation: relationOf(user.id, {
+      twinOf,
+      twins,
+      linkedTo,
+      holds: holds && withheldAddress !== null,
+    }),
+  }));
+}
+
+function relationOf(
+  id: string,
+  {
+    twinOf,
+    twins,
+    linkedTo,
+    holds,
+  }: {
+    readonly twinOf: readonly string[];
+    readonly twins: readonly string[];
+    readonly linkedTo: readonly string[];
+    readonly holds: boolean;
+  },
+): Relation {
+  if (holds) return 'holder';
+  if (twinOf.includes(id)) return 'twin_of';
+  if (twins.includes(id)) return 'twin';
+  return linkedTo.includes(id) ? 'linked' : 'shares_address';
+}
