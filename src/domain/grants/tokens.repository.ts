@@ -50,9 +50,13 @@ function columnsOf({ token, audit }: TokenRequest): object {
   };
 }
 
-/** A resource that an organization registered is for the exchange of svc-cli alone, and for its own people. */
+/**
+ * A resource that an organization registered is for the exchange of svc-cli alone, and for its own people. An earlier version
+ * registered spellings that `resource_key` leaves as they are, so that the audience itself is compared too.
+ */
 const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
-  SELECT FROM oauth_clients r WHERE r.kind = 'kubernetes' AND resource_key(r.resource) = i.audience_key)`;
+  SELECT FROM oauth_clients r
+  WHERE r.kind = 'kubernetes' AND resource_key(r.resource) IN (i.audience_key, resource_key(i.payload ->> 'aud')))`;
 
 /** The rows that each token of a user hangs on. */
 const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;

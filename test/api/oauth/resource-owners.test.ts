@@ -138,6 +138,33 @@ describe('a resource that an organization registered', () => {
     },
   );
 
+  it.each([
+    'https://old-lab.example:0443/',
+    'https://old-lab.example/a/../b',
+    'https://old-lab.example?',
+    'https:///old-lab.example/x',
+  ])(
+    'is refused in exactly the spelling in which an earlier version registered it: %s',
+    async (resource) => {
+      await inserted(orgs.owner, resource);
+      const { clientId, clientSecret } = await addApplication(
+        app,
+        {
+          grant_types: ['client_credentials'],
+          response_types: [],
+          redirect_uris: [],
+          token_endpoint_auth_method: 'client_secret_basic',
+          svc_resource_scopes: 'a',
+        },
+        { owner: 'eve@other.example' },
+      );
+      const fields = { grant_type: 'client_credentials', scope: 'a', resource };
+      const keys = basic(clientId, clientSecret);
+      const answer = await postForm(app, '/oauth/token', fields, keys);
+      expect([answer.status, answer.json.error]).toEqual([400, 'invalid_target']);
+    },
+  );
+
   it('is not refused where it only begins alike', async () => {
     const service = await addApplication(
       app,

@@ -188,11 +188,15 @@ export class ApplicationsRepository {
     return row?.n ?? 0;
   }
 
-  /** Checks whether an organization has registered a resource, which is then for the exchange of svc-cli alone. */
+  /**
+   * Checks whether an organization has registered a resource, which is then for the exchange of svc-cli alone. The text itself counts too:
+   * an earlier version registered spellings that WHATWG URL does not write.
+   */
   async isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
     const found = await sql<{ id: string }>(tx)`
       SELECT id FROM oauth_clients
-      WHERE kind = 'kubernetes' AND resource_key(resource) = ${resourceKey(resource)} LIMIT 1`;
+      WHERE kind = 'kubernetes'
+        AND resource_key(resource) IN (${resourceKey(resource)}, resource_key(${resource}::text)) LIMIT 1`;
     return found.length > 0;
   }
 
