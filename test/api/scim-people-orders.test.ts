@@ -8,7 +8,7 @@ import {
   type PeopleService,
 } from '../support/people/ground.js';
 import { expectEqual } from '../support/people/human.js';
-import { count } from '../support/rows.js';
+import { count, rows } from '../support/rows.js';
 
 const BOTH: readonly Mode[] = ['open', 'scim_only'];
 
@@ -813,6 +813,24 @@ const TWINS: readonly Order[] = [
       await g.put(id, { userName: g.at('robert') });
       await g.put(id, { userName: g.at('robert'), emails: emails(bob.email) });
       await g.remove(id);
+      return [[bob, revived(bob.email)]];
+    },
+  },
+  {
+    title: 'a parted person keeps the own consents: the record inherits none',
+    async acts(g) {
+      const bob = await g.member('bob');
+      const id = await g.post({ userName: g.at('robert'), emails: emails(bob.email) });
+      await rows(
+        g.app.dataSource,
+        `WITH made AS (INSERT INTO oauth_clients (id, kind, metadata) VALUES (gen_random_uuid()::text, 'dynamic', '{}') RETURNING id)
+         INSERT INTO oauth_consents (user_id, client_id) SELECT $1, id FROM made`,
+        [id],
+      );
+      const person = (await g.act(id, 'part')).json.id as string;
+      expect(await count(g.app.dataSource, 'oauth_consents WHERE user_id = $1', [id])).toBe(0);
+      expect(await count(g.app.dataSource, 'oauth_consents WHERE user_id = $1', [person])).toBe(1);
+      bob.issued.length = 0; // from now on the person is another account
       return [[bob, revived(bob.email)]];
     },
   },

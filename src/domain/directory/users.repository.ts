@@ -330,8 +330,8 @@ export class UsersRepository {
   }
 
   /**
-   * Moves the person of a record to a new id: the address, the bound identities, the keys, the applications and the role of admin. The
-   * record stays with what the directory says of it. The caller has locked the row of the record.
+   * Moves the person of a record to a new id: the address, the bound identities, the keys, the applications, the consents and the role
+   * of admin. The record stays with what the directory says of it. The caller has locked the row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -356,6 +356,7 @@ export class UsersRepository {
     await this.copyDemandForPass(tx, recordId, newId);
     await sql(tx)`UPDATE ssh_attested_keys SET user_id = ${newId} WHERE user_id = ${recordId}`;
     await sql(tx)`UPDATE oauth_clients SET owner_id = ${newId} WHERE owner_id = ${recordId}`;
+    await sql(tx)`UPDATE oauth_consents SET user_id = ${newId} WHERE user_id = ${recordId}`;
   }
 
   /** Demands a re-enrollment pass of a user, too, where one is demanded of another user: the address of the one goes to the other. */
