@@ -38,6 +38,7 @@ const NOTHING: Readonly<Record<string, string>> = { serial: '1', domain: 'nobody
 
 /** Bodies that pass validation, by the end of the operation. */
 const BODIES: readonly (readonly [RegExp, string])[] = [
+  [/^POST \/api\/v1\/org\/members\/readmit$/, '{"email":"bob@acme.example"}'],
   [/^POST \/api\/v1\/org\/scim-tokens$/, '{"description":"x","replaces":"none"}'],
   [/^PATCH \/v1\/keys\//, '{"name":"a key"}'],
   [/^PATCH \/scim/, '{"Operations":[{"op":"replace","value":{"displayName":"x"}}]}'],

@@ -5,7 +5,7 @@ import type { StandInInstallation } from '../../../src/demo/github-stand-in/stan
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';
-import { askToken, link } from '../../support/github.js';
+import { allowAll, askToken, link } from '../../support/github.js';
 import { touchedAgo } from '../../support/keys.js';
 import { checkPage, overflowing } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
@@ -68,6 +68,7 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
 
     const other = app.client(); // the touch gave the browser another session
     await other.logIn(admin.key);
+    expect((await allowAll(other, true)).status).toBe(200);
     const token = (await askToken(other)).json.token as string;
     await page.reload();
     const row = page.locator(`[data-installation="${installation.id}"]`);
@@ -79,6 +80,37 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
     expect(await row.count()).toBe(0);
     expect(await isLinked(installation)).toBe(false);
     await expect.poll(() => github.state.liveToken(token)).toBeUndefined();
+    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
+    await profile.leave();
+  });
+
+  it('allows tokens for every repository by keyboard after a touch, and ends them with the next change', async () => {
+    const admin = await newAdmin();
+    await linked(admin);
+    const profile = await openAs(browser, app, admin);
+    const { page, pageErrors } = profile;
+    const other = app.client();
+    await other.logIn(admin.key);
+    expect((await askToken(other)).status).toBe(400);
+    await touchedAgo(app, admin.email, 301);
+    const walk = await KeyboardWalk.begin(page, PAGE);
+    expect(await page.locator('[data-all-repositories]').textContent()).toContain('Named:');
+    await walk.press('form[data-send$="/settings"] button');
+    await page.getByText('The setting is changed.').waitFor();
+    await page.goto(PAGE);
+    await page.locator('[data-all-repositories="true"]').waitFor();
+    const answer = await askToken(other);
+    expect(answer.status).toBe(200);
+    const token = answer.json.token as string;
+    expect(github.state.liveToken(token)).toBeDefined();
+
+    await walk.press('form[data-send$="/settings"] button');
+    await page.getByText('The setting is changed. Ended: 1 GitHub token.').waitFor();
+    walk.print('allow tokens for every repository, and require names again');
+    await page.goto(PAGE);
+    await page.locator('[data-all-repositories="false"]').waitFor();
+    await expect.poll(() => github.state.liveToken(token)).toBeUndefined();
+    expect((await askToken(other)).status).toBe(400);
     expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
     await profile.leave();
   });

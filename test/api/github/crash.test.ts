@@ -47,7 +47,7 @@ describe('a server that is killed while GitHub is away', () => {
     await link(github, admin, github.state.install('crash-org', { repositories: ['hello'] }));
     const { id } = (await scim('POST', '/Users', { userName: 'dev@crash.example' })).json;
     const { client } = await app.enrolled('dev@crash.example');
-    expect((await askToken(client)).status).toBe(200);
+    expect((await askToken(client, { repositories: ['hello'] })).status).toBe(200);
     await app.close();
     const [token] = github.state.tokens;
 

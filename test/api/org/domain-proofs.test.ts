@@ -10,6 +10,7 @@ import {
   listed,
   proven,
   recheck,
+  removal,
   verify,
 } from '../../support/domains.js';
 import { idOf, orgApi } from '../../support/org-api.js';
@@ -25,6 +26,10 @@ beforeAll(async () => {
   app = await startTestApp({
     modules: [dnsModule({ servers: [dns.address], deadline: 1500 })],
     furtherProviders: ['other'],
+    environment: {
+      SVC_SSH_PRINCIPALS: 'email,username',
+      SVC_SSH_PRINCIPALS_DOMAIN: 'user-names.example',
+    },
   });
   ({ client: eve } = await app.enrolled('eve@prover.example'));
 });
@@ -42,10 +47,10 @@ const OPERATOR = {
 };
 const operator = () => operatorDomains(app.dataSource);
 const outcome = ({ status, json }: Answer) => [status, json?.code ?? json?.state];
-const certificate = (browser: Client) =>
+const certificate = (browser: Client, principals?: readonly string[]) =>
   browser.post(
     '/v1/credentials/ssh',
-    { public_key: newPublicKeyLine() },
+    { public_key: newPublicKeyLine(), principals },
     { address: newAddress() },
   );
 const owners = (domain: string) =>
@@ -74,6 +79,31 @@ async function provesPrimary(admin: Client, domain: string): Promise<Answer> {
   dns.replies.set(record?.name ?? '', { texts: [record?.value ?? ''] });
   return verify(admin, domain);
 }
+
+describe('the domain of SVC_SSH_PRINCIPALS_DOMAIN', () => {
+  it('takes the user names with it: certificates of people of other domains end too, if they carry one', async () => {
+    await proven(eve, dns, 'user-names.example');
+    const both = (await certificate(eve)).json as { serial: string; principals: string[] };
+    expect(both.principals).toEqual(['eve@prover.example', 'eve']);
+    const plain = (await certificate(eve, ['eve@prover.example'])).json as { serial: string };
+    const { client: stranger } = await app.enrolled('ada@other-names.example');
+    const theirs = (await certificate(stranger)).json as { serial: string; principals: string[] };
+    expect(theirs.principals).toEqual(['ada@other-names.example']);
+
+    expect((await removal(eve, 'user-names.example')).status).toBe(204);
+    const isRevoked = async ({ serial }: { serial: string }) =>
+      (await app.client().get(`/v1/credentials/ssh/krl/${serial}`)).json.revoked as boolean;
+    expect(await isRevoked(both)).toBe(true);
+    expect(await isRevoked(plain)).toBe(false);
+    expect(await isRevoked(theirs)).toBe(false);
+    expect((await auditOfDomain(app, 'user-names.example')).at(-1)).toMatchObject({
+      type: 'org_domain_removed',
+      details: { certificates: 1 },
+    });
+    const next = await certificate(eve);
+    expect([next.status, next.json.principals]).toEqual([200, ['eve@prover.example']]);
+  });
+});
 
 describe('a primary domain that a sign-in only asserted', () => {
   it('goes to the organization that proves it by DNS, and all that stood on it ends at once', async () => {

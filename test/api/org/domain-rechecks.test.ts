@@ -168,7 +168,7 @@ describe('the daily check of domains', () => {
     dns.replies.set(record.name, { rcode: 'NXDOMAIN' });
     await rows(
       app.dataSource,
-      `UPDATE organization_domains SET failures = 2, next_check_at = now() - interval '1 s' WHERE token IS NOT NULL`,
+      `UPDATE organization_domains SET failures = 2, next_check_at = now() - interval '1 s' WHERE NOT is_primary`,
     );
     await rows(
       app.dataSource,

@@ -82,6 +82,7 @@ describe('the members of an organization', () => {
           linked_to: [],
           taken_over_at: null,
           withheld_address: null,
+          shared_address: null,
         },
         expect.objectContaining({ id: ids.bob, is_org_admin: false }),
       ],
