@@ -251,6 +251,14 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     'SVC_SSH_PRINCIPALS: must be email, username, or both',
   ],
   [
+    { SVC_SSH_PRINCIPALS_DOMAIN: `${PLANTED} ${PLANTED}` },
+    'SVC_SSH_PRINCIPALS_DOMAIN: must be a domain such as corp.example',
+  ],
+  [
+    { SVC_SECURITY_CONTACT: PLANTED },
+    'SVC_SECURITY_CONTACT: must be an https:, mailto: or tel: URI',
+  ],
+  [
     { SVC_OIDC_SIGNING_KEY: PLANTED },
     'SVC_OIDC_SIGNING_KEY: must be P-256 keys in PEM, a private one first',
   ],
