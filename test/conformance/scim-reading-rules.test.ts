@@ -407,17 +407,17 @@ describe('reading rules', () => {
     const failed = await patch(
       `/Users/${a.id}`,
       { op: 'replace', path: 'nickName', value: 'third' },
-      { op: 'replace', path: 'id', value: 'x' },
+      { op: 'replace', path: 'title', value: true },
     );
-    expectScimError(failed, 400, 'mutability');
+    expectScimError(failed, 400, 'invalidValue');
     expect(await shown(tenant, 'Users', a.id)).toEqual(answer.json);
 
     const group = await newGroup(a.id);
     const half = await patch(
       `/Groups/${group.id}`,
       { op: 'add', path: 'members', value: [{ value: b.id }] },
-      { op: 'remove', path: 'members', value: [{ value: a.id }] },
-      { op: 'add', path: 'members', value: [{ value: randomUUID() }] },
+      { op: 'replace', path: 'displayName', value: 'half' },
+      { op: 'add', path: 'members', value: [{ value: 42 }] },
     );
     expectScimError(half, 400, 'invalidValue');
     expect(await shown(tenant, 'Groups', group.id)).toEqual(group);

@@ -318,6 +318,28 @@ describe('10.19 members who do not exist (E25)', () => {
     },
   );
 
+  it('E25 do not prevent the rest of the request: another operation, a removal, a new name', async () => {
+    const [a, b] = await Promise.all([newUser(), newUser()]);
+    const unknown = { op: 'add', path: 'members', value: [{ value: randomUUID() }] };
+    const joining = { op: 'add', path: 'members', value: [{ value: b.id }] };
+    const leaving = { op: 'remove', path: `members[value eq "${a.id}"]` };
+    const renaming = { op: 'replace', value: { displayName: randomUUID() } };
+    for (const [operations, after] of [
+      [
+        [unknown, joining],
+        [a.id, b.id],
+      ],
+      [[leaving, unknown], []],
+      [[leaving, unknown, joining], [b.id]],
+      [[unknown, renaming], [a.id]],
+    ] as const) {
+      const { id } = await newGroup(a.id);
+      const answer = await patch(`/Groups/${id}`, ...operations);
+      expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+      expect(memberIdsOf(answer.json).toSorted()).toEqual(after.toSorted());
+    }
+  });
+
   it('10.19 are named by a 400 when none exists, and the group does not change', async () => {
     const [a, b] = await Promise.all([newUser(), newUser()]);
     const group = await newGroup(a.id);
@@ -328,8 +350,8 @@ describe('10.19 members who do not exist (E25)', () => {
       await tenant.send('PUT', `/Groups/${group.id}`, { displayName: 'x', members: value }),
       await patch(
         `/Groups/${group.id}`,
-        { op: 'remove', path: `members[value eq "${a.id}"]` },
-        { op: 'add', path: 'members', value },
+        { op: 'add', path: 'members', value: value.slice(0, 1) },
+        { op: 'add', path: 'members', value: value.slice(1) },
       ),
     ]) {
       expectScimError(answer, 400, 'invalidValue');

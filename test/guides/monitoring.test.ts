@@ -174,6 +174,7 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
       await client.get('/oauth/callback?state=none&code=none');
       await client.get('/health/ready');
       await app.client().get('/scim/v2/Users', { headers: { authorization: 'Bearer wrong' } });
+      await app.client().post('/scim/v2/Users', {}, { headers: { authorization: 'Bearer wrong' } });
       const flood = app.client();
       await Promise.all(
         Array.from({ length: 12 }, () =>
@@ -219,7 +220,7 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
         expect(await query(`count(${selector}) > 0`), selector).toHaveLength(1);
     });
 
-    it('loads the eleven rules, and none of them has an error', async () => {
+    it('loads the twelve rules, and none of them has an error', async () => {
       const rules = async () => {
         const response = await fetch(`http://${address}/api/v1/rules`);
         const { data } = (await response.json()) as {
@@ -227,7 +228,7 @@ requires('prometheus', 'promtool', 'curl', 'openssl').describe(
         };
         return data.groups.flatMap((group) => group.rules.map(({ health }) => health));
       };
-      await expect.poll(rules).toEqual(Array.from({ length: 11 }, () => 'ok'));
+      await expect.poll(rules).toEqual(Array.from({ length: 12 }, () => 'ok'));
     });
   },
 );

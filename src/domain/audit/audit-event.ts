@@ -34,6 +34,7 @@ export const AUDIT_CLASS = {
   oauth_token_issued: 'oauth',
   oauth_token_revoked: 'oauth',
   oauth_access_ended: 'oauth',
+  scim_request_refused: 'oauth',
   oauth_client_registered: 'admin',
   oauth_client_updated: 'admin',
   oauth_client_deleted: 'admin',

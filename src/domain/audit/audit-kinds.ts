@@ -23,6 +23,7 @@ const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   upstream_login_refused: 'refusals',
   admin_access_refused: 'refusals',
   ssh_credential_withheld: 'refusals',
+  scim_request_refused: 'refusals',
   enrollment: 'keys',
   key_registered: 'keys',
   key_removed: 'keys',

@@ -79,6 +79,13 @@ const EXPIRED = {
     key: ['bucket'],
     where: "tat < now() AND (slots = '{}' OR tat < now() - interval '1 minute')",
   },
+  /** Refused writes of identity providers that did not come again. */
+  scimRefusals: {
+    table: 'scim_refusals',
+    key: ['token_id', 'resource_type', 'resource_id', 'reason'],
+    where: "last_at < now() - interval '30 days'",
+    by: 'last_at',
+  },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),
 } as const satisfies Record<string, ExpiredRows>;

@@ -10,6 +10,7 @@ import {
   OrganizationsRepository,
   type OrganizationSettings,
 } from '#domain/organizations/organizations.repository.js';
+import { listRefusals, type ListedRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
 import {
   mintScimToken,
   ScimTokensRepository,
@@ -23,6 +24,9 @@ import { DomainError } from '#platform/errors/domain-error.js';
 
 /** The most valid SCIM tokens of an organization. */
 const MOST_TOKENS = 100;
+
+/** The most refused writes in a list. */
+const MOST_REFUSALS = 50;
 
 /** The wanted properties of a new SCIM token. */
 export interface WantedToken {
@@ -100,6 +104,11 @@ export class OrganizationAdmin {
     const tokens = await this.scimTokens.list(this.dataSource.manager, orgId);
     const now = this.clock.now();
     return tokens.map((token) => ({ ...token, expiresSoon: expiresSoon(token, now) }));
+  }
+
+  /** Lists the last writes of the identity provider that were refused, the newest first. */
+  listRefusals({ orgId }: Admin): Promise<ListedRefusal[]> {
+    return listRefusals(this.dataSource.manager, orgId, MOST_REFUSALS);
   }
 
   /** Returns true when the next SCIM token is the first one, which sets the membership to `scim_only`. */

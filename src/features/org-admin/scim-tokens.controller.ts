@@ -11,14 +11,23 @@ import {
   CREATE_TOKEN,
   NEW_TOKEN_JSON,
   newTokenJson,
+  SCIM_REFUSAL_JSON,
   SCIM_TOKEN_JSON,
+  scimRefusalJson,
   scimTokenJson,
   TOKEN_ID,
   type CreateToken,
   type NewTokenJson,
+  type ScimRefusalJson,
   type ScimTokenJson,
 } from './scim-tokens.schemas.js';
 import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
+
+/** The valid tokens of an organization, with what was refused to them. */
+interface TokensJson {
+  readonly tokens: ScimTokenJson[];
+  readonly refused_writes: ScimRefusalJson[];
+}
 
 /** `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. The creation alone returns the secret. */
 @Controller('api/v1/org/scim-tokens')
@@ -47,12 +56,21 @@ export class ScimTokensController {
   @Route({
     auth: ADMIN_READS,
     summary: 'Lists the SCIM tokens',
-    answers: { 200: z.object({ tokens: z.array(SCIM_TOKEN_JSON) }) },
+    answers: {
+      200: z.object({
+        tokens: z.array(SCIM_TOKEN_JSON),
+        refused_writes: z.array(SCIM_REFUSAL_JSON),
+      }),
+    },
     refusals: ['admin_required'],
   })
-  async list(@Caller() session: VerifiedSession): Promise<{ readonly tokens: ScimTokenJson[] }> {
-    const tokens = await this.organizationAdmin.listTokens(adminOf(session));
-    return { tokens: tokens.map(scimTokenJson) };
+  async list(@Caller() session: VerifiedSession): Promise<TokensJson> {
+    const admin = adminOf(session);
+    const [tokens, refusals] = await Promise.all([
+      this.organizationAdmin.listTokens(admin),
+      this.organizationAdmin.listRefusals(admin),
+    ]);
+    return { tokens: tokens.map(scimTokenJson), refused_writes: refusals.map(scimRefusalJson) };
   }
 
   /** Revokes a token. Revocation reduces access, so it demands no recent assertion. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MEMBERSHIPS } from '#domain/organizations/membership.js';
+import type { ListedRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
 import { LINE_OF_TEXT } from './organization.schemas.js';
 import type {
   ListedToken,
@@ -44,6 +45,43 @@ export const SCIM_TOKEN_JSON = z
   .meta({ id: 'ScimToken' });
 /** The JSON of {@link SCIM_TOKEN_JSON}. */
 export type ScimTokenJson = z.output<typeof SCIM_TOKEN_JSON>;
+
+/** A write of an identity provider that was refused, or applied without a part. */
+export const SCIM_REFUSAL_JSON = z
+  .object({
+    token_id: z.string(),
+    resource_type: z.string().meta({ description: '`User`, `Group` or `Bulk`.' }),
+    resource_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'Null for a resource that does not exist.' }),
+    method: z.string(),
+    reason: z.string().meta({
+      description: 'The code of the error; `left_out` where the write was applied without a part.',
+    }),
+    detail: z.string(),
+    count: z.int(),
+    first_at: z.iso.datetime(),
+    last_at: z.iso.datetime(),
+  })
+  .meta({ id: 'ScimRefusal' });
+/** The JSON of {@link SCIM_REFUSAL_JSON}. */
+export type ScimRefusalJson = z.output<typeof SCIM_REFUSAL_JSON>;
+
+/** Renders a refused write as JSON. */
+export function scimRefusalJson(refusal: ListedRefusal): ScimRefusalJson {
+  return {
+    token_id: refusal.tokenId,
+    resource_type: refusal.resourceType,
+    resource_id: refusal.resourceId === '' ? null : refusal.resourceId,
+    method: refusal.method,
+    reason: refusal.reason,
+    detail: refusal.detail,
+    count: refusal.count,
+    first_at: refusal.firstAt.toISOString(),
+    last_at: refusal.lastAt.toISOString(),
+  };
+}
 
 /** A new token with its secret, which the API returns once. */
 export const NEW_TOKEN_JSON = z

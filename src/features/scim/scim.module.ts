@@ -1,5 +1,7 @@
 import { Module } from '@nestjs/common';
 import { ProvisioningModule } from '#domain/directory/provisioning/provisioning.module.js';
+import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
+import { HttpModule } from '#platform/http/http.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ScimBulkController } from './http/scim-bulk.controller.js';
 import { ScimDiscoveryController } from './http/scim-discovery.controller.js';
@@ -7,7 +9,7 @@ import { ScimGroupsController } from './http/scim-groups.controller.js';
 import { ScimSearchController } from './http/scim-search.controller.js';
 import { ScimUsersController } from './http/scim-users.controller.js';
 import { ScimResources } from './resources/scim-resources.service.js';
-import { RESOURCE_SIZE } from './schema/size-limits.js';
+import { RESOURCE_SIZE } from './schema/attribute-value.js';
 
 /**
  * `/scim/v2`: an organization's identity provider provisions its users and groups by SCIM 2.0 (RFC 7643, RFC 7644, RFC 9865). Its
@@ -19,7 +21,7 @@ import { RESOURCE_SIZE } from './schema/size-limits.js';
   '/scim/v2/*': { tier: 'general', body: { max: RESOURCE_SIZE }, dropsSecondSlash: true },
 })
 @Module({
-  imports: [ProvisioningModule],
+  imports: [HttpModule, ProvisioningModule, ScimTokensModule],
   controllers: [
     ScimDiscoveryController,
     ScimUsersController,

@@ -12,7 +12,7 @@ import {
   type DirectoryUser,
   type UserRow,
 } from './directory-user.js';
-import { scimOperation, type ScimActor } from './scim-operation.js';
+import { scimOperation, type LeftOut, type ScimActor } from './scim-operation.js';
 
 /** The attributes of a user that a write sets. */
 export interface UserState {
@@ -28,6 +28,7 @@ export interface UserState {
 /** The state of a user after a write. */
 export interface NextUser extends UserState {
   readonly active: boolean;
+  readonly leftOut?: readonly LeftOut[];
 }
 
 /** A user with the facts that a change reads. */

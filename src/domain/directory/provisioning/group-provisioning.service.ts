@@ -5,7 +5,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 import { GroupsRepository, type DirectoryGroup, type GroupState } from './groups.repository.js';
 import { MembershipsRepository } from './memberships.repository.js';
-import type { ScimActor } from './scim-operation.js';
+import { leftOutDetails, type LeftOut, type ScimActor } from './scim-operation.js';
 
 /** A change of the members of a group. No change needs the members to be loaded. */
 export type MembershipChange =
@@ -17,6 +17,13 @@ export type MembershipChange =
 /** The state of a group after a write, and the changes of its members in their order. */
 export interface NextGroup extends GroupState {
   readonly members: readonly MembershipChange[];
+  /** True where the write asks for more than to add members: then unknown members fail nothing. */
+  readonly asksMore?: boolean;
+  /** True where the write removes members: then no member that cannot be added fails it. */
+  readonly endsAccess?: boolean;
+  /** The error of the write unless it ends a membership. */
+  readonly unlessEnded?: DomainError;
+  readonly leftOut?: readonly LeftOut[];
 }
 
 /**
@@ -32,10 +39,10 @@ export class GroupProvisioning {
   ) {}
 
   /** @throws DomainError uniqueness; invalid_value where no member is a user of the organization, or one is a group */
-  create(actor: ScimActor, { members, ...group }: NextGroup): Promise<DirectoryGroup> {
+  create(actor: ScimActor, next: NextGroup): Promise<DirectoryGroup> {
     return this.tenantWork.transact(actor.orgId, async (tx) => {
-      const made = await this.groups.insert(tx, actor, group);
-      await this.#apply(tx, actor.orgId, made.id, members);
+      const made = await this.groups.insert(tx, actor, next);
+      await this.#apply(tx, actor.orgId, made.id, next);
       return made;
     });
   }
@@ -60,13 +67,15 @@ export class GroupProvisioning {
   ): Promise<DirectoryGroup> {
     return this.tenantWork.transact(actor.orgId, async (tx) => {
       const current = await this.#lock(tx, actor.orgId, id);
-      const { members, ...group } = compute(current);
-      const moved = await this.#apply(tx, actor.orgId, id, members);
+      const next = compute(current);
+      const { moved, leftOut } = await this.#apply(tx, actor.orgId, id, next);
+      if (moved === 0 && next.unlessEnded) throw next.unlessEnded;
       const isSame =
         moved === 0 &&
-        group.displayName === current.displayName &&
-        group.externalId === current.externalId;
-      return isSame ? current : this.groups.update(tx, actor, id, group);
+        next.displayName === current.displayName &&
+        next.externalId === current.externalId;
+      const audited = leftOutDetails([...(next.leftOut ?? []), ...leftOut]);
+      return isSame ? current : this.groups.update(tx, actor, id, next, audited);
     });
   }
 
@@ -95,17 +104,17 @@ export class GroupProvisioning {
     return group;
   }
 
-  /** Applies changes of members in their order. @returns the number of memberships that began or ended */
+  /** Applies changes of members in their order. @returns the number of memberships that began or ended, and what was left out */
   async #apply(
     tx: EntityManager,
     orgId: string,
     groupId: string,
-    changes: readonly MembershipChange[],
-  ): Promise<number> {
-    const known = await this.#knownUsers(tx, orgId, changes.map(idsAdded));
+    next: NextGroup,
+  ): Promise<{ readonly moved: number; readonly leftOut: readonly LeftOut[] }> {
+    const { known, leftOut } = await this.#knownUsers(tx, orgId, next);
     const add = (ids: readonly string[]) => this.memberships.add(tx, orgId, groupId, ids);
     let moved = 0;
-    for (const change of changes) {
+    for (const change of next.members) {
       switch (change.kind) {
         case 'add':
           moved += await add(among(change.ids, known));
@@ -121,7 +130,7 @@ export class GroupProvisioning {
           moved += await this.#removeAll(tx, groupId, []);
       }
     }
-    return moved;
+    return { moved, leftOut };
   }
 
   /** Removes all members of a group except some users, batch by batch. @returns the number of removed members */
@@ -142,25 +151,28 @@ export class GroupProvisioning {
 
   /**
    * Locks the users that the changes add to the group against removal. Identity providers name users who were deleted meanwhile:
-   * the other users of the change become members all the same.
+   * the rest of the write is done all the same.
    *
-   * @throws DomainError invalid_value where a change names no user of the organization, or names a group
+   * @throws DomainError invalid_value where a write names no user of the organization and asks for nothing else, or names a group
    */
-  async #knownUsers(
-    tx: EntityManager,
-    orgId: string,
-    changes: readonly (readonly string[])[],
-  ): Promise<ReadonlySet<string>> {
-    const known = await this.memberships.lockUsers(tx, orgId, changes.flat().filter(isUuid));
+  async #knownUsers(tx: EntityManager, orgId: string, next: NextGroup): Promise<KnownUsers> {
+    const { members, asksMore = false, endsAccess = false } = next;
+    const added = members.flatMap(idsAdded);
+    const known = await this.memberships.lockUsers(tx, orgId, added.filter(isUuid));
     const isKnown = (id: string) => known.has(id.toLowerCase());
-    const stale = changes.find((ids) => ids.length > 0 && !ids.some(isKnown));
-    if (stale) throw noMembers(stale);
-    const unknown = changes.flat().filter((id) => isUuid(id) && !isKnown(id));
-    if (unknown.length > 0 && (await this.groups.hasGroup(tx, orgId, unknown))) {
-      throw new DomainError('invalid_value', 'members are users: a group cannot be in a group.');
-    }
-    return known;
+    if (!asksMore && added.length > 0 && !added.some(isKnown)) throw noMembers(added);
+    const unknown = added.filter((id) => isUuid(id) && !isKnown(id));
+    const hasGroup = unknown.length > 0 && (await this.groups.hasGroup(tx, orgId, unknown));
+    if (!hasGroup) return { known, leftOut: [] };
+    if (endsAccess) return { known, leftOut: [{ name: 'members', reason: 'invalid_value' }] };
+    throw new DomainError('invalid_value', 'members are users: a group cannot be in a group.');
   }
+}
+
+/** The users that a write names, with what it leaves out. */
+interface KnownUsers {
+  readonly known: ReadonlySet<string>;
+  readonly leftOut: readonly LeftOut[];
 }
 
 /** The ids that a change puts into the group. */

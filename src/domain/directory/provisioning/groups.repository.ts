@@ -89,6 +89,7 @@ export class GroupsRepository {
   /**
    * Changes a group, whose row the caller has locked, and writes the audit row. A change of members alone counts as a change.
    *
+   * @param audited more details of the audit row
    * @throws DomainError uniqueness
    */
   async update(
@@ -96,8 +97,9 @@ export class GroupsRepository {
     actor: ScimActor,
     id: string,
     group: GroupState,
+    audited: Readonly<Record<string, unknown>> = {},
   ): Promise<DirectoryGroup> {
-    const record = scimOperation(actor, 'update', 'Group', id);
+    const record = scimOperation(actor, 'update', 'Group', id, audited);
     try {
       const [row] = await sql<GroupRow>(tx)`
         WITH changed AS (

@@ -28,7 +28,7 @@ import {
   namesAddress,
   planCreation,
 } from './record-plan.js';
-import { scimOperation, type ScimActor } from './scim-operation.js';
+import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.js';
 
 /** More details of an audit row. */
 type Details = Readonly<Record<string, unknown>>;
@@ -233,7 +233,8 @@ export class RecordWrites {
     if (!isTakeOver && isSame(current, next) && twins.length === 0) return current;
     if (isTakeOver) await untwin(tx, current.id);
     for (const twin of twins) await this.#addTwin(tx, actor, current.id, twin);
-    const moved = await this.#moveTombstones(tx, actor, current, next);
+    const tombstones = await this.#moveTombstones(tx, actor, current, next);
+    const moved = { ...tombstones, ...leftOutDetails(next.leftOut) };
     const changesActive = next.active !== current.active;
     const isRevoked = operation === 'update' && changesActive;
     const changed = await this.records.update(

@@ -8,6 +8,24 @@ export interface ScimActor {
   readonly origin: AuditOrigin;
 }
 
+/** A part of a write that ended access, which was left out because it cannot be applied. */
+export interface LeftOut {
+  /** The path or the key, as the client wrote it. */
+  readonly name: string;
+  /** The code of its error. */
+  readonly reason: string;
+}
+
+/** The most parts that an audit row names. */
+const MOST_NAMED = 20;
+
+/** The details of an audit row about what a write left out. */
+export function leftOutDetails(
+  leftOut: readonly LeftOut[] = [],
+): Readonly<Record<string, unknown>> {
+  return leftOut.length === 0 ? {} : { left_out: leftOut.slice(0, MOST_NAMED) };
+}
+
 /** Describes a change for the audit log. */
 export function scimOperation(
   { orgId, tokenId, origin }: ScimActor,

@@ -8,7 +8,7 @@ import type { DirectoryUser } from './directory-user.js';
 import { DirectoryUsersRepository, type NextUser } from './directory-users.repository.js';
 import { isSame } from './record-plan.js';
 import { RecordWrites } from './record-writes.service.js';
-import type { ScimActor } from './scim-operation.js';
+import { leftOutDetails, type ScimActor } from './scim-operation.js';
 
 /** Derives the state of a user after a write, or throws. It runs again when another request changed the user first. */
 type ComputeUser = (current: DirectoryUser) => NextUser;
@@ -100,7 +100,7 @@ export class UserProvisioning {
       if (!current.scimManaged || isOfAccess(current, next)) return undefined;
       const changed = isSame(current, next)
         ? await this.#unchanged(manager, actor, id, compute)
-        : await this.users.update(manager, actor, current, next, {});
+        : await this.users.update(manager, actor, current, next, leftOutDetails(next.leftOut));
       if (changed) return changed;
     }
     return undefined;

@@ -66,6 +66,7 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   org_issuer_key_rotated: '{actor} rotated the signing key of the issuer',
   org_provider_allowed: '{actor} allowed the identity provider {provider}',
   org_provider_withdrawn: '{actor} withdrew the identity provider {provider}',
+  scim_request_refused: 'A change[ of {subject}] by the identity provider was refused[: {reason}]',
   scim_token_created: '{actor} made the SCIM token[ “{description}”]',
   scim_token_revoked: '{actor} revoked a SCIM token',
   org_domain_added: '{actor} added the domain {domain}',

@@ -94,7 +94,7 @@ function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
 }
 
 /** The prefix of a reference to another operation (RFC 7644 §3.7.2). */
-const REFERENCE = 'bulkId:';
+export const REFERENCE = 'bulkId:';
 
 /** Lists the bulkIds that an operation refers to: in its path, in members, or as a manager. */
 export function referencesOf(operation: BulkOperation): string[] {
@@ -117,11 +117,22 @@ export function resolved(
   );
 }
 
-type Replace = (reference: string) => string;
+/** Replaces references without a resource by a value that no reference can have, so that what they stand in is not applied. */
+export function withoutUnresolved(
+  operation: BulkOperation,
+  ids: ReadonlyMap<string, string>,
+): BulkOperation {
+  return withReferences(
+    operation,
+    (reference) => ids.get(reference.slice(REFERENCE.length)) ?? false,
+  );
+}
+
+type Replace = (reference: string) => string | false;
 
 function withReferences(operation: BulkOperation, replace: Replace): BulkOperation {
   const { path, data } = operation;
-  const parts = path.split('/').map((part) => inReference(part, replace));
+  const parts = path.split('/').map((part) => String(inReference(part, replace)));
   return { ...operation, path: parts.join('/'), data: inAttributes(data, replace) };
 }
 

@@ -1,7 +1,10 @@
 import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
+import type { ScimRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
+import { refusalOf } from '../resources/refused-writes.js';
 import type { ScimResource } from '../resources/scim-resource.js';
 import type { ScimResources } from '../resources/scim-resources.service.js';
 import { firstOfCircle, madeAs, withoutOwnId, type References } from './bulk-order.js';
@@ -15,9 +18,11 @@ import {
 } from './bulk-outcome.js';
 import {
   readBulkRequest,
+  REFERENCE,
   referencesOf,
   resolved,
   versionOf,
+  withoutUnresolved,
   type BulkOperation,
 } from './bulk-request.js';
 
@@ -28,13 +33,16 @@ import {
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors skipped
  */
-export function runBulk(
+export async function runBulk(
   resources: ScimResources,
   caller: ScimActor,
   body: unknown,
 ): Promise<BulkOutcome[]> {
   const { operations, failOnErrors } = readBulkRequest(body);
-  return new BulkRun(resources, caller, operations, failOnErrors).run();
+  const run = new BulkRun(resources, caller, operations, failOnErrors);
+  const outcomes = await run.run();
+  await resources.refusals.record(caller, run.refusals);
+  return outcomes;
 }
 
 /** The operations of a resource that a bulk request runs. */
@@ -46,6 +54,8 @@ class BulkRun {
   /** The POST operations without a bulkId of their own. */
   readonly #nameless: ReadonlySet<BulkOperation>;
   readonly #outcomes = new Map<BulkOperation, BulkOutcome>();
+  /** The refused writes, for the record. */
+  readonly refusals: ScimRefusal[] = [];
   #errors = 0;
   /** The ids of created resources, by bulkId. */
   readonly #ids = new Map<string, string>();
@@ -73,7 +83,7 @@ class BulkRun {
       first = isStuck ? firstOfCircle(deferred, this.#references) : undefined;
       if (isStuck && !first) {
         // The operations wait for each other, and none of them can run first.
-        for (const each of deferred) this.#outcomes.set(each, refused(each, unresolved()));
+        for (const each of deferred) this.#outcomes.set(each, await this.#unresolved(each));
         break;
       }
       queue = deferred;
@@ -104,8 +114,8 @@ class BulkRun {
       }
       const isNameless = this.#nameless.has(operation);
       let outcome: BulkOutcome;
-      if (isNameless) outcome = refused(operation, noOwnId());
-      else if (missing.length > 0 && !waits) outcome = refused(operation, unresolved());
+      if (isNameless) outcome = this.#refused(operation, noOwnId());
+      else if (missing.length > 0 && !waits) outcome = await this.#unresolved(operation);
       else outcome = await this.#try(operation, missing);
       this.#outcomes.set(operation, outcome);
       if (outcome.response !== undefined) this.#errors += 1;
@@ -126,10 +136,46 @@ class BulkRun {
       if (made && missing.length > 0) this.#early.set(unread, made.id);
       return succeeded(operation, resource.locationOf(made?.id ?? id ?? ''), made);
     } catch (thrown) {
-      const { method, path } = operation;
-      const location = method === 'POST' ? undefined : this.resources.base + path;
-      return failed(operation, thrown, location);
+      return this.#failed(operation, thrown);
     }
+  }
+
+  /**
+   * Runs a PATCH or PUT whose references have no resource, without them: it may end access (E35). Any other operation with such
+   * references is refused.
+   */
+  async #unresolved(operation: BulkOperation): Promise<BulkOutcome> {
+    const { method, path } = operation;
+    const isOfResource = TARGET.exec(path)?.[2] !== undefined && !path.includes(REFERENCE);
+    if ((method !== 'PATCH' && method !== 'PUT') || !isOfResource) {
+      return this.#refused(operation, unresolved());
+    }
+    const ids = new Map([...this.#promised, ...this.#ids]);
+    try {
+      const known = withoutUnresolved(operation, ids);
+      const { resource, id } = this.#targetOf(known);
+      const stored = await this.#runOne(resource, id, known, undefined);
+      return succeeded(operation, resource.locationOf(id ?? ''), stored);
+    } catch (thrown) {
+      const isRefused = thrown instanceof DomainError && thrown.code === 'invalid_value';
+      return this.#failed(operation, isRefused ? unresolved() : thrown);
+    }
+  }
+
+  #refused(operation: BulkOperation, error: DomainError): BulkOutcome {
+    this.#note(operation, error);
+    return refused(operation, error);
+  }
+
+  #failed(operation: BulkOperation, thrown: unknown): BulkOutcome {
+    const { method, path } = operation;
+    this.#note(operation, asDomainError(thrown));
+    return failed(operation, thrown, method === 'POST' ? undefined : this.resources.base + path);
+  }
+
+  #note({ method, path }: BulkOperation, error: DomainError): void {
+    const refusal = refusalOf(method, path, error);
+    if (refusal) this.refusals.push(refusal);
   }
 
   /** Completes a user who was created before the manager; removes the reference where no manager was created. */

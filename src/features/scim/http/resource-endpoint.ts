@@ -8,9 +8,9 @@ import { originOf } from '#platform/http/request/client-origin.js';
 import type { Projection } from '../query/projection.js';
 import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
-import type { JsonPieces, ScimResource } from '../resources/scim-resource.js';
+import type { JsonPieces, NextState, ScimResource } from '../resources/scim-resource.js';
 import { isNotModified, listHead, listTail, sendJson, streamJson } from './scim-response.js';
-import { RESOURCE_SIZE } from '../schema/size-limits.js';
+import { RESOURCE_SIZE } from '../schema/attribute-value.js';
 
 /** The rules that all routes of SCIM share. */
 export const SCIM = {
@@ -55,7 +55,7 @@ export function createResource<Stored extends Tagged>(
 
 /** Sends a page of the resources that a query finds (RFC 7644 §3.4.2). */
 export async function listResources<Stored extends Tagged, Listed>(
-  resource: ScimResource<Stored, unknown, Listed>,
+  resource: ScimResource<Stored, NextState, Listed>,
   caller: ScimActor,
   fields: QueryFields,
   response: Response,

@@ -1,15 +1,17 @@
-import { Controller, Post, Res } from '@nestjs/common';
+import { Controller, Post, Res, UseFilters } from '@nestjs/common';
 import type { Response } from 'express';
 import { Route } from '#platform/http/routing/route.js';
 import { runBulk } from '../bulk/bulk-run.js';
 import { ScimResources } from '../resources/scim-resources.service.js';
 import { Call, SCIM, type ScimCall } from './resource-endpoint.js';
 import { sendJson } from './scim-response.js';
+import { RefusedWrites } from './refused-writes.filter.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
 /** `/scim/v2/Bulk` (RFC 7644 §3.7): many operations for one token of the rate limit. */
 @Controller('scim/v2/Bulk')
 @Route(SCIM)
+@UseFilters(RefusedWrites)
 export class ScimBulkController {
   constructor(private readonly scimResources: ScimResources) {}
 

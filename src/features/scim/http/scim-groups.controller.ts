@@ -1,8 +1,19 @@
-import { Controller, Delete, Get, HttpCode, Patch, Post, Put, Res } from '@nestjs/common';
+import {
+  Controller,
+  Delete,
+  Get,
+  HttpCode,
+  Patch,
+  Post,
+  Put,
+  Res,
+  UseFilters,
+} from '@nestjs/common';
 import type { Response } from 'express';
 import { Route } from '#platform/http/routing/route.js';
 import type { QueryFields } from '../query/scim-query.js';
 import { ScimResources } from '../resources/scim-resources.service.js';
+import { RefusedWrites } from './refused-writes.filter.js';
 import {
   Call,
   createResource,
@@ -18,6 +29,7 @@ import { SCIM_ROUTES } from './scim.schemas.js';
 /** `/scim/v2/Groups` (RFC 7644 §3). */
 @Controller('scim/v2/Groups')
 @Route(SCIM)
+@UseFilters(RefusedWrites)
 export class ScimGroupsController {
   constructor(private readonly scimResources: ScimResources) {}
 

@@ -2,8 +2,10 @@ import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, readSimple } from '../schema/attribute-value.js';
 import type { Filter } from '../query/filter/filter.js';
+import { isWritable } from '../schema/draft.js';
 import { listOfMembers, memberIds } from '../schema/member-ids.js';
-import { isAllowed } from './patch-user.js';
+import { partsLeftOut, type RefusedPart, type Refuse } from '../schema/refused-part.js';
+import { refusedPart } from '../schema/written-user.js';
 import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
 import { groupText } from '../schema/read-resource.js';
 import type { MembershipChange } from '#domain/directory/provisioning/group-provisioning.service.js';
@@ -15,26 +17,48 @@ export interface GroupPatch {
   readonly set: { readonly displayName?: string; readonly externalId?: string | null };
   /** The changes of members, in their order. */
   readonly members: readonly MembershipChange[];
+  readonly endsAccess: boolean;
+  readonly leftOut: readonly RefusedPart[];
 }
 
 /**
- * Translates operations into changes of a group, without loading the group.
+ * Translates operations into changes of a group, without loading the group. An operation that cannot be applied fails all, unless
+ * another one removes members: then it is left out.
+ *
+ * @param taken the error of an earlier attempt, for a `displayName` that another group has
  * @throws DomainError as {@link patchUser}
  */
-export function patchGroup(operations: readonly PatchOperation[]): GroupPatch {
+export function patchGroup(operations: readonly PatchOperation[], taken?: DomainError): GroupPatch {
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
   const set: { displayName?: string; externalId?: string | null } = {};
   const members: MembershipChange[] = [];
-  for (const operation of operations) {
-    for (const change of changesOf(operation, GROUP_SCHEMA, 'members')) {
-      if (!isAllowed(change)) continue;
-      const { path } = change.path.target;
-      if (path === 'displayName') set.displayName = newName(change);
-      else if (path === 'externalId') set.externalId = newText(change) ?? null;
-      else members.push(...memberChanges(change));
+  let hasMembers = false;
+  const apply = (change: AttributeChange) => {
+    const { path } = change.path.target;
+    if (path === 'displayName') {
+      if (taken) throw taken;
+      set.displayName = newName(change);
+    } else if (path === 'externalId') set.externalId = newText(change) ?? null;
+    else {
+      members.push(...memberChanges(change));
+      hasMembers = true;
+    }
+  };
+  for (const change of operations.flatMap((each) => changesOf(each, { ...GROUP, refuse }))) {
+    const { target } = change.path;
+    try {
+      if (isWritable(target)) apply(change);
+    } catch (error) {
+      refuse(refusedPart(target, error));
     }
   }
-  return { set, members };
+  const endsAccess = members.some(({ kind }) => kind === 'remove' || kind === 'clear');
+  const understood = { hasCritical: hasMembers, endsAccess, operations: operations.length };
+  return { set, members, endsAccess, leftOut: partsLeftOut(refused, understood) };
 }
+
+const GROUP = { resource: GROUP_SCHEMA, critical: 'members' } as const;
 
 function newName(change: AttributeChange): string {
   const name = newText(change);

@@ -2,11 +2,9 @@ import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { invalidValue, isEmpty, isObject } from '../schema/attribute-value.js';
 import { parsePath, type PatchPath } from '../query/filter/filter-parser.js';
-import {
-  containsReferenceTo,
-  refersTo,
-  type CriticalAttribute,
-} from '../schema/critical-attribute.js';
+import { isForeign, refersTo, type CriticalAttribute } from '../schema/critical-attribute.js';
+import { isWritable } from '../schema/draft.js';
+import { resemblanceOf, unclearValue, type Refuse } from '../schema/refused-part.js';
 import { referenceTo, type ResourceSchema, type Schema } from '../schema/schemas.js';
 
 /** One operation of a PATCH (RFC 7644 §3.5.2). */
@@ -14,6 +12,8 @@ export interface PatchOperation {
   readonly op: 'add' | 'replace' | 'remove';
   readonly path: string | undefined;
   readonly value: unknown;
+  /** The error of an operation that is malformed, or one too many. */
+  readonly fault?: DomainError;
 }
 
 const MAX_OPERATIONS = 1000;
@@ -21,9 +21,8 @@ const MAX_OPERATIONS = 1000;
 const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
 
 /**
- * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent.
- * @throws DomainError `invalid_request` for a body that is not a PATCH or has a key twice, `invalid_path` for a path
- * that is not a string, `invalid_value` for an `add` without a value, `too_many`
+ * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent. A malformed operation has a fault.
+ * @throws DomainError `invalid_request` for a body that is not a PATCH or has a key twice
  */
 export function readOperations(body: unknown): PatchOperation[] {
   checkSchemas(member(body, 'schemas'));
@@ -34,10 +33,22 @@ export function readOperations(body: unknown): PatchOperation[] {
       'Operations must be a list of at least one operation.',
     );
   }
-  if (operations.length > MAX_OPERATIONS) {
-    throw new DomainError('too_many', `There must be at most ${MAX_OPERATIONS} operations.`);
-  }
-  return operations.map(readOperation);
+  return operations.map((raw, index) => {
+    const operation = readOperation(raw);
+    return index < MAX_OPERATIONS || endsAccess(operation)
+      ? operation
+      : { ...operation, fault: tooMany() };
+  });
+}
+
+/** Tells whether an operation sets `active`, or removes members, by its path. Such an operation is never one too many. */
+function endsAccess({ op, path = '' }: PatchOperation): boolean {
+  const name = asciiLowerCase(path);
+  return name === 'active' || (op === 'remove' && name.startsWith('members'));
+}
+
+function tooMany(): DomainError {
+  return new DomainError('too_many', `There must be at most ${MAX_OPERATIONS} operations.`);
 }
 
 /** @throws DomainError `invalid_request` where the schemas name another message (RFC 7644 §3.5.2) */
@@ -49,6 +60,20 @@ function checkSchemas(schemas: unknown): void {
 }
 
 function readOperation(raw: unknown): PatchOperation {
+  try {
+    return wellFormed(raw);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    const path = isObject(raw) && typeof raw['path'] === 'string' ? raw['path'] : undefined;
+    return { op: 'replace', path, value: undefined, fault: error };
+  }
+}
+
+/**
+ * @throws DomainError `invalid_request` for an unknown `op`, `invalid_path` for a path that is not a string, `invalid_value` for an
+ * `add` without a value
+ */
+function wellFormed(raw: unknown): PatchOperation {
   const named = member(raw, 'op');
   const op = typeof named === 'string' ? asciiLowerCase(named) : undefined;
   if (op !== 'add' && op !== 'replace' && op !== 'remove') {
@@ -76,77 +101,113 @@ export interface AttributeChange {
   readonly op: PatchOperation['op'];
   readonly path: Extract<PatchPath, { kind: 'attribute' }>;
   readonly value: unknown;
-  /** True when the path of the operation names the attribute; false for an attribute within an object of values. */
-  readonly isAimed: boolean;
+}
+
+/** A resource type with its critical attribute, and the receiver of the parts that are not understood. */
+export interface Reading {
+  readonly resource: ResourceSchema;
+  readonly critical: CriticalAttribute;
+  readonly refuse: Refuse;
 }
 
 /**
- * Splits an operation into changes of single attributes. Unknown attributes within an object are ignored, and so is a
- * path under the URN of an unknown schema, unless they refer to the critical attribute.
- * @throws DomainError `invalid_value` for an attribute with two values, `invalid_path` for a path to no attribute
+ * Splits an operation into changes of single attributes. Unknown and read-only attributes within an object are ignored, unless
+ * they refer to the critical attribute.
  */
-export function changesOf(
-  operation: PatchOperation,
-  resource: ResourceSchema,
-  critical: CriticalAttribute,
+export function changesOf(operation: PatchOperation, reading: Reading): AttributeChange[] {
+  const { path, fault } = operation;
+  const name = path ?? 'value';
+  return attempt(name, reading, () => {
+    if (fault) throw fault;
+    if (path === undefined) return changesIn(operation, reading, '');
+    return changesAt(path, operation, reading);
+  });
+}
+
+/** Refuses a part that cannot be read, with its error. */
+function attempt(
+  name: string,
+  { refuse }: Reading,
+  read: () => AttributeChange[],
 ): AttributeChange[] {
-  const { op, path: text, value } = operation;
-  if (text === undefined) return once(changesIn(operation, resource, critical, ''));
-  const path = parsePath(text, resource);
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    refuse({ kind: 'fault', name, error });
+    return [];
+  }
+}
+
+/** The changes of an operation with a path. */
+function changesAt(name: string, operation: PatchOperation, reading: Reading): AttributeChange[] {
+  const { op, value } = operation;
+  const { resource, refuse } = reading;
+  const path = parsePath(name, resource);
   if (path.kind === 'schema') {
-    return once(
-      path.schema === resource.core
-        ? changesIn(operation, resource, critical, '')
-        : changesUnder(path.schema, operation, resource, critical),
-    );
+    return path.schema === resource.core
+      ? changesIn(operation, reading, '')
+      : once(changesUnder(path.schema, operation, reading), reading);
   }
-  refuseUnclearReference(path, value, critical);
-  if (path.kind === 'attribute') return [{ op, path, value, isAimed: true }];
-  if (isForeign(path.name, resource)) return [];
-  throw new DomainError('invalid_path', 'The path names no attribute.');
+  if (isUnclear(path, value, reading, true)) return [];
+  if (path.kind === 'attribute') {
+    const { attribute } = path.target;
+    const isIgnored = attribute.mutability === 'writeOnly';
+    if (isWritable(path.target) || isIgnored) return [{ op, path, value }];
+    const error = new DomainError('mutability', `${path.target.path} is read-only.`);
+    refuse({ kind: 'unknown', name, error });
+    return [];
+  }
+  const error = new DomainError('invalid_path', 'The path names no attribute.');
+  refuse({ kind: isForeign(path.name, resource) ? 'foreign' : 'unknown', name, error });
+  return [];
 }
 
-/** Tells whether a name lies under the URN of an unknown schema. Clients send their extensions to every service. */
-function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
-  const isOurs = ({ id }: Schema) =>
-    name.startsWith(asciiLowerCase(id)) && /^[:.]|^$/.test(name.slice(id.length));
-  return name.startsWith('urn:') && ![core, ...extensions].some(isOurs);
-}
-
-/** Refuses an object with two values for one attribute, because the intended one is unknown. */
-function once(changes: AttributeChange[]): AttributeChange[] {
-  const paths = new Set<string>();
+/** Refuses an object with two values for one attribute, because the intended one is unknown. Neither is applied. */
+function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[] {
+  const seen = new Set<string>();
+  const twice = new Set<string>();
   for (const { op, path } of changes) {
+    const name = path.target.path;
     if (op === 'remove' || path.filter) continue;
-    if (paths.has(path.target.path)) throw invalidValue(path.target.path, 'occurs twice');
-    paths.add(path.target.path);
+    if (seen.has(name) && !twice.has(name)) {
+      twice.add(name);
+      refuse({ kind: 'fault', name, error: invalidValue(name, 'occurs twice') });
+    }
+    seen.add(name);
   }
-  return changes;
+  return twice.size === 0 ? changes : changes.filter(({ path }) => !twice.has(path.target.path));
 }
 
 /** The changes of an operation on a whole schema. Without a value it removes the extension. */
 function changesUnder(
   schema: Schema,
   operation: PatchOperation,
-  resource: ResourceSchema,
-  critical: CriticalAttribute,
+  reading: Reading,
 ): AttributeChange[] {
   if (operation.op !== 'remove' && !isEmpty(operation.value)) {
-    return changesIn(operation, resource, critical, `${schema.id}:`);
+    return attributesIn(operation, reading, `${schema.id}:`);
   }
-  if (operation.op === 'add' || schema === resource.core) return [];
+  if (operation.op === 'add' || schema === reading.resource.core) return [];
   return schema.attributes.map((attribute) => {
     const target = referenceTo(schema.id, attribute);
     const path = { kind: 'attribute', target, filter: undefined } as const;
-    return { op: 'remove', path, value: undefined, isAimed: false };
+    return { op: 'remove', path, value: undefined };
   });
 }
 
-/** The changes of an object of attributes: the `value` of an operation without a path, or the values under a URN. */
-function changesIn(
+/** The changes of an object of attributes, each attribute once. */
+function changesIn(operation: PatchOperation, reading: Reading, prefix: string): AttributeChange[] {
+  return once(attributesIn(operation, reading, prefix), reading);
+}
+
+/**
+ * The changes of an object of attributes: the `value` of an operation without a path, or the values under a URN.
+ * @throws DomainError `no_target`, `invalid_value` for a value that is no object
+ */
+function attributesIn(
   { op, value }: PatchOperation,
-  resource: ResourceSchema,
-  critical: CriticalAttribute,
+  reading: Reading,
   prefix: string,
 ): AttributeChange[] {
   if (op === 'remove') throw new DomainError('no_target', 'remove needs the path of an attribute.');
@@ -157,12 +218,13 @@ function changesIn(
     );
   }
   return Object.entries(value).flatMap(([key, inner]) => {
-    const path = pathOfKey(`${prefix}${key}`, resource);
+    const path = pathOfKey(`${prefix}${key}`, reading.resource);
     if (path.kind === 'schema') {
-      return changesUnder(path.schema, { op, path: undefined, value: inner }, resource, critical);
+      const within = { op, path: undefined, value: inner } as const;
+      return attempt(key, reading, () => changesUnder(path.schema, within, reading));
     }
-    refuseUnclearReference(path, inner, critical);
-    return path.kind === 'attribute' ? [{ op, path, value: inner, isAimed: false }] : [];
+    if (isUnclear(path, inner, reading, false) || path.kind !== 'attribute') return [];
+    return isWritable(path.target) ? [{ op, path, value: inner }] : [];
   });
 }
 
@@ -176,21 +238,28 @@ function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
   }
 }
 
-/** @throws DomainError for a reference to the critical attribute that is not understood */
-function refuseUnclearReference(
+/**
+ * Refuses a reference to the critical attribute that is not understood, and a name that may mean it.
+ * @param isAimed true for the path of an operation, false for a key of its value
+ */
+function isUnclear(
   path: Exclude<PatchPath, { kind: 'schema' }>,
   value: unknown,
-  critical: CriticalAttribute,
-): void {
-  const name = path.kind === 'attribute' ? path.target.path : path.name;
-  if (path.kind === 'attribute' && name === critical) return;
-  if (refersTo(critical, name)) {
-    throw new DomainError(
-      'invalid_path',
-      `The path names ${critical} in a way that is not understood.`,
-    );
-  }
-  if (containsReferenceTo(critical, value)) {
-    throw invalidValue(critical, 'is referenced in the value in a way that is not understood');
-  }
+  { resource, critical, refuse }: Reading,
+  isAimed: boolean,
+): boolean {
+  const isKnown = path.kind === 'attribute';
+  const name = isKnown ? path.target.path : path.name;
+  if (isKnown && name === critical) return false;
+  const kind = resemblanceOf(critical, { name, value, isKnown }, resource);
+  if (kind === undefined) return false;
+  const isOfName = refersTo(critical, name) || (isAimed && kind === 'lookalike');
+  const error = isOfName
+    ? new DomainError(
+        'invalid_path',
+        `The path may mean ${critical}, and is not understood. Use the path "${critical}".`,
+      )
+    : unclearValue(critical);
+  refuse({ kind, name, error });
+  return true;
 }

@@ -6,6 +6,7 @@ import {
   identity,
   invalidValue,
   isEmpty,
+  isObject,
   isPrimary,
   readElements,
   readParts,
@@ -17,14 +18,11 @@ import {
 import { complexIn, elementsIn, isWritable, rootPath, type Draft } from '../schema/draft.js';
 import { impliedElement, meets } from '../query/filter/element-match.js';
 import type { Filter } from '../query/filter/filter.js';
+import type { RefusedPart, Refuse } from '../schema/refused-part.js';
 import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
 import { subAttribute, USER_SCHEMA, type AttributeReference } from '../schema/schemas.js';
-import {
-  draftOf,
-  userOf,
-  type StoredUser,
-  type UserAttributes,
-} from '../schema/user-attributes.js';
+import { checkColumn, draftOf, type StoredUser } from '../schema/user-attributes.js';
+import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema/written-user.js';
 
 /** The attributes that a PATCH cannot remove. */
 const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
@@ -33,30 +31,68 @@ const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
 const MOST_WORK = 20_000;
 
 /**
- * Applies operations to a user in their order. `current` is not modified, and one failing operation fails all.
- * @throws DomainError `mutability` for an operation on a read-only attribute, `no_target`, `invalid_path`,
- * `invalid_filter`, `invalid_value`, `too_many` for too many element comparisons
+ * Applies operations to a user in their order. `current` is not modified. An operation that cannot be applied fails all, unless
+ * the last understood `active` is false: then it is left out.
+ *
+ * @param taken the error of an earlier attempt, for a `userName` that another user has
+ * @throws DomainError `mutability` for operations on read-only attributes alone, `no_target`, `invalid_path`, `invalid_filter`,
+ * `invalid_value`, `too_many` for too many element comparisons
  */
 export function patchUser(
   current: StoredUser,
   operations: readonly PatchOperation[],
-): UserAttributes {
+  taken?: DomainError,
+): WrittenUser {
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
   const draft = draftOf(current);
+  const applied = appliedTo(draft, operations, refuse, taken);
+  const hasActive = applied.some(({ path }) => path.target.path === 'active');
+  const endsAccess = hasActive && draft.get('active') === false;
+  const named = applied.filter(({ op, path }) => op !== 'remove' && namesAddress(path.target));
+  const written = { draft, named: named.map(({ value }) => value), refused };
+  return finished(written, current, {
+    hasCritical: hasActive,
+    endsAccess,
+    operations: operations.length,
+  });
+}
+
+/** Applies each change that can be applied. @returns the applied changes */
+function appliedTo(
+  draft: Draft,
+  operations: readonly PatchOperation[],
+  refuse: Refuse,
+  taken: DomainError | undefined,
+): AttributeChange[] {
+  const applied: AttributeChange[] = [];
   let work = 0;
   for (const operation of operations) {
-    for (const change of changesOf(operation, USER_SCHEMA, 'active')) {
-      if (!isAllowed(change)) continue;
-      work += workOf(change, draft);
-      if (work > MOST_WORK) {
-        throw new DomainError(
-          'too_many',
-          'The operations compare too many values. Send fewer operations in one request.',
-        );
+    for (const change of changesOf(operation, { ...USER, refuse })) {
+      const { target } = change.path;
+      if (!isWritable(target)) continue;
+      const more = workOf(change, draft);
+      try {
+        if (target.path === 'userName' && taken) throw taken;
+        if (work + more > MOST_WORK) throw tooMuchWork();
+        apply(draft, change);
+        work += more;
+        applied.push(change);
+      } catch (error) {
+        refuse(refusedPart(target, error));
       }
-      apply(draft, change);
     }
   }
-  return userOf(draft);
+  return applied;
+}
+
+const USER = { resource: USER_SCHEMA, critical: 'active' } as const;
+
+function tooMuchWork(): DomainError {
+  return new DomainError(
+    'too_many',
+    'The operations compare too many values. Send fewer operations in one request.',
+  );
 }
 
 /**
@@ -75,18 +111,6 @@ function sizeOf(filter: Filter): number {
   return filter.operands.reduce((sum, operand) => sum + sizeOf(operand), 1);
 }
 
-/**
- * Tells whether a change is applied. A read-only attribute within an object is skipped, and a password always.
- * @throws DomainError `mutability` for an operation whose path names a read-only attribute
- */
-export function isAllowed({ path: { target }, isAimed }: AttributeChange): boolean {
-  if (isWritable(target)) return true;
-  if (isAimed && target.attribute.mutability !== 'writeOnly') {
-    throw new DomainError('mutability', `${target.path} is read-only.`);
-  }
-  return false;
-}
-
 function apply(draft: Draft, change: AttributeChange): void {
   const { attribute } = change.path.target;
   if (!attribute.subAttributes) applyToSimple(draft, change);
@@ -97,6 +121,7 @@ function apply(draft: Draft, change: AttributeChange): void {
 function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const value = op === 'remove' ? undefined : readSimple(target.attribute, raw, target.path);
   if (value !== undefined) {
+    checkColumn(target.path, value);
     draft.set(target.path, value);
   } else if (INDISPENSABLE.has(target.path)) {
     throw invalidValue(target.path, 'must have a value');
@@ -112,15 +137,27 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
   const isRemoved = op === 'remove' || isEmpty(raw);
-  if (isRemoved && !target.sub) {
+  const isCleared = op === 'replace' && isEmptyObject(raw) && isReference(target);
+  if ((isRemoved || isCleared) && !target.sub) {
     draft.delete(path);
     return;
   }
   const parts = isRemoved ? emptied(target) : partsOf(target, raw);
-  const isReference = parts.some(([sub]) => sub === subAttribute(target.attribute, 'value'));
-  const value = withParts(isReference ? undefined : complexIn(draft, path), parts);
-  if (hasParts(value) && (!isReference || 'value' in value)) draft.set(path, value);
+  const isNew = parts.some(([sub]) => sub === subAttribute(target.attribute, 'value'));
+  const value = withParts(isNew ? undefined : complexIn(draft, path), parts);
+  if (hasParts(value) && (!isNew || 'value' in value)) draft.set(path, value);
   else draft.delete(path);
+}
+
+/** Tells whether an attribute refers to another resource, which is nothing without its `value`. */
+function isReference({ attribute }: AttributeReference): boolean {
+  return subAttribute(attribute, 'value') !== undefined;
+}
+
+/** Tells whether a value is `{}`, also as the one element of a list. */
+function isEmptyObject(raw: unknown): boolean {
+  if (Array.isArray(raw)) return raw.length === 1 && isEmptyObject((raw as unknown[])[0]);
+  return isObject(raw) && Object.keys(raw).length === 0;
 }
 
 function partsOf({ attribute, sub, path }: AttributeReference, raw: unknown): Part[] {

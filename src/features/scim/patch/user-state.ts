@@ -1,15 +1,17 @@
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
-import { changesOf, type PatchOperation } from './patch-operations.js';
-import { USER_SCHEMA } from '../schema/schemas.js';
 import type { NextUser } from '#domain/directory/provisioning/directory-users.repository.js';
 import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
 import { namesAddress } from '#domain/directory/provisioning/record-plan.js';
+import type { LeftOut } from '#domain/directory/provisioning/scim-operation.js';
+import { toSingleLine } from '#platform/text/single-line.js';
+import type { RefusedPart } from '../schema/refused-part.js';
 import {
   draftOf,
   userOf,
   type StoredUser,
   type UserAttributes,
 } from '../schema/user-attributes.js';
+import type { WrittenUser } from '../schema/written-user.js';
 
 /** Converts a user of the tables to the form that the schema functions read. */
 export function storedUser(user: DirectoryUser): StoredUser {
@@ -41,31 +43,28 @@ export function nextUser(user: UserAttributes): NextUser {
  * address, or that changes which address comes first: an address does not move to a user because another user gave it
  * up.
  *
- * @param operations the operations of the write; a PUT is one `replace` without a path
  */
 export function stateAfter(
   current: DirectoryUser,
-  user: UserAttributes,
-  operations: readonly PatchOperation[],
+  { user, named, leftOut }: WrittenUser,
 ): NextUser {
-  const next = nextUser(user);
+  const next = { ...nextUser(user), leftOut: leftOut.map(leftOutOf) };
   if (next.email === current.email) return next;
   const before = userOf(draftOf(storedUser(current))).email ?? null;
-  const isTaken = next.email !== before || (next.email !== null && isNamed(next.email, operations));
+  const { email } = next;
+  const isTaken = email !== before || (email !== null && named.some((each) => holds(each, email)));
   // A member who was taken over keeps an address only while the record names it.
   const isKept = current.email === null || namesAddress(next, current.email);
   return isTaken || !isKept ? next : { ...next, email: current.email };
 }
 
-/** Tells whether a write names an address, in the userName or among the e-mails. */
-function isNamed(address: string, operations: readonly PatchOperation[]): boolean {
-  return operations
-    .flatMap((operation) => changesOf(operation, USER_SCHEMA, 'active'))
-    .some(({ op, path, value }) => {
-      const [root] = path.target.path.split('.', 1);
-      return op !== 'remove' && (root === 'userName' || root === 'emails') && holds(value, address);
-    });
+/** Describes a part of a write that was not applied, for the audit log. */
+export function leftOutOf({ name, error }: RefusedPart): LeftOut {
+  return { name: toSingleLine(name, LONGEST_NAME) ?? '', reason: error.code };
 }
+
+/** The most characters of the name of a part. */
+const LONGEST_NAME = 128;
 
 function holds(value: unknown, address: string): boolean {
   if (typeof value === 'string') return parseEmailAddress(value) === address;

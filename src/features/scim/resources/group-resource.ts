@@ -9,17 +9,19 @@ import type {
   GroupMember,
   MembershipsRepository,
 } from '#domain/directory/provisioning/memberships.repository.js';
+import type { DomainError } from '#platform/errors/domain-error.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
-import { patchGroup } from '../patch/patch-group.js';
+import { patchGroup, type GroupPatch } from '../patch/patch-group.js';
 import { readOperations } from '../patch/patch-operations.js';
+import { leftOutOf } from '../patch/user-state.js';
 import { isOfOneGroup, searchGroups } from '../query/group-search.repository.js';
 import type { Projection } from '../query/projection.js';
 import type { ScimQuery } from '../query/scim-query.js';
 import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
-import { readGroup } from '../schema/read-resource.js';
+import { readGroup, readGroupReplacement, type ReplacedGroup } from '../schema/read-resource.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 import { groupHead, memberJson } from './resource-json.js';
-import type { JsonPieces, ResourceType } from './scim-resource.js';
+import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 
 /** The number of members that one statement reads. */
 const BATCH = 2000;
@@ -45,14 +47,16 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
     return { displayName, externalId, members: [{ kind: 'add', ids: members }] };
   }
 
-  readReplacement(body: unknown): () => NextGroup {
-    const { displayName, externalId = null, members } = readGroup(body);
-    return () => ({ displayName, externalId, members: [{ kind: 'replace', ids: members }] });
+  readReplacement(body: unknown): Compute<DirectoryGroup, NextGroup> {
+    const read = (taken?: DomainError) => readGroupReplacement(body, taken);
+    const first = read();
+    return (current, taken) => replacedGroup(current, taken ? read(taken) : first);
   }
 
-  readPatch(body: unknown): (current: DirectoryGroup) => NextGroup {
-    const { set, members } = patchGroup(readOperations(body));
-    return ({ displayName, externalId }) => ({ displayName, externalId, ...set, members });
+  readPatch(body: unknown): Compute<DirectoryGroup, NextGroup> {
+    const operations = readOperations(body);
+    const first = patchGroup(operations);
+    return (current, taken) => patchedGroup(current, taken ? patchGroup(operations, taken) : first);
   }
 
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<DirectoryGroup>> {
@@ -109,4 +113,28 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
     } while (last);
     if (!isFirst) yield ']';
   }
+}
+
+/** The state of a group after a PATCH. */
+function patchedGroup(
+  { displayName, externalId }: DirectoryGroup,
+  { set, members, endsAccess, leftOut }: GroupPatch,
+): NextGroup {
+  const asksMore = endsAccess || Object.keys(set).length > 0;
+  const parts = leftOut.map(leftOutOf);
+  return { displayName, externalId, ...set, members, asksMore, endsAccess, leftOut: parts };
+}
+
+/** The state of a group after a PUT. What the PUT leaves out stays as it is. */
+function replacedGroup(current: DirectoryGroup, group: ReplacedGroup): NextGroup {
+  const { members, leftOut } = group;
+  const isKept = leftOut.some(({ name }) => name === 'externalId');
+  const [fault] = leftOut;
+  return {
+    displayName: group.displayName ?? current.displayName,
+    externalId: (isKept ? current.externalId : group.externalId) ?? null,
+    members: [{ kind: 'replace', ids: members }],
+    ...(fault ? { unlessEnded: fault.error } : {}),
+    leftOut: leftOut.map(leftOutOf),
+  };
 }

@@ -1,5 +1,5 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
+import type { LeftOut, ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { namesTag } from '#platform/http/request/entity-tag.js';
@@ -9,6 +9,26 @@ import type { ScimQuery } from '../query/scim-query.js';
 import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
 import type { ResourceSchema } from '../schema/schemas.js';
 import { entityTag, type Tagged } from './resource-json.js';
+
+/**
+ * Derives the state of a resource after a write, or throws.
+ *
+ * @param taken the error of an earlier attempt, for a name that another resource has
+ */
+export type Compute<Stored, Next> = (current: Stored, taken?: DomainError) => Next;
+
+/** The state after a write, with what the write left out. */
+export interface NextState {
+  readonly leftOut?: readonly LeftOut[];
+}
+
+/** Reports what a write that ended access left out. */
+export type OnLeftOut = (
+  actor: ScimActor,
+  resourceType: ResourceSchema['name'],
+  id: string,
+  leftOut: readonly LeftOut[],
+) => Promise<void>;
 
 /** The transactions on one type of resource. */
 interface Provisioning<Stored, Next> {
@@ -30,9 +50,9 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
   /** Reads the body of a POST. */
   readNew(body: unknown): Next;
   /** Reads the body of a PUT. */
-  readReplacement(body: unknown): (current: Stored) => Next;
+  readReplacement(body: unknown): Compute<Stored, Next>;
   /** Reads the body of a PATCH. */
-  readPatch(body: unknown): (current: Stored) => Next;
+  readPatch(body: unknown): Compute<Stored, Next>;
   /** Tells whether a search finds one resource at most. */
   isOfOne(search: ScimSearch): boolean;
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<Listed>>;
@@ -48,12 +68,17 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
  * The operations on one type of resource (RFC 7644 §3). A change with `If-Match` compares versions under the lock of the
  * resource, in the transaction of the change.
  */
-export class ScimResource<Stored extends Tagged = Tagged, Next = unknown, Listed = unknown> {
+export class ScimResource<
+  Stored extends Tagged = Tagged,
+  Next extends NextState = NextState,
+  Listed = unknown,
+> {
   constructor(
     private readonly tenantWork: TenantWork,
     /** The address of the SCIM service. */
     private readonly base: string,
     readonly type: ResourceType<Stored, Next, Listed>,
+    private readonly onLeftOut: OnLeftOut,
   ) {}
 
   /** The address of a resource. */
@@ -100,16 +125,36 @@ export class ScimResource<Stored extends Tagged = Tagged, Next = unknown, Listed
     await this.type.provisioning.remove(actor, id, (current) => checkIfMatch(ifMatch, current));
   }
 
-  #change(
+  /** Changes a resource. A name that another resource has is left out by a write that ends access, and refused otherwise. */
+  async #change(
     actor: ScimActor,
     id: string,
-    compute: (current: Stored) => Next,
+    compute: Compute<Stored, Next>,
     ifMatch: string | undefined,
   ): Promise<Stored> {
-    return this.type.provisioning.change(actor, id, (current) => {
+    try {
+      return await this.#attempt(actor, id, compute, ifMatch);
+    } catch (error) {
+      if (!(error instanceof DomainError) || error.code !== 'uniqueness') throw error;
+      return this.#attempt(actor, id, (current) => compute(current, error), ifMatch);
+    }
+  }
+
+  async #attempt(
+    actor: ScimActor,
+    id: string,
+    compute: Compute<Stored, Next>,
+    ifMatch: string | undefined,
+  ): Promise<Stored> {
+    let leftOut: readonly LeftOut[] = [];
+    const stored = await this.type.provisioning.change(actor, id, (current) => {
       checkIfMatch(ifMatch, current);
-      return compute(current);
+      const next = compute(current);
+      leftOut = next.leftOut ?? [];
+      return next;
     });
+    if (leftOut.length > 0) await this.onLeftOut(actor, this.type.schema.name, id, leftOut);
+    return stored;
   }
 
   /** @throws DomainError not_found for a text that cannot be an id */

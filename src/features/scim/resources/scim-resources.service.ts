@@ -1,11 +1,12 @@
-import { Inject, Injectable } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { GroupProvisioning } from '#domain/directory/provisioning/group-provisioning.service.js';
 import { MembershipsRepository } from '#domain/directory/provisioning/memberships.repository.js';
 import { UserProvisioning } from '#domain/directory/provisioning/user-provisioning.service.js';
+import { ScimRefusals } from '#domain/scim-tokens/scim-refusals.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { GroupResource } from './group-resource.js';
-import { ScimResource } from './scim-resource.js';
+import { ScimResource, type OnLeftOut } from './scim-resource.js';
 import { UserResource } from './user-resource.js';
 
 /** The two types of resources of `/scim/v2`. */
@@ -15,6 +16,7 @@ export class ScimResources {
   readonly base: string;
   readonly users;
   readonly groups;
+  readonly #security = new Logger('security');
 
   constructor(
     @Inject(CONFIG) config: Config,
@@ -22,17 +24,35 @@ export class ScimResources {
     users: UserProvisioning,
     groups: GroupProvisioning,
     memberships: MembershipsRepository,
+    readonly refusals: ScimRefusals,
   ) {
+    const report: OnLeftOut = (...leftOut) => this.#reportLeftOut(...leftOut);
     this.base = `${config.http.baseUrl}/scim/v2`;
     this.users = new ScimResource(
       tenantWork,
       this.base,
       new UserResource(tenantWork, users, this.base),
+      report,
     );
     this.groups = new ScimResource(
       tenantWork,
       this.base,
       new GroupResource(tenantWork, groups, memberships, this.base),
+      report,
     );
+  }
+
+  /** Logs and records what a write that ended access left out. */
+  #reportLeftOut(
+    ...[actor, resourceType, resourceId, leftOut]: Parameters<OnLeftOut>
+  ): Promise<void> {
+    const { orgId, tokenId } = actor;
+    this.#security.warn(
+      { orgId, tokenId, resourceType, resourceId, leftOut },
+      'SCIM ended access, and left out what cannot be applied',
+    );
+    const detail = leftOut.map(({ name, reason }) => `${name} (${reason})`).join(', ');
+    const refusal = { resourceType, resourceId, reason: 'left_out', method: '', detail };
+    return this.refusals.record(actor, [refusal]);
   }
 }

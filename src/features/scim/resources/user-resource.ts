@@ -20,10 +20,10 @@ import {
   type ListedUser,
   type UserParts,
 } from '../query/user-search.repository.js';
-import { readUser } from '../schema/read-resource.js';
+import { readReplacement, readUser } from '../schema/read-resource.js';
 import { USER_SCHEMA } from '../schema/schemas.js';
 import { userJson } from './resource-json.js';
-import type { JsonPieces, ResourceType } from './scim-resource.js';
+import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 
 /** Users as resources. A large page of users streams from the database to the client in batches. */
 export class UserResource implements ResourceType<DirectoryUser, NextUser, ListedUser> {
@@ -38,18 +38,18 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   ) {}
 
   readNew(body: unknown): NextUser {
-    return nextUser(readUser(body, 'create'));
+    return nextUser(readUser(body));
   }
 
-  readReplacement(body: unknown): (current: DirectoryUser) => NextUser {
-    const operations = [{ op: 'replace', path: undefined, value: body }] as const;
-    return (current) =>
-      stateAfter(current, readUser(body, 'replace', storedUser(current)), operations);
+  readReplacement(body: unknown): Compute<DirectoryUser, NextUser> {
+    return (current, taken) =>
+      stateAfter(current, readReplacement(body, storedUser(current), taken));
   }
 
-  readPatch(body: unknown): (current: DirectoryUser) => NextUser {
+  readPatch(body: unknown): Compute<DirectoryUser, NextUser> {
     const operations = readOperations(body);
-    return (current) => stateAfter(current, patchUser(storedUser(current), operations), operations);
+    return (current, taken) =>
+      stateAfter(current, patchUser(storedUser(current), operations, taken));
   }
 
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<ListedUser>> {

@@ -2,7 +2,12 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { Attribute } from './attributes/attribute.js';
 import { booleanOf, isStorable } from './literal.js';
 import { subAttribute } from './schemas.js';
-import { RESOURCE_SIZE } from './size-limits.js';
+
+/**
+ * The 64 KiB rule of SCIM: the largest body of a request for one resource, in bytes. The attributes of a user together, and the
+ * elements of one attribute, have the same limit. Bulk requests have a limit of their own (RFC 7644 §3.7.4).
+ */
+export const RESOURCE_SIZE = 64 * 1024;
 
 /** A value without parts. */
 export type SimpleValue = string | boolean;
@@ -39,6 +44,13 @@ export function invalidValue(path: string, problem: string): DomainError {
   return new DomainError('invalid_value', `${path} ${problem}.`);
 }
 
+/** The error for a text or a list over its limit. */
+export class TooLarge extends DomainError {
+  constructor(path: string, problem: string) {
+    super('invalid_value', `${path} ${problem}.`);
+  }
+}
+
 /**
  * Reads a value without parts. A boolean may be a string in any case, and a text may be a number; nothing else is
  * coerced.
@@ -55,7 +67,7 @@ export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleV
   const text = of.type === 'string' ? (textOfNumber(raw) ?? raw) : raw;
   if (typeof text !== 'string') throw invalidValue(path, 'must be a string');
   if (text.length > MAX_TEXT) {
-    throw invalidValue(path, `must not be longer than ${MAX_TEXT} characters`);
+    throw new TooLarge(path, `must not be longer than ${MAX_TEXT} characters`);
   }
   if (!isStorable(text)) throw invalidValue(path, 'contains a character that cannot be stored');
   if (of.type === 'binary' && !isBase64(text)) throw invalidValue(path, 'must be base64');
@@ -125,7 +137,21 @@ export function withParts(value: ComplexValue | undefined, parts: readonly Part[
 export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
   if (isEmpty(raw)) return [];
   const given: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
-  checkSize(of, given);
+  const elements = of.name === 'photos' ? shortOnes(given) : given;
+  checkSize(of, elements);
+  return readEach(of, elements);
+}
+
+/** Leaves out photos that are over the limit of a text, because a photo decides nothing and its user matters. */
+function shortOnes(photos: readonly unknown[]): readonly unknown[] {
+  return photos.filter((photo) =>
+    isObject(photo) ? Object.values(photo).every(isShort) : isShort(photo),
+  );
+}
+
+const isShort = (part: unknown): boolean => lengthOf(part) <= MAX_TEXT;
+
+function readEach(of: Attribute, given: readonly unknown[]): ComplexValue[] {
   const elements = given
     .map((each) => {
       if (Array.isArray(each)) throw invalidValue(of.name, 'must be one list of values');
@@ -173,14 +199,14 @@ const isSimple = (value: unknown): value is SimpleValue =>
 /** @throws DomainError `invalid_value` for too many elements, or too much text in them */
 export function checkSize(of: Attribute, elements: readonly unknown[]): void {
   if (elements.length > MAX_ELEMENTS) {
-    throw invalidValue(of.name, `must not have more than ${MAX_ELEMENTS} values`);
+    throw new TooLarge(of.name, `must not have more than ${MAX_ELEMENTS} values`);
   }
   let length = 0;
   for (const each of elements) {
     if (isObject(each)) for (const part of Object.values(each)) length += lengthOf(part);
   }
   if (length > MAX_LIST) {
-    throw invalidValue(of.name, `must not have more than ${MAX_LIST} characters in all its values`);
+    throw new TooLarge(of.name, `must not have more than ${MAX_LIST} characters in all its values`);
   }
 }
 

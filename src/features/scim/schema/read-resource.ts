@@ -8,9 +8,16 @@ import {
   withParts,
   type AttributeValue,
 } from './attribute-value.js';
+import type { CriticalAttribute } from './critical-attribute.js';
 import { complexIn, isComplex, isWritable, limited, rootPath, type Draft } from './draft.js';
 import { memberIds } from './member-ids.js';
-import { containsReferenceTo, refersTo, type CriticalAttribute } from './critical-attribute.js';
+import {
+  partsLeftOut,
+  resemblanceOf,
+  unclearValue,
+  type RefusedPart,
+  type Refuse,
+} from './refused-part.js';
 import {
   findAttribute,
   findSchema,
@@ -19,7 +26,14 @@ import {
   type AttributeReference,
   type ResourceSchema,
 } from './schemas.js';
-import { userOf, type StoredUser, type UserAttributes } from './user-attributes.js';
+import {
+  checkLength,
+  draftOf,
+  userOf,
+  type StoredUser,
+  type UserAttributes,
+} from './user-attributes.js';
+import { finished, namesAddress, refusedPart, type WrittenUser } from './written-user.js';
 
 /** A group as the body of a request describes it. */
 export interface GroupAttributes {
@@ -30,41 +44,129 @@ export interface GroupAttributes {
 }
 
 /**
- * Reads the body of a POST or PUT of a user. A PUT without `userName` or `active` keeps the values of `current`, so
- * that an update of a profile never reactivates a user. Unknown and read-only attributes, `schemas` and `password` are
- * ignored.
+ * Reads the body of a POST of a user. Unknown and read-only attributes, `schemas` and `password` are ignored.
  * @throws DomainError `invalid_request` where a required attribute is missing, `invalid_value` where one is wrong
  */
-export function readUser(body: unknown, mode: 'create'): UserAttributes;
-export function readUser(body: unknown, mode: 'replace', current: StoredUser): UserAttributes;
-export function readUser(
-  body: unknown,
-  mode: 'create' | 'replace',
-  current?: StoredUser,
-): UserAttributes {
-  const draft = draftFrom(givenIn(body, USER_SCHEMA, 'active'));
-  if (mode === 'replace' && current) {
-    if (!draft.has('userName')) draft.set('userName', current.userName);
-    if (!draft.has('active')) draft.set('active', current.active);
-  }
+export function readUser(body: unknown): UserAttributes {
+  const draft = draftFrom(givenIn(body, NEW_USER), throwPart);
   const userName = draft.get('userName');
   if (typeof userName !== 'string' || userName.trim() === '') throw missing('userName');
   return userOf(draft);
 }
 
+const NEW_USER = {
+  resource: USER_SCHEMA,
+  critical: 'active',
+  isNew: true,
+  refuse: throwPart,
+} as const;
+
+function throwPart({ kind, error }: RefusedPart): void {
+  if (kind !== 'dropped') throw error;
+}
+
 /**
- * Reads the body of a POST or PUT of a group. A body without `members` means a group without members.
+ * Reads the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of `current`, so that an update of a
+ * profile never reactivates a user. A PUT with `active: false` keeps what it cannot apply, and is not refused for it.
+ *
+ * @param taken the error of an earlier attempt, for a `userName` that another user has
+ * @throws DomainError `invalid_request` for a body that is no object, `invalid_value` where an attribute is wrong
+ */
+export function readReplacement(
+  body: unknown,
+  current: StoredUser,
+  taken?: DomainError,
+): WrittenUser {
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
+  const given = givenIn(body, { resource: USER_SCHEMA, critical: 'active', refuse });
+  if (taken && given.delete('userName')) {
+    refuse({ kind: 'fault', name: 'userName', error: taken });
+  }
+  const draft = draftFrom(given, refuse);
+  const userName = draft.get('userName');
+  if (typeof userName === 'string' && userName.trim() === '') {
+    draft.delete('userName');
+    refuse({ kind: 'fault', name: 'userName', error: missing('userName') });
+  }
+  const said = draft.get('active');
+  const before = draftOf(current);
+  // What a write leaves out stays as it is.
+  for (const path of ['userName', 'active', ...refused.map(({ name }) => name)]) {
+    const value = before.get(path);
+    if (!draft.has(path) && value !== undefined) draft.set(path, value);
+  }
+  const named = [...given.values()].filter(
+    ({ target }) => namesAddress(target) && !refused.some(({ name }) => name === target.path),
+  );
+  const written = { draft, named: named.map(({ raw }) => raw), refused };
+  const understood = { hasCritical: said !== undefined, endsAccess: said === false, operations: 1 };
+  return finished(written, current, understood);
+}
+
+/**
+ * Reads the body of a POST of a group. A body without `members` means a group without members.
  * @throws DomainError as {@link readUser}
  */
 export function readGroup(body: unknown): GroupAttributes {
-  const given = givenIn(body, GROUP_SCHEMA, 'members');
-  const members = memberIds(given.get('members')?.raw);
-  given.delete('members'); // members are rows, and have no limit of a list
-  const draft = draftFrom(given);
-  const [displayName, externalId] = ['displayName', 'externalId'].map((name) =>
-    groupText(name, draft.get(name)),
-  );
+  const given = givenIn(body, { ...GROUP, isNew: true, refuse: throwPart });
+  const { displayName, externalId, members } = groupIn(given, throwPart);
   if (displayName === undefined) throw missing('displayName');
+  return { displayName, externalId, members };
+}
+
+const GROUP = { resource: GROUP_SCHEMA, critical: 'members' } as const;
+
+/** A group after a PUT. */
+export interface ReplacedGroup {
+  /** Undefined where the body has a name that cannot be applied. */
+  readonly displayName: string | undefined;
+  readonly externalId: string | undefined;
+  readonly members: readonly string[];
+  /** The parts of a PUT without members that cannot be applied. */
+  readonly leftOut: readonly RefusedPart[];
+}
+
+/**
+ * Reads the body of a PUT of a group. A PUT without members ends memberships, and is not refused for what it cannot apply.
+ *
+ * @param taken the error of an earlier attempt, for a `displayName` that another group has
+ * @throws DomainError as {@link readUser}
+ */
+export function readGroupReplacement(body: unknown, taken?: DomainError): ReplacedGroup {
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
+  const given = givenIn(body, { ...GROUP, refuse });
+  if (!given.has('displayName') && !refused.some(isOf('displayName'))) {
+    throw missing('displayName');
+  }
+  const hasMembers = given.has('members');
+  const group = groupIn(given, refuse);
+  const isNamed = group.displayName !== undefined || refused.some(isOf('displayName'));
+  if (taken || !isNamed) {
+    refuse({ kind: 'fault', name: 'displayName', error: taken ?? missing('displayName') });
+  }
+  // A name that resembles `members` may stand for the members that the body seems to lack.
+  const mayHaveMembers = hasMembers ? isOf('members') : mayNameMembers;
+  const endsAccess = group.members.length === 0 && !refused.some(mayHaveMembers);
+  const leftOut = partsLeftOut(refused, { hasCritical: hasMembers, endsAccess, operations: 1 });
+  return { ...group, displayName: taken ? undefined : group.displayName, leftOut };
+}
+
+const isOf = (path: string) => (part: RefusedPart) => part.name === path;
+
+function mayNameMembers({ kind, name }: RefusedPart): boolean {
+  return kind === 'unclear' || kind === 'lookalike' || name === 'members';
+}
+
+/** Reads the attributes of a group. The members are rows, and have no limit of a list. */
+function groupIn(given: Map<string, Given>, refuse: Refuse) {
+  const members = attempt(given.get('members'), refuse, ({ raw }) => memberIds(raw)) ?? [];
+  given.delete('members');
+  const draft = draftFrom(given, refuse);
+  const [displayName, externalId] = ['displayName', 'externalId'].map((name) =>
+    attempt(given.get(name), refuse, () => groupText(name, draft.get(name))),
+  );
   return { displayName, externalId, members };
 }
 
@@ -85,42 +187,79 @@ interface Given {
   readonly raw: unknown;
 }
 
+/** A resource type with its critical attribute, and the receiver of the parts that are not understood. */
+interface Reading {
+  readonly resource: ResourceSchema;
+  readonly critical: CriticalAttribute;
+  readonly refuse: Refuse;
+  /** True for a POST, where an unknown name that resembles the critical attribute is ignored. */
+  readonly isNew?: boolean;
+}
+
 /**
- * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a URN. `null` sets
- * nothing.
- * @throws DomainError `invalid_value` for an attribute with two values, or an unclear reference to the critical
- * attribute
+ * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a URN. `null` sets nothing. An
+ * attribute with two values is refused and not set.
+ * @throws DomainError `invalid_request` for a body that is no object
  */
-function givenIn(
-  body: unknown,
-  resource: ResourceSchema,
-  critical: CriticalAttribute,
-): Map<string, Given> {
+function givenIn(body: unknown, reading: Reading): Map<string, Given> {
+  const { resource, refuse } = reading;
   if (!isObject(body)) throw new DomainError('invalid_request', 'The body must be a JSON object.');
   const given = new Map<string, Given>();
+  const twice = new Set<string>();
   for (const [key, raw] of entriesOf(body, resource)) {
     if (raw === null) continue;
     const target = findAttribute(resource, key);
-    if (
-      target?.path !== critical &&
-      (refersTo(critical, key) || containsReferenceTo(critical, raw))
-    ) {
-      throw invalidValue(critical, 'is referenced in a way that is not understood');
+    if (isUnclear(key, raw, target, reading) || !target || !isWritable(target)) continue;
+    const { path } = target;
+    if (given.has(path) && !twice.has(path)) {
+      twice.add(path);
+      refuse({ kind: 'fault', name: path, error: invalidValue(path, 'occurs twice') });
     }
-    if (!target || !isWritable(target)) continue;
-    if (given.has(target.path)) throw invalidValue(target.path, 'occurs twice');
-    given.set(target.path, { target, raw });
+    given.set(path, { target, raw });
   }
+  for (const path of twice) given.delete(path);
   return given;
 }
 
-function draftFrom(given: ReadonlyMap<string, Given>): Draft {
+/** Refuses a reference to the critical attribute that is not understood, and a name that may mean it. */
+function isUnclear(
+  key: string,
+  raw: unknown,
+  target: AttributeReference | undefined,
+  { resource, critical, refuse, isNew = false }: Reading,
+): boolean {
+  if (target?.path === critical) return false;
+  const named = { name: key, value: raw, isKnown: target !== undefined || isNew };
+  const kind = resemblanceOf(critical, named, resource);
+  if (kind !== undefined) refuse({ kind, name: key, error: unclearValue(critical) });
+  return kind !== undefined;
+}
+
+/** Reads the values of attributes into a draft. */
+function draftFrom(given: ReadonlyMap<string, Given>, refuse: Refuse): Draft {
   const draft: Draft = new Map();
-  for (const { target, raw } of given.values()) {
-    if (target.path === 'active' && isEmpty(raw)) throw invalidValue('active', 'has no value');
-    put(draft, target, raw);
+  for (const each of given.values()) {
+    attempt(each, refuse, ({ target, raw }) => {
+      if (target.path === 'active' && isEmpty(raw)) throw invalidValue('active', 'has no value');
+      put(draft, target, raw);
+    });
   }
   return draft;
+}
+
+/** Reads an attribute, and refuses one that cannot be applied. */
+function attempt<Value>(
+  given: Given | undefined,
+  refuse: Refuse,
+  read: (given: Given) => Value,
+): Value | undefined {
+  if (!given) return undefined;
+  try {
+    return read(given);
+  } catch (error) {
+    refuse(refusedPart(given.target, error));
+    return undefined;
+  }
 }
 
 /** The entries of a body; the attributes of a nested schema get their full names. */
@@ -140,7 +279,9 @@ function put(draft: Draft, target: AttributeReference, raw: unknown): void {
   const path = rootPath(target);
   if (!sub) {
     const value = readValue(attribute, raw);
-    if (value !== undefined) merge(draft, path, value);
+    if (value === undefined) return;
+    checkLength(path, value);
+    merge(draft, path, value);
   } else if (!attribute.multiValued) {
     const parts = [[sub, readSimple(sub, raw, target.path)]] as const;
     draft.set(path, withParts(complexIn(draft, path), parts));

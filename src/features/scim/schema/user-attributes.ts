@@ -5,12 +5,12 @@ import {
   invalidValue,
   isObject,
   storedValue,
+  RESOURCE_SIZE,
   withoutLabels,
   type AttributeValue,
 } from './attribute-value.js';
-import { elementsIn, isWritable, textIn, type Draft } from './draft.js';
+import { elementsIn, isWritable, limited, textIn, type Draft } from './draft.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
-import { RESOURCE_SIZE } from './size-limits.js';
 
 /** Attributes in stored form: canonical names, no empty values, the attributes of an extension under its URN. */
 export interface StoredAttributes {
@@ -68,7 +68,7 @@ function ownMember(of: unknown, name: string): unknown {
  */
 export function userOf(draft: Draft): UserAttributes {
   const userName = textIn(draft, 'userName')?.trim() ?? '';
-  if (userName === '') throw invalidValue('userName', 'must have a value');
+  if (userName === '') throw noUserName();
   const attributes = storedAttributes(draft);
   return {
     userName,
@@ -78,6 +78,21 @@ export function userOf(draft: Draft): UserAttributes {
     email: addressesOf(userName, elementsIn(draft, 'emails')).has[0]?.address,
     attributes,
   };
+}
+
+/** Checks a new value of an attribute with a column of its own. @throws DomainError `invalid_value` */
+export function checkColumn(path: string, value: AttributeValue): void {
+  if (path === 'userName' && typeof value === 'string' && value.trim() === '') throw noUserName();
+  checkLength(path, value);
+}
+
+/** @throws DomainError `invalid_value` for a text that is too long for its column */
+export function checkLength(path: string, value: AttributeValue): void {
+  if (COLUMNS.has(path) && typeof value === 'string') limited(path, value);
+}
+
+function noUserName(): DomainError {
+  return invalidValue('userName', 'must have a value');
 }
 
 /** Collects the attributes without a column. Every key is a name of the schema table. */
@@ -93,10 +108,15 @@ function storedAttributes(draft: Draft): StoredAttributes {
       (inner as Record<string, AttributeValue>)[attribute.name] = value;
     }
   }
-  if (Buffer.byteLength(JSON.stringify(stored)) > MAX_BYTES) {
+  if (isTooLarge(stored)) delete stored['photos'];
+  if (isTooLarge(stored)) {
     throw new DomainError('invalid_value', `All attributes together exceed ${MAX_BYTES} bytes.`);
   }
   return stored;
+}
+
+function isTooLarge(stored: object): boolean {
+  return Buffer.byteLength(JSON.stringify(stored)) > MAX_BYTES;
 }
 
 /**

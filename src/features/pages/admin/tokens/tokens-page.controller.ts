@@ -4,6 +4,7 @@ import {
   OrganizationAdmin,
   type ListedToken,
 } from '#domain/organization-admin/organization-admin.service.js';
+import type { ListedRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
 import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { rotationStep } from '#domain/scim-tokens/token-rotation.js';
 import type { LiveSession } from '#domain/sessions/session.js';
@@ -34,8 +35,9 @@ export class TokensPageController {
   @Route({ summary: 'Shows the SCIM tokens of the organization' })
   async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'scim-tokens', async (admin) => {
-      const [tokens, isFirst, { membership }] = await Promise.all([
+      const [tokens, refusals, isFirst, { membership }] = await Promise.all([
         this.organizationAdmin.listTokens(admin),
+        this.organizationAdmin.listRefusals(admin),
         this.organizationAdmin.isFirstToken(admin),
         this.organizationAdmin.show(admin),
       ]);
@@ -44,6 +46,7 @@ export class TokensPageController {
         switchesMembership: isFirst && membership === 'open',
         expiring: tokens.filter(({ expiresSoon }) => expiresSoon).length,
         tokens: tokens.map((token) => listedToken(token, tokens)),
+        refusals: refusals.map((refusal) => shownRefusal(refusal, tokens)),
       };
     });
   }
@@ -78,6 +81,21 @@ function shownToken(token: ScimToken) {
     created: moment(token.createdAt),
     lastUsed: token.lastUsedAt && moment(token.lastUsedAt),
     expires: moment(token.expiresAt),
+  };
+}
+
+/** A refused write for a template. */
+function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
+  const { tokenId, resourceType, resourceId, method, reason, detail, count, lastAt } = refusal;
+  return {
+    token: tokens.find(({ id }) => id === tokenId)?.description ?? 'a token',
+    what: `${method} ${resourceType}`.trim(),
+    memberId: resourceType === 'User' && resourceId !== '' ? resourceId : null,
+    resourceId,
+    isApplied: reason === 'left_out',
+    detail,
+    count,
+    last: moment(lastAt),
   };
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readUser } from '../../../../../src/features/scim/schema/read-resource.js';
 import { nextUser } from '../../../../../src/features/scim/patch/user-state.js';
 
-const nameOf = (body: object) => nextUser(readUser({ userName: 'b', ...body }, 'create')).name;
+const nameOf = (body: object) => nextUser(readUser({ userName: 'b', ...body })).name;
 
 describe('the name of a user', () => {
   it('is the displayName, the formatted name, or the given and the family name', () => {

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { readGroup, readUser } from '../../../../../src/features/scim/schema/read-resource.js';
+import {
+  readGroup,
+  readReplacement,
+  readUser,
+} from '../../../../../src/features/scim/schema/read-resource.js';
 import {
   ENTERPRISE_URN,
   GROUP_URN,
@@ -16,7 +20,7 @@ function refusal(act: () => unknown): string | undefined {
   }
   return undefined;
 }
-const create = (body: unknown) => readUser(body, 'create');
+const create = (body: unknown) => readUser(body);
 const refused = (body: unknown) => refusal(() => create(body));
 
 const LEAVER = {
@@ -96,7 +100,7 @@ describe('the body of a user', () => {
   });
 
   it('keeps only userName and active on PUT, so that a profile update enables no user', () => {
-    const replace = (body: unknown) => readUser(body, 'replace', LEAVER);
+    const replace = (body: unknown) => readReplacement(body, LEAVER).user;
     expect(replace({ title: 'Chief' })).toEqual({
       userName: 'babs@example.com',
       externalId: undefined,
@@ -179,7 +183,7 @@ describe('the body of a user', () => {
     JSON.parse('{"__proto__":{"active":false}}') as object,
   ])('is refused where active is at an unexpected place: %j', (body) => {
     expect(refused({ userName: 'b', ...body })).toBe('invalid_value');
-    expect(refusal(() => readUser(body, 'replace', LEAVER))).toBe('invalid_value');
+    expect(refusal(() => readReplacement(body, LEAVER).user)).toBe('invalid_value');
     expect(refused({ userName: 'b', active: true, ...body })).toBe('invalid_value');
   });
 

@@ -1,0 +1,52 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { toSingleLine } from '#platform/text/single-line.js';
+import {
+  countRefusals,
+  type CountedRefusal,
+  type RefusedActor,
+  type ScimRefusal,
+} from './scim-refusals.repository.js';
+
+/** The most characters of a detail. */
+const LONGEST_DETAIL = 256;
+
+/** Records the writes of identity providers that were refused, for the audit log, the alerts and the page of the SCIM tokens. */
+@Injectable()
+export class ScimRefusals {
+  readonly #security = new Logger('security');
+
+  constructor(private readonly tenantWork: TenantWork) {}
+
+  /** Records refusals after the write. A failure to record is logged, because the client gets the answer to its write all the same. */
+  async record(actor: RefusedActor, refusals: readonly ScimRefusal[]): Promise<void> {
+    if (refusals.length === 0) return;
+    const { orgId, tokenId } = actor;
+    try {
+      const counted = await this.tenantWork.bounded(orgId, (tx) =>
+        countRefusals(tx, actor, summed(refusals)),
+      );
+      for (const { detail: _, ...refusal } of counted) {
+        this.#security.warn({ orgId, tokenId, ...refusal }, 'a SCIM write was refused');
+      }
+    } catch (error) {
+      this.#security.warn(
+        { orgId, tokenId },
+        `a refused SCIM write is not recorded: ${reasonOf(error)}`,
+      );
+    }
+  }
+}
+
+/** Adds up equal refusals of one request. The last detail stands for them. */
+function summed(refusals: readonly ScimRefusal[]): CountedRefusal[] {
+  const sums = new Map<string, CountedRefusal>();
+  for (const refusal of refusals) {
+    const { resourceType, resourceId, reason } = refusal;
+    const key = `${resourceType} ${resourceId} ${reason}`;
+    const detail = toSingleLine(refusal.detail, LONGEST_DETAIL) ?? '';
+    sums.set(key, { ...refusal, detail, count: 1 + (sums.get(key)?.count ?? 0) });
+  }
+  return [...sums.values()];
+}

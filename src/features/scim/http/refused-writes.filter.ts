@@ -1,0 +1,35 @@
+import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import type { Response } from 'express';
+import { ScimRefusals } from '#domain/scim-tokens/scim-refusals.service.js';
+import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
+import type { AdmittedRequest } from '#platform/http/access/caller.js';
+import { asDomainError } from '#platform/http/errors/as-domain-error.js';
+import { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
+import { originOf } from '#platform/http/request/client-origin.js';
+import { refusalOf } from '../resources/refused-writes.js';
+
+const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Records refused writes before it renders their error: an admin must see that a directory's change has no effect. */
+@Catch()
+export class RefusedWrites implements ExceptionFilter {
+  constructor(
+    private readonly scimRefusals: ScimRefusals,
+    private readonly errorRenderer: ErrorRenderer,
+  ) {}
+
+  async catch(thrown: unknown, host: ArgumentsHost): Promise<void> {
+    const http = host.switchToHttp();
+    const request = http.getRequest<AdmittedRequest>();
+    const error = asDomainError(thrown);
+    const { method, path } = request;
+    const session = request.session as Provisioner | undefined;
+    const below = path.replace(/^\/scim\/v2/, '');
+    const isWrite = WRITES.has(method) && !path.endsWith('/.search');
+    const refusal = isWrite ? refusalOf(method, below, error) : undefined;
+    if (session && refusal) {
+      await this.scimRefusals.record({ ...session, origin: originOf(request) }, [refusal]);
+    }
+    this.errorRenderer.render(error, request, http.getResponse<Response>());
+  }
+}

@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { rows } from '../support/rows.js';
+import { addTenant, type ScimTenant } from '../support/scim.js';
+import { foundOrganization } from '../support/scim-organization.js';
+import { patchOf } from '../support/scim-requests.js';
+
+let app: TestApp;
+let tenant: ScimTenant;
+beforeAll(async () => {
+  app = await startTestApp();
+});
+beforeEach(async () => {
+  tenant = await addTenant(app);
+});
+afterAll(() => app.close());
+
+const newUser = async () => {
+  const userName = `${randomUUID()}@${tenant.domain}`;
+  const { json } = await tenant.send('POST', '/Users', { userName });
+  return json as { id: string; userName: string };
+};
+const events = () =>
+  rows(
+    app.dataSource,
+    `SELECT class, subject_id, details - 'detail' AS details FROM audit_events
+     WHERE org_id = $1 AND type = 'scim_request_refused' ORDER BY created_at`,
+    [tenant.orgId],
+  );
+/** Moves the refusals of the organization into the past. */
+const pass = (hours: number) =>
+  app.dataSource.query(
+    'UPDATE scim_refusals SET recorded_at = recorded_at - make_interval(hours => $2) WHERE token_id = $1',
+    [tenant.tokenId, hours],
+  );
+const wrongTitle = patchOf({ op: 'replace', path: 'title', value: true });
+
+it('a refused write is one audit event an hour for each token, resource and reason, with a count', async () => {
+  const { id } = await newUser();
+  const refuse = () => tenant.send('PATCH', `/Users/${id}`, wrongTitle);
+  const answers = await Promise.all(Array.from({ length: 20 }, refuse));
+  expect(answers.every(({ status }) => status === 400)).toBe(true);
+  const about = {
+    scim_token_id: tenant.tokenId,
+    method: 'PATCH',
+    resource_type: 'User',
+    resource_id: id,
+  };
+  const first = {
+    class: 'oauth',
+    subject_id: id,
+    details: { ...about, reason: 'invalid_value', count: 1 },
+  };
+  expect(await events()).toEqual([first]);
+  await pass(1);
+  await refuse();
+  await refuse();
+  const next = { ...first, details: { ...first.details, count: 20 } };
+  expect(await events()).toEqual([first, next]);
+  await tenant.send('PATCH', `/Users/${id}`, patchOf({ op: 'replace', path: 'id', value: 'x' }));
+  expect(await events()).toEqual([
+    first,
+    next,
+    { ...first, details: { ...about, reason: 'mutability', count: 1 } },
+  ]);
+});
+
+it('every method, a body that is no JSON, and each operation of a bulk request count', async () => {
+  const [user, other] = [await newUser(), await newUser()];
+  const named = { userName: other.userName };
+  await tenant.send('POST', '/Users', named);
+  await tenant.send('PUT', `/Users/${user.id}`, named);
+  await tenant.send('PATCH', `/Users/${user.id}`, '{');
+  await tenant.send(
+    'PATCH',
+    `/Users/${randomUUID()}`,
+    patchOf({ op: 'add', path: 'title', value: 'x' }),
+  );
+  await tenant.send('DELETE', `/Users/${user.id}`, undefined, { 'if-match': 'W/"0"' });
+  await tenant.send('POST', '/Groups', { displayName: 5e99 });
+  const operation = { method: 'PATCH', path: `/Users/${user.id}`, data: wrongTitle };
+  await tenant.send('POST', '/Bulk', { Operations: [operation, operation] });
+  const found = (await events()).map(({ details }) => {
+    const { method, resource_type, resource_id, reason, count } = details as Record<
+      string,
+      unknown
+    >;
+    return [method, resource_type, resource_id === user.id, reason, count];
+  });
+  expect(found).toEqual([
+    ['POST', 'User', false, 'uniqueness', 1],
+    ['PUT', 'User', true, 'uniqueness', 1],
+    ['PATCH', 'User', true, 'malformed_body', 1],
+    ['PATCH', 'User', false, 'not_found', 1],
+    ['DELETE', 'User', true, 'precondition_failed', 1],
+    ['POST', 'Group', false, 'invalid_value', 1],
+    ['PATCH', 'User', true, 'invalid_value', 2],
+  ]);
+});
+
+it('a read, a DELETE of what is gone, and a request without a token are no refused writes', async () => {
+  await tenant.send('GET', '/Users?filter=x');
+  await tenant.send('POST', '/Users/.search', { filter: 'x' });
+  await tenant.send('DELETE', `/Users/${randomUUID()}`);
+  await tenant.send('POST', '/Users', {}, { authorization: 'Bearer x' });
+  expect(await events()).toEqual([]);
+});
+
+it('what a write that ended access left out is on record, also where nothing else changed', async () => {
+  const { id } = await newUser();
+  const both = patchOf(
+    { op: 'replace', path: 'active', value: 'False' },
+    { op: 'replace', path: 'nickName', value: true },
+  );
+  await tenant.send('PATCH', `/Users/${id}`, both);
+  await tenant.send('PATCH', `/Users/${id}`, both);
+  const [event] = await rows(
+    app.dataSource,
+    "SELECT details FROM audit_events WHERE org_id = $1 AND type = 'scim_request_refused'",
+    [tenant.orgId],
+  );
+  expect(event?.['details']).toMatchObject({
+    reason: 'left_out',
+    detail: 'nickName (invalid_value)',
+  });
+  expect(await rows(app.dataSource, 'SELECT total::int FROM scim_refusals')).toContainEqual({
+    total: 2,
+  });
+});
+
+it('an admin sees refused writes by the API and on the page of the SCIM tokens, of the own organization alone', async () => {
+  const { admin, scim } = await foundOrganization(app, 'refused.example');
+  const made = await scim('POST', '/Users', { userName: 'grace@refused.example' });
+  await scim('PATCH', `/Users/${made.json.id}`, wrongTitle);
+  const [foreign] = [await newUser()];
+  await tenant.send('PATCH', `/Users/${foreign.id}`, wrongTitle);
+  const { json } = await admin.client.get('/api/v1/org/scim-tokens');
+  expect(json.refused_writes).toEqual([
+    expect.objectContaining({
+      resource_id: made.json.id,
+      reason: 'invalid_value',
+      count: 1,
+      method: 'PATCH',
+    }),
+  ]);
+  const page = await admin.client.get('/admin/scim-tokens');
+  expect(page.text).toContain(`/admin/members/${made.json.id}`);
+  expect(page.text).not.toContain(foreign.id);
+});
