@@ -48,18 +48,33 @@ describe.each([
   });
 });
 
-it('10.20 a booking belongs to a token, or a session, or to all requests without either', async () => {
+it('10.20 a booking belongs to a credential, a method and a path; the removal of a SCIM user goes first', async () => {
   const take = vi.spyOn(app.nest.get<Buckets>(ThrottlerStorage), 'take');
-  const holderOf = async (headers: Readonly<Record<string, string>>) => {
-    await app.client().get('/v1/keys', { headers });
-    return take.mock.lastCall?.[0].holder();
+  const holderOf = async (
+    headers: Readonly<Record<string, string>>,
+    method = 'GET',
+    path = '/v1/keys',
+  ) => {
+    await app.client().send(method, path, { headers });
+    return take.mock.lastCall?.[0].holder() ?? '';
   };
   const sha256 = (text: string) => createHash('sha256').update(text).digest('base64url');
+  const credentialOf = async (headers: Readonly<Record<string, string>>) =>
+    (await holderOf(headers)).split('.')[0];
   const authorization = 'Bearer of-ada';
   const cookie = 'svc_session=of-bob';
-  expect(await holderOf({ authorization })).toBe(sha256(authorization));
-  expect(await holderOf({ cookie })).toBe(sha256('of-bob'));
-  expect(await holderOf({ authorization, cookie })).toBe(sha256(authorization));
-  expect(await holderOf({})).toBe('');
-  expect(await holderOf({ cookie: 'other=cookie' })).toBe('');
+  expect(await credentialOf({ authorization })).toBe(sha256(authorization));
+  expect(await credentialOf({ cookie })).toBe(sha256('of-bob'));
+  expect(await credentialOf({ authorization, cookie })).toBe(sha256(authorization));
+  expect(await credentialOf({})).toBe('');
+  expect(await credentialOf({ cookie: 'other=cookie' })).toBe('');
+  const holders = [
+    await holderOf({ authorization }),
+    await holderOf({ authorization }, 'GET', '/v1/sessions'),
+    await holderOf({ authorization }, 'DELETE', '/v1/keys/1'),
+    await holderOf({ authorization }, 'DELETE', '/scim/v2/Users/1'),
+    await holderOf({ authorization }, 'DELETE', '/scim/v2/Groups/1'),
+  ];
+  expect(new Set(holders).size).toBe(holders.length);
+  expect(holders.filter((holder) => holder.startsWith('!'))).toEqual([holders[3]]);
 });

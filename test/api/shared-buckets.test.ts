@@ -360,7 +360,8 @@ describe('10.20 bookings in PostgreSQL', () => {
     let state = 1;
     const random = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
     for (let step = 0; step < 400; step += 1) {
-      const holder = `holder ${Math.floor(random() * 14)}`;
+      const mark = random() < 0.2 ? '!' : '';
+      const holder = `${mark}holder${Math.floor(random() * 5)}.${Math.floor(random() * 4)}`;
       const {
         tat: debt,
         bookings,

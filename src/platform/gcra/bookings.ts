@@ -5,10 +5,74 @@ export const LAPSE_INTERVALS = 2;
 
 /** A slot that is reserved for a refused client: the moment at which the response told it to return. It lapses if unused. */
 export interface Booking {
-  /** The hash of the credential that booked. */
+  /** The credential, method and path that booked, as {@link holderText} writes them. */
   readonly holder: string;
   /** The time of the slot in milliseconds. */
   readonly slot: number;
+}
+
+/** The mark of a holder that goes first. */
+const FIRST = '!';
+
+/**
+ * Writes the holder of a booking.
+ *
+ * @param credential a hash without a dot
+ * @param request a hash of the method and the path
+ * @param goesFirst true for a request that the bookings of its own credential make room for
+ */
+export function holderText(credential: string, request: string, goesFirst: boolean): string {
+  return `${goesFirst ? FIRST : ''}${credential}.${request}`;
+}
+
+/** Tells whether the holder goes first. */
+export const goesFirst = (holder: string): boolean => holder.startsWith(FIRST);
+
+/** The credential of a holder; the mark of one that goes first is a part of it, so that its bookings are counted apart. */
+const credentialOf = (holder: string): string => holder.split('.', 1)[0] ?? '';
+
+/**
+ * The intervals by which the booking of a credential comes later, because the credential has others: one for each two. They are
+ * the room into which a holder that goes first can book, and no booking moves.
+ */
+function roomLeftBy(holder: string, others: readonly Booking[]): number {
+  if (goesFirst(holder)) return 0;
+  const credential = credentialOf(holder);
+  const own = others.filter((booking) => credentialOf(booking.holder) === credential);
+  return Math.floor(own.length / 2);
+}
+
+/**
+ * Tells whether a refused client can book. A bucket has at most as many bookings as its burst. Those of one credential leave
+ * room within it for holders that go first.
+ */
+export function canBook(
+  others: readonly Booking[],
+  holder: string,
+  { burst }: Rate,
+  places = burst,
+): boolean {
+  return others.length < places && others.length + 1 + roomLeftBy(holder, others) <= burst;
+}
+
+/**
+ * Finds the slot of a new booking. A holder that goes first gets the earliest one at which no other booking has to move; any
+ * other holder gets one after all others.
+ */
+function slotAfter(
+  others: readonly Booking[],
+  holder: string,
+  { start, now, rate: { burst, interval } }: { start: number; now: number; rate: Rate },
+): number {
+  const slots = others.map(({ slot }) => slot).toSorted((one, other) => one - other);
+  if (!goesFirst(holder)) {
+    const place = others.length + 1 + roomLeftBy(holder, others);
+    return Math.max(start + (place - burst) * interval, slots.at(-1) ?? -Infinity);
+  }
+  const tight = slots.findLastIndex(
+    (slot, index) => start + (index + 2) * interval > Math.max(slot, now) + burst * interval,
+  );
+  return Math.max(start + (tight + 2 - burst) * interval, slots[tight] ?? -Infinity);
 }
 
 /** A bucket with bookings. */
@@ -21,7 +85,7 @@ export interface Bucket {
 /** The facts for a decision. */
 export interface BookingFacts extends Bucket {
   readonly rate: Rate;
-  /** The hash of the request's credential. Requests without a credential share one holder. */
+  /** The holder of the request. */
   readonly holder: string;
   /** The greatest number of bookings; at most the burst. */
   readonly places: number;
@@ -33,7 +97,8 @@ export interface BookedDecision extends Decision, Bucket {}
 /**
  * Decides by GCRA with bookings. A refused request books the moment at which it will conform even if each earlier booking is
  * used. A booking never lets more requests through, since its holder must conform too. It only reserves room: a request
- * without a due booking must conform and leave room for the bookings of other clients.
+ * without a due booking must conform and leave room for the bookings of other clients. A request that goes first may use the
+ * room that other bookings do not need.
  *
  * Therefore no booking moves after the client learned of it. With `due = max(slot, now)` this holds for the i-th booking by
  * its slot, before and after each decision: `max(tat, due) + i × interval ≤ due + burst × interval`.
@@ -52,16 +117,18 @@ export function takeOrBook(
   );
   const own = live.find((booking) => booking.holder === holder);
   const others = live.filter((booking) => booking.holder !== holder);
-  const slot = start + (others.length + 1 - burst) * interval;
+  const slot = slotAfter(others, holder, { start, now, rate });
   const isDue = own !== undefined && own.slot <= now + GRACE;
+  const next = goesFirst(holder) ? slot : start + (others.length + 1 - burst) * interval;
   // No grace where a booking would have to wait for it.
-  const leavesRoom = slot <= now + (others.length === 0 ? GRACE : 0);
+  const leavesRoom = next <= now + (others.length === 0 ? GRACE : 0);
   const allowed = start + interval <= latest && (isDue || leavesRoom);
   const after = allowed
     ? { tat: start + interval, bookings: others }
     : {
         tat: start,
-        bookings: own || others.length >= places ? live : [...live, { holder, slot }],
+        bookings:
+          own || !canBook(others, holder, rate, places) ? live : [...live, { holder, slot }],
       };
   return { ...decisionAfter(allowed, after, { holder, rate }, now), ...after };
 }

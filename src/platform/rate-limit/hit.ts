@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { holderText } from '#platform/gcra/bookings.js';
 import { NO_CREDENTIAL, type Hit } from './buckets/buckets.js';
 import { normalizeIp } from './buckets/throttler.js';
 import { TIERS, type TierName } from './buckets/tiers.js';
@@ -7,7 +8,7 @@ import { TIERS, type TierName } from './buckets/tiers.js';
  * Returns the hit of a client's request, by its address. An IPv6 client is its /64, which one subscriber has. Clients whose
  * connection and address are gone share one bucket.
  *
- * @param holder returns the hash of the request's credential
+ * @param holder returns the holder of the request's booking
  */
 export function hitOf(
   tier: TierName,
@@ -18,7 +19,21 @@ export function hitOf(
   return { bucket: `${tier} ${client}`, tier, rate: TIERS[tier], holder };
 }
 
-/** Returns the holder of bookings for a credential: its hash. All requests without a credential have one holder. */
-export function holderOf(credential: string | undefined): string {
-  return credential === undefined ? NO_CREDENTIAL : hash('sha256', credential, 'base64url');
+/** A request, as far as its booking belongs to it. */
+export interface BookingRequest {
+  /** The token or session; undefined for a request without either. All of those are one credential. */
+  readonly credential: string | undefined;
+  readonly method: string;
+  readonly path: string;
+  /** True for a route whose requests go first. */
+  readonly goesFirst: boolean;
 }
+
+/** Returns the holder of a booking: hashes of the credential, and of the method and the path. */
+export function holderOf(request: BookingRequest): string {
+  const { credential, method, path } = request;
+  const ofCredential = credential === undefined ? NO_CREDENTIAL : digest(credential);
+  return holderText(ofCredential, digest(`${method} ${path}`).slice(0, 22), request.goesFirst);
+}
+
+const digest = (text: string): string => hash('sha256', text, 'base64url');

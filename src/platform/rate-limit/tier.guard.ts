@@ -65,7 +65,12 @@ export class TierGuard extends ThrottlerGuard {
   ): Promise<void> {
     const address = clientAddressOf(request);
     const hit = hitOf(tier, address, () =>
-      holderOf(request.headers.authorization ?? this.sessionCookies.token(request)),
+      holderOf({
+        credential: request.headers.authorization ?? this.sessionCookies.token(request),
+        method: request.method,
+        path: request.path,
+        goesFirst: policy.goesFirst,
+      }),
     );
     const counts = address === undefined ? [] : this.#countsOf(policy, request, response);
     const refusal = () =>

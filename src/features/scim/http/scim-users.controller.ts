@@ -72,7 +72,7 @@ export class ScimUsersController {
 
   @Delete(':id')
   @HttpCode(204)
-  @Route({ summary: 'Removes a user', ...SCIM_ROUTES.users.remove })
+  @Route({ goesFirst: true, summary: 'Removes a user', ...SCIM_ROUTES.users.remove })
   async remove(@Call() { caller, id, ifMatch }: ScimCall): Promise<void> {
     await this.scimResources.users.remove(caller, id, ifMatch);
   }

@@ -97,6 +97,8 @@ export interface RoutePolicy {
   readonly plainHttp: boolean;
   /** True if HEAD works like GET. False where a GET uses up what the request carries. */
   readonly head: boolean;
+  /** True if requests go first where the address has used up its limit: a removal that waits leaves access. */
+  readonly goesFirst: boolean;
   /** A status that counts as a failed attempt of the client's network, beside the statuses that always count. */
   readonly failureStatus: number | undefined;
   /**
@@ -135,6 +137,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   tenantHosts: false,
   plainHttp: false,
   head: true,
+  goesFirst: false,
   failureStatus: undefined,
   anonymousRows: false,
   protectedResource: false,
@@ -165,9 +168,9 @@ export function withChanges(
 
 /** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
-  const { auth, failureStatus, anonymousRows, head, ...more } = UNMATCHED_POLICY;
+  const { auth, goesFirst, failureStatus, anonymousRows, head, ...more } = UNMATCHED_POLICY;
   const { summary, answers, refusals, asks, parameters } = more;
   const rest = { summary, answers, refusals, asks, parameters };
-  const rules = { auth, failureStatus, anonymousRows, head };
+  const rules = { auth, goesFirst, failureStatus, anonymousRows, head };
   return withChanges(policy, { body: { kind: 'none' }, ...rules, ...rest });
 }

@@ -18,6 +18,7 @@ export type UnmatchedRules = Readonly<
       PolicyChanges,
       | 'auth'
       | 'summary'
+      | 'goesFirst'
       | 'failureStatus'
       | 'anonymousRows'
       | 'head'

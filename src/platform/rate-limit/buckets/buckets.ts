@@ -7,7 +7,7 @@ export interface Hit {
   readonly bucket: string;
   readonly tier: string;
   readonly rate: Rate;
-  /** Returns the hash of the request's credential. Requests without a credential share one holder. */
+  /** Returns the holder of the request's booking: its credential, method and path. */
   readonly holder: () => string;
 }
 

@@ -1,4 +1,4 @@
-import type { Booking } from '#platform/gcra/bookings.js';
+import { canBook, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, type Rate, type Decision } from '#platform/gcra/gcra.js';
 import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
@@ -46,7 +46,7 @@ export class DenialCache {
       return now < asked + own.slot - GRACE ? refusal(answered + own.slot - now) : undefined;
     }
     const { burst, interval } = rate;
-    if (bookings.length < burst) return undefined; // it may book
+    if (canBook(bookings, holder, rate)) return undefined;
     const first = Math.min(...bookings.map(({ slot }) => slot));
     if (now >= asked + Math.max(first - GRACE, HOLD)) return undefined;
     return refusal(answered + debt + (bookings.length + 1 - burst) * interval - now);

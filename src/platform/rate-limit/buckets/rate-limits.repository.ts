@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
-import { LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
+import { goesFirst, LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
 
@@ -29,11 +29,8 @@ export class RateLimitsRepository {
    * the server's clock was set back and the debt is impossible.
    */
   async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
-    const { burst } = rate;
-    const interval = rate.interval / 1000;
-    const most = longestDebt(rate) / 1000;
-    const lapse = LAPSE_INTERVALS * interval;
-    const grace = GRACE / 1000;
+    const { burst, interval, most, lapse, grace } = inSeconds(rate);
+    const first = goesFirst(holder);
     const [row] = await sql<BucketRow>(tx)`
       INSERT INTO rate_limits AS known (bucket, tat, admitted)
       VALUES (${bucket}, now() + make_interval(secs => ${interval}), true)
@@ -42,37 +39,44 @@ export class RateLimitsRepository {
                CASE WHEN decided.admitted THEN start + make_interval(secs => ${interval}) ELSE start END,
                CASE WHEN kept IS NULL THEN others ELSE others || ${holder}::text END,
                CASE WHEN kept IS NULL THEN other_slots ELSE other_slots || kept END
-        FROM (
-          SELECT live.*,
-                 start + (n + 1 - ${burst}) * make_interval(secs => ${interval}) AS slot
+        FROM (SELECT greatest(now(), least(known.tat, now() + make_interval(secs => ${most}))) AS start) AS debt
+        CROSS JOIN LATERAL (
+          SELECT count(*) FILTER (WHERE is_other)::integer AS n,
+                 coalesce(array_agg(holder ORDER BY place) FILTER (WHERE is_other), '{}') AS others,
+                 coalesce(array_agg(slot ORDER BY place) FILTER (WHERE is_other), '{}') AS other_slots,
+                 min(slot) FILTER (WHERE NOT is_other) AS own, max(slot) FILTER (WHERE is_other) AS last,
+                 coalesce(max(rank) FILTER (WHERE is_tight), 0)::integer AS tight, max(slot) FILTER (WHERE is_tight) AS tight_slot,
+                 (count(*) FILTER (WHERE is_other AND split_part(holder, '.', 1) = split_part(${holder}::text, '.', 1)) / 2)::integer AS room
           FROM (
-            SELECT greatest(now(), least(known.tat, now() + make_interval(secs => ${most}))) AS start,
-                   count(*) FILTER (WHERE holder <> ${holder})::integer AS n,
-                   coalesce(array_agg(holder) FILTER (WHERE holder <> ${holder}), '{}') AS others,
-                   coalesce(array_agg(slot) FILTER (WHERE holder <> ${holder}), '{}') AS other_slots,
-                   min(slot) FILTER (WHERE holder = ${holder}) AS own
-            FROM unnest(known.holders, known.slots) AS booking (holder, slot)
-            WHERE slot > now() - make_interval(secs => ${lapse}) AND slot <= now() + make_interval(secs => ${most})
+            SELECT ranked.*, is_other AND start + (rank + 1) * make_interval(secs => ${interval})
+                     > greatest(slot, now()) + ${burst} * make_interval(secs => ${interval}) AS is_tight
+            FROM (
+              SELECT holder, slot, place, holder <> ${holder} AS is_other,
+                     count(*) FILTER (WHERE holder <> ${holder}) OVER (ORDER BY slot, place) AS rank
+              FROM unnest(known.holders, known.slots) WITH ORDINALITY AS booking (holder, slot, place)
+              WHERE slot > now() - make_interval(secs => ${lapse}) AND slot <= now() + make_interval(secs => ${most})
+            ) AS ranked
           ) AS live
         ) AS queue
         CROSS JOIN LATERAL (
+          SELECT start + (n + 1 - ${burst}) * make_interval(secs => ${interval}) AS last_place,
+                 CASE WHEN ${first}
+                   THEN greatest(start + (tight + 1 - ${burst}) * make_interval(secs => ${interval}), tight_slot)
+                   ELSE greatest(start + (n + 1 + room - ${burst}) * make_interval(secs => ${interval}), last) END AS slot
+        ) AS placed
+        CROSS JOIN LATERAL (
           SELECT start + make_interval(secs => ${interval}) <= now() + make_interval(secs => ${most})
                  AND (coalesce(own <= now() + make_interval(secs => ${grace}), false)
-                      OR slot <= now() + CASE WHEN n = 0 THEN make_interval(secs => ${grace}) ELSE '0' END)
+                      OR CASE WHEN ${first} THEN slot ELSE last_place END <= now() + CASE WHEN n = 0 THEN make_interval(secs => ${grace}) ELSE '0' END)
                  AS admitted
         ) AS decided
-        CROSS JOIN LATERAL (
-          SELECT CASE WHEN decided.admitted THEN NULL WHEN own IS NOT NULL THEN own WHEN n < ${burst} THEN slot END
-                 AS kept
-        ) AS booked
+        CROSS JOIN LATERAL (SELECT CASE WHEN decided.admitted THEN NULL WHEN own IS NOT NULL THEN own
+          WHEN n < ${burst} AND (${first} OR n + 1 + room <= ${burst}) THEN slot END AS kept) AS booked
       )
       RETURNING admitted, 1000 * extract(epoch FROM tat - now())::double precision AS debt, holders,
         ARRAY(SELECT 1000 * extract(epoch FROM slot - now())::double precision
               FROM unnest(slots) WITH ORDINALITY AS booking (slot, place) ORDER BY place) AS waits`;
-    if (!row) throw new Error('INSERT returned no row');
-    const { admitted, debt, holders, waits } = row;
-    const bookings = holders.map((of, place) => ({ holder: of, slot: waits[place] ?? 0 }));
-    return { admitted, debt, bookings };
+    return decided(row);
   }
 
   /**
@@ -120,4 +124,17 @@ interface BucketRow {
   readonly debt: number;
   readonly holders: readonly string[];
   readonly waits: readonly number[];
+}
+
+/** The times of a rate in seconds. */
+function inSeconds(rate: Rate) {
+  const [interval, most, grace] = [rate.interval / 1000, longestDebt(rate) / 1000, GRACE / 1000];
+  return { burst: rate.burst, interval, most, lapse: LAPSE_INTERVALS * interval, grace };
+}
+
+function decided(row: BucketRow | undefined): DecidedRow {
+  if (!row) throw new Error('INSERT returned no row');
+  const { admitted, debt, holders, waits } = row;
+  const bookings = holders.map((of, place) => ({ holder: of, slot: waits[place] ?? 0 }));
+  return { admitted, debt, bookings };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { takeOrBook, type Booking } from '#platform/gcra/bookings.js';
+import { holderText, takeOrBook, type Booking } from '#platform/gcra/bookings.js';
 import { GRACE, gcra, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
@@ -143,11 +143,16 @@ describe('10.20 bookings of 3,000 random groups of clients', () => {
         if (ask(holder, now).allowed) admitted.push(now);
         else surprises.push(`${holder} was promised ${slot} and refused at ${now}`);
       }
-      const holder = `${random() < 0.5 ? 'patient' : 'impatient'} ${whole(0, 12)}`;
+      const mark = random() < 0.2 ? '!' : '';
+      const holder = `${mark}${random() < 0.5 ? 'patient' : 'impatient'}${whole(0, 4)}.${whole(0, 4)}`;
       if (promised.has(holder)) continue;
       const { allowed, retryAfter, bookings } = ask(holder, now);
       if (allowed) admitted.push(now);
-      else if (holder.startsWith('patient') && bookings.some((one) => one.holder === holder)) {
+      else if (
+        holder.includes('patient') &&
+        !holder.includes('impatient') &&
+        bookings.some((one) => one.holder === holder)
+      ) {
         promised.set(holder, now + retryAfter);
       }
     }
@@ -170,5 +175,58 @@ describe('10.20 bookings of 3,000 random groups of clients', () => {
       promises += kept;
     }
     expect(promises).toBeGreaterThan(20_000);
+  });
+});
+
+describe('10 a removal beside the impatient workers of its own token', () => {
+  const rate = TIERS.general;
+  const { burst, interval } = rate;
+
+  /** Lets 30 workers of one token ask at each 50 ms, and a DELETE at the told time; returns its wait in milliseconds. */
+  function waitOfRemoval(paths: number, removal: string) {
+    const { ask } = bucketOf(rate);
+    const begin = 1_000_000;
+    let due: number | undefined;
+    let told = 0;
+    for (let now = begin; now < begin + 120_000; now += 50) {
+      for (let worker = 0; worker < 30; worker += 1) {
+        ask(holderText('token', `PATCH ${(worker + now / 50) % paths}`, false), now);
+      }
+      if (now < begin + 30_000) continue; // the queue is full by then
+      if (due !== undefined && now < due) continue;
+      const { allowed, retryAfter } = ask(removal, now);
+      if (allowed) return { waited: now - begin - 30_000, told };
+      told += 1;
+      due = now + Math.ceil(retryAfter / 1000) * 1000;
+    }
+    return { waited: Infinity, told };
+  }
+
+  it('waits once, as long as it was told, and at most four intervals', () => {
+    for (const paths of [1, 7, 30, 1000]) {
+      const { waited, told } = waitOfRemoval(paths, holderText('token', 'DELETE', true));
+      expect(told).toBeLessThanOrEqual(1);
+      expect(waited).toBeLessThanOrEqual(4 * interval);
+    }
+  });
+
+  it('any other request keeps the booking of its own method and path', () => {
+    for (const paths of [1, 2]) {
+      const { told } = waitOfRemoval(paths, holderText('token', 'PATCH of another', false));
+      expect(told).toBeLessThanOrEqual(1);
+    }
+  });
+
+  it('moves no announced booking, however many removals come', () => {
+    const { ask, bookings } = bucketOf(rate);
+    for (let n = 0; n < burst; n += 1) ask(holderText('a', 'GET', false), 0);
+    const holders = [
+      ...Array.from({ length: 15 }, (_, n) => holderText(`c${n % 3}`, `PATCH ${n}`, false)),
+      ...Array.from({ length: 8 }, (_, n) => holderText('c1', `DELETE ${n}`, true)),
+    ];
+    for (const holder of holders) ask(holder, 0);
+    const told = bookings().toSorted((one, other) => one.slot - other.slot);
+    expect(told).toHaveLength(burst);
+    for (const { holder, slot } of told) expect(ask(holder, slot).allowed).toBe(true);
   });
 });
