@@ -382,6 +382,28 @@ describe('10.19 members who do not exist (E25)', () => {
   });
 });
 
+describe('a delta by lastModified', () => {
+  it('finds a group after each change of its members, also after the removal and the new name of one', async () => {
+    const [a, b] = await Promise.all([newUser(), newUser()]);
+    const { id } = await newGroup(a.id, b.id);
+    const acts: readonly (() => Promise<unknown>)[] = [
+      () => patch(`/Groups/${id}`, { op: 'remove', path: `members[value eq "${b.id}"]` }),
+      () => patch(`/Groups/${id}`, { op: 'add', path: 'members', value: [{ value: b.id }] }),
+      () => patch(`/Users/${a.id}`, { op: 'replace', path: 'displayName', value: randomUUID() }),
+      () => tenant.send('DELETE', `/Users/${a.id}`),
+    ];
+    for (const [index, act] of acts.entries()) {
+      const before = (await groupOf(id)).meta;
+      const filter = `id eq "${id}" and meta.lastModified gt "${before.lastModified}"`;
+      expect([index, await found(tenant, 'Groups', filter)]).toEqual([index, []]);
+      await act();
+      const [after] = await found(tenant, 'Groups', filter);
+      expect([index, after?.['id']]).toEqual([index, id]);
+      expect(after?.['meta']).toEqual((await groupOf(id)).meta);
+    }
+  });
+});
+
 describe('10.19 filters by derived attributes', () => {
   it('10.19 match value, type and display of members', async () => {
     const a = await newUser({ displayName: `A ${randomUUID()}` });

@@ -39,23 +39,27 @@ export interface GroupRow {
 export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
 
+/** The time of the last change of the group `g`, also of a change of members without a write of the group. */
+export const LAST_MODIFIED = `greatest(g.updated_at,
+  (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
+
 /** The groups of an organization. Memberships have a repository of their own. */
 @Injectable()
 export class GroupsRepository {
   async find(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup | undefined> {
     const [row] = await sql<GroupRow>(tx)`
-      SELECT id, display_name, external_id, version, created_at, updated_at,
-             (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
-      FROM groups WHERE org_id = ${orgId} AND id = ${id}`;
+      SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
+             greatest(updated_at, v.changed_at) AS updated_at
+      FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id}`;
     return row && directoryGroup(row);
   }
 
   /** Locks the row of a group until the transaction ends: changes of one group follow each other. */
   async lock(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup | undefined> {
     const [row] = await sql<GroupRow>(tx)`
-      SELECT id, display_name, external_id, version, created_at, updated_at,
-             (SELECT version FROM group_member_versions WHERE group_id = groups.id) AS member_version
-      FROM groups WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
+      SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
+             greatest(updated_at, v.changed_at) AS updated_at
+      FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
     return row && directoryGroup(row);
   }
 

@@ -2,6 +2,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { FilterFields } from './filter-fields.js';
 import { GROUP_SCHEMA } from '../schema/schemas.js';
 import {
+  LAST_MODIFIED,
   MEMBER_VERSION,
   directoryGroup,
   type GroupRow,
@@ -28,7 +29,7 @@ const FIELDS: FilterFields = {
     externalId: { kind: 'text', expression: 'g.external_id' },
     'meta.resourceType': { kind: 'text', expression: `'Group'::text`, required: true },
     'meta.created': { kind: 'timestamp', expression: 'g.created_at', required: true },
-    'meta.lastModified': { kind: 'timestamp', expression: 'g.updated_at', required: true },
+    'meta.lastModified': { kind: 'timestamp', expression: LAST_MODIFIED, required: true },
     'meta.version': { kind: 'text', expression: `('W/"' || ${TAG} || '"')`, required: true },
     members: {
       kind: 'relation',
@@ -48,7 +49,7 @@ const UNIQUE: UniqueKeys = {
   displayName: `(g.org_id::text || lower(g.display_name COLLATE "C"))`,
 };
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
-const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, g.updated_at`;
+const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, ${LAST_MODIFIED} AS updated_at`;
 
 /** Tells whether a search finds one group at most, by a unique key. */
 export function isOfOneGroup(search: ScimSearch): boolean {

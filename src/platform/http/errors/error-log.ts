@@ -4,9 +4,12 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 
 const logger = new Logger('errors');
 
-/** Logs an error: a client's error (4xx) as a warning, and an error of the service (5xx) with its cause. */
+/**
+ * Logs an error: a client's error (4xx, or 501 for what the service does not have) as a warning, and an error of the service (5xx)
+ * with its cause.
+ */
 export function logError(error: DomainError): void {
-  if (error.status < 500) {
+  if (error.status < 500 || error.code === 'not_implemented') {
     logger.warn({ code: error.code, ...(error.cause ? { err: error.cause } : {}) }, error.detail);
     return;
   }

@@ -397,6 +397,30 @@ describe('requests of identity providers', () => {
     expect(refused({ op: 'add', path: 'a b', value: 'x' })).toBe('invalid_path');
   });
 
+  it('a photo over the limit is left out, and the rest is applied', () => {
+    const small = { value: 'https://x.example/p', type: 'thumbnail' };
+    const large = { value: `data:image/png;base64,${'A'.repeat(20_000)}`, type: 'photo' };
+    const title = { op: 'replace', path: 'title', value: 'x' };
+    for (const [operation, photos] of [
+      [{ op: 'add', path: 'photos', value: [large, small] }, [small]],
+      [{ op: 'replace', value: { photos: [large] } }, undefined],
+      [{ op: 'replace', path: 'photos[type eq "photo"].value', value: large.value }, undefined],
+    ] as const) {
+      expect(patch(title, operation).attributes).toMatchObject({ title: 'x' });
+      expect(patch(title, operation).attributes['photos']).toEqual(photos);
+    }
+    const user = readUser({ userName: 'b', title: 'x', photos: [large, small] });
+    expect(user.attributes).toEqual({ title: 'x', photos: [small] });
+  });
+
+  it.each([
+    { op: 'replace', path: 'manager', value: {} },
+    { op: 'replace', path: `${ENTERPRISE_URN}:manager`, value: [{}] },
+    { op: 'replace', value: { [ENTERPRISE_URN]: { manager: {} } } },
+  ])('%j removes the manager', (operation) => {
+    expect(patch(operation).attributes[ENTERPRISE_URN]).toEqual({ employeeNumber: '701984' });
+  });
+
   it('an element with only a label is dropped', () => {
     const emptied = patch({ op: 'replace', path: 'emails[type eq "home"].value', value: '' });
     expect(emptied.attributes['emails']).toEqual([WORK]);
