@@ -30,11 +30,16 @@ const execInfo = (apiVersion: unknown) => ({
 
 let app: TestApp;
 let organization: ScimOrganization;
+/** The id of the organization. */
+let orgId: string;
 let people = 0;
 beforeAll(async () => {
   app = await startTestApp();
   organization = await foundOrganization(app, DOMAIN);
   await register(CLUSTER);
+  const { client } = organization.admin;
+  const { json } = await client.get('/api/v1/applications', { address: newAddress() });
+  orgId = json.applications[0].org_id as string;
 });
 afterAll(() => app.close());
 
@@ -113,7 +118,12 @@ describe('svc kubectl token', () => {
       },
     });
     const claims = claimsOf(tokenOf(end));
-    expect(claims).toMatchObject({ aud: CLUSTER, email, client_id: 'svc-cli' });
+    expect(claims).toMatchObject({
+      aud: CLUSTER,
+      email,
+      client_id: 'svc-cli',
+      org_id: orgId,
+    });
     expect(claims).not.toHaveProperty('cnf');
     const { status } = JSON.parse(end.stdout) as { status: { expirationTimestamp: string } };
     const ends = Date.parse(status.expirationTimestamp) / 1000;
@@ -218,7 +228,11 @@ describe('the stand-in of an API server', () => {
   it('refuses what kube-apiserver refuses: a forged, foreign or misdirected token, and none', async () => {
     const { user } = await provisioned();
     const home = await loggedIn(user);
-    const api = await startKubernetesApi({ issuer: app.baseUrl, audience: CLUSTER });
+    const api = await startKubernetesApi({
+      issuer: app.baseUrl,
+      audience: CLUSTER,
+      organization: orgId,
+    });
     const other = 'https://other.k8s.example';
     await register(other);
     const get = async (token: string) =>
@@ -269,7 +283,11 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
       ({ id, email } = made);
       home = await loggedIn(made.user);
       symlinkSync(kubectl?.path ?? '', join(home.path, '.local/bin/kubectl'));
-      api = await startKubernetesApi({ issuer: app.baseUrl, audience: CLUSTER });
+      api = await startKubernetesApi({
+        issuer: app.baseUrl,
+        audience: CLUSTER,
+        organization: orgId,
+      });
       writeFileSync(join(home.path, 'ca.crt'), api.ca);
       const ca = `--certificate-authority=${join(home.path, 'ca.crt')}`;
       const created = await run('config', 'set-cluster', 'prod', `--server=${api.url}`, ca);

@@ -1,14 +1,17 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { filesLike } from '../architecture/language.js';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { addApplication } from '../support/applications.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
 import { guideBlock } from '../support/guide.js';
+import { postForm } from '../support/oauth-flow.js';
 import { orgApi, idOf, addMember } from '../support/org-api.js';
 import { AUTHLIB_PYTHON, requires } from '../support/programs.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
@@ -80,6 +83,13 @@ async function startApplication(
       await removeDirectory(folder);
     },
   };
+}
+
+/** Returns the id of the organization of a user, where the guide says that it is shown. */
+async function organizationOf(browser: Client): Promise<string> {
+  const { json } = await browser.get('/api/v1/applications', { address: newAddress() });
+  const [one] = json.applications as { org_id: string }[];
+  return one?.org_id ?? '';
 }
 
 /** Walks a browser from a page of the application through the service and back. */
@@ -172,6 +182,69 @@ requires('go', 'the Go modules').describe('the Go program of the guide', () => {
     } finally {
       await running.stop();
     }
+  });
+});
+
+describe('the verifier of an API in the guide', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await makeTemporaryDirectory();
+    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+    writeFileSync(join(folder, 'api.mjs'), guideBlock('applications/README.md', 'api'));
+  });
+  afterAll(() => removeDirectory(folder));
+
+  const RESOURCE = 'https://orders.applications-guide.example/api';
+  /** Gets a JWT for the API with an application of a user. */
+  async function jwtOf(owner: string): Promise<string> {
+    const { clientId, clientSecret } = await addApplication(
+      app,
+      {
+        grant_types: ['client_credentials'],
+        response_types: [],
+        redirect_uris: [],
+        token_endpoint_auth_method: 'client_secret_post',
+        svc_resource_scopes: 'orders:read',
+      },
+      { owner },
+    );
+    const { json } = await postForm(app, '/oauth/token', {
+      client_id: clientId,
+      client_secret: clientSecret,
+      grant_type: 'client_credentials',
+      scope: 'orders:read',
+      resource: RESOURCE,
+    });
+    return json.access_token as string;
+  }
+
+  it('accepts a token of its organization, and refuses that of another with the same audience', async () => {
+    await app.enrolled('eve@another-guide.example');
+    const tokens = [await jwtOf(ADA), await jwtOf('eve@another-guide.example')];
+    const orgId = await organizationOf(ada);
+    const program = `import { verify } from './api.mjs';
+      for (const token of ${JSON.stringify(tokens)})
+        console.log(await verify(token).then(({ aud }) => aud, ({ message }) => message));`;
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--input-type=module', '--eval', program],
+      {
+        cwd: folder,
+        env: { ISSUER: app.baseUrl, RESOURCE, ORGANIZATION: orgId },
+      },
+    );
+    expect(stdout.trim().split('\n')).toEqual([RESOURCE, 'a token of another organization']);
+  });
+
+  it('stands beside configurations that all pin the organization', () => {
+    const unpinned = filesLike('docs/**/*.md').flatMap((path) =>
+      [...readFileSync(join(ROOT, path), 'utf8').matchAll(/^```\w*[^\n]*\n([\s\S]*?)^```/gm)]
+        .map(([, block = '']) => block)
+        .filter((block) => /^\s*audiences?:|--oidc-client-id|jwtVerify\(/m.test(block))
+        .filter((block) => !block.includes('org_id'))
+        .map((block) => `${path}: ${block}`),
+    );
+    expect(unpinned).toEqual([]);
   });
 });
 

@@ -10,6 +10,8 @@ export interface OidcFlags {
   readonly issuer: string;
   /** `--oidc-client-id`: the audience. */
   readonly audience: string;
+  /** `--oidc-required-claim=org_id=…` */
+  readonly organization: string;
 }
 
 /** A stand-in of the API server of a cluster. */
@@ -25,8 +27,8 @@ export interface KubernetesApi {
 
 /**
  * Starts an API server with TLS that verifies a Bearer token as the OIDC authenticator of kube-apiserver does: by discovery and
- * the JWKS of the issuer, with `--oidc-signing-algs=ES256`, `--oidc-username-claim=email` and
- * `--oidc-required-claim=client_id=svc-cli`. It answers `GET /version`, and 401 without a valid token.
+ * the JWKS of the issuer, with `--oidc-signing-algs=ES256`, `--oidc-username-claim=email`,
+ * `--oidc-required-claim=client_id=svc-cli` and that of the organization. It answers `GET /version`, and 401 without a valid token.
  */
 export async function startKubernetesApi(flags: OidcFlags): Promise<KubernetesApi> {
   const { ca, key, cert } = makeTlsAuthority();
@@ -62,7 +64,10 @@ export async function startKubernetesApi(flags: OidcFlags): Promise<KubernetesAp
 }
 
 /** Verifies a token. @throws Error with the reason */
-async function authenticate(header: string | undefined, { issuer, audience }: OidcFlags) {
+async function authenticate(
+  header: string | undefined,
+  { issuer, audience, organization }: OidcFlags,
+) {
   const [, token] = /^Bearer (\S+)$/.exec(header ?? '') ?? [];
   if (token === undefined) throw new Error('no Bearer token');
   const discovery = (await (await fetch(`${issuer}/.well-known/openid-configuration`)).json()) as {
@@ -76,6 +81,7 @@ async function authenticate(header: string | undefined, { issuer, audience }: Oi
   if (typeof payload['email'] !== 'string') throw new Error('no email');
   if (payload['email_verified'] === false) throw new Error('the email is not verified');
   if (payload['client_id'] !== 'svc-cli') throw new Error('another client');
+  if (payload['org_id'] !== organization) throw new Error('another organization');
   return payload;
 }
 

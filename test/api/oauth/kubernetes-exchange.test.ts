@@ -263,11 +263,14 @@ describe('the exchange of svc-cli for a cluster', () => {
       amr: ['hwk', 'pin', 'user'],
       acr: 'urn:nist:authentication:assurance-level:aal3',
     });
-    const [user] = await rows<{ id: string }>(
+    const [user] = await rows<{ id: string; org_id: string }>(
       app.dataSource,
-      "SELECT id FROM users WHERE email = 'ada@kubernetes.example'",
+      "SELECT id, org_id FROM users WHERE email = 'ada@kubernetes.example'",
     );
-    expect(payload.sub).toBe(user?.id);
+    expect(user).toMatchObject({ id: payload.sub, org_id: payload['org_id'] });
+    const fields = { client_id: 'svc-cli', token: jwt };
+    const { json } = await postForm(app, '/oauth/introspect', fields);
+    expect(json).toMatchObject({ active: true, aud: CLUSTER, org_id: user?.org_id });
     expect(payload).not.toHaveProperty('cnf');
     expect(payload).not.toHaveProperty('scope');
     expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(300);
