@@ -1,10 +1,11 @@
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import type { DomainOfOrganization } from '#domain/access-revocation/revocable.js';
 import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
 import { issuerTemplate } from '#domain/identity-providers/tenancy.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { DataSource } from '#platform/database/statements/typeorm.js';
-import { listChangedVouching, setVouched } from './domain-owners.repository.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { findOwner, listChangedVouching, setVouched } from './domain-owners.repository.js';
 
 /**
  * Notes at each start which primary domains are proven by the settings: the list of domains of the provider through which the
@@ -33,11 +34,19 @@ export class VouchedDomains implements OnApplicationBootstrap {
         if (!(await setVouched(tx, own, isNamed))) return false;
         const cause = { reason: 'domain claimed', revokedBy: 'organization' };
         if (isNamed) await this.accessRevocation.claimDomain(tx, own, cause);
+        else await this.#endUnproven(tx, own);
         return true;
       });
       if (isChanged && !isNamed) {
         this.#security.warn(own, 'no setting names this primary domain any more');
       }
     }
+  }
+
+  /** Ends what stood on the proof of a primary domain, unless DNS or the operator proves it too. Sessions stay. */
+  async #endUnproven(tx: EntityManager, own: DomainOfOrganization): Promise<void> {
+    if ((await findOwner(tx, own.domain))?.isProven) return;
+    const cause = { reason: 'domain no longer named', revokedBy: 'settings' };
+    await this.accessRevocation.endOfDomain(tx, own, cause);
   }
 }

@@ -1,14 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DomainOwnership } from '../../../src/domain/organization-domains/domain-ownership.service.js';
+import { VouchedDomains } from '../../../src/domain/organization-domains/vouched-domains.service.js';
+import { operatorDomains } from '../../../src/domain/operator-access/compose-access.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { fido2Answer } from '../../support/cli-token.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { assigned } from '../../support/domains.js';
-import { CALLBACK, authorize, newCodeFields, newPkce, postForm } from '../../support/oauth-flow.js';
+import {
+  CALLBACK,
+  authorize,
+  newCodeFields,
+  newPkce,
+  parameterOf,
+  postForm,
+} from '../../support/oauth-flow.js';
 import { rows } from '../../support/rows.js';
 
 const CLUSTER = 'https://prod.owner.example';
+const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 /** Other spellings of the registered resource. */
 const SPELLINGS = [
   CLUSTER,
@@ -165,6 +175,51 @@ describe('a resource that an organization registered', () => {
     },
   );
 
+  it('is refused to the token exchange of another organization from its registration on', async () => {
+    const web = await addApplication(
+      app,
+      {
+        redirect_uris: [CALLBACK],
+        grant_types: ['authorization_code', EXCHANGE],
+        token_endpoint_auth_method: 'client_secret_basic',
+        svc_resource_scopes: 'a',
+      },
+      { owner: 'eve@other.example' },
+    );
+    const keys = basic(web.clientId, web.clientSecret);
+    const { verifier, challenge } = newPkce();
+    const resource = 'https://late.owner.example/';
+    const sent = await authorize(eve.client, {
+      client_id: web.clientId,
+      response_type: 'code',
+      redirect_uri: CALLBACK,
+      scope: 'openid a',
+      resource,
+      code_challenge: challenge,
+      code_challenge_method: 'S256',
+    });
+    const code = { code: parameterOf(sent, 'code'), code_verifier: verifier };
+    const subject = await postForm(
+      app,
+      '/oauth/token',
+      { grant_type: 'authorization_code', redirect_uri: CALLBACK, ...code },
+      keys,
+    );
+    const exchange = async () => {
+      const fields = {
+        grant_type: EXCHANGE,
+        subject_token: subject.json.access_token as string,
+        subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+        resource,
+      };
+      const { json } = await postForm(app, '/oauth/token', fields, keys);
+      return json.error ?? claimsOf(json.access_token as string)['org_id'];
+    };
+    expect(await exchange()).toBe(orgs.other);
+    expect((await register(ada.client, 'https://late.owner.example')).status).toBe(201);
+    expect(await exchange()).toBe('invalid_target');
+  });
+
   it('is not refused where it only begins alike', async () => {
     const service = await addApplication(
       app,
@@ -204,6 +259,43 @@ describe('a resource that an organization registered', () => {
     const name = resource in orgs ? `urn:svc:${orgs[resource as 'owner']}:prod` : resource;
     const answer = await register(eve.client, name);
     expect([answer.status, answer.text]).toEqual([status, expect.any(String)]);
+  });
+
+  it('ends with a domain that the operator releases', async () => {
+    await assigned(app, 'eve@other.example', 'released-lab.example');
+    const resource = 'https://k8s.released-lab.example';
+    expect((await register(eve.client, resource)).status).toBe(201);
+    const operator = {
+      name: 'olga',
+      uid: 7,
+      loginUid: undefined,
+      claimedUser: undefined,
+      host: 'h',
+    };
+    const act = { domain: 'released-lab.example', orgId: null, operator } as const;
+    await operatorDomains(app.dataSource).perform({ ...act, kind: 'release' });
+    expect(await clustersOf(orgs.other)).not.toContain(resource);
+  });
+
+  it('ends once the settings name the primary domain no more that it stands on', async () => {
+    await rows(
+      app.dataSource,
+      `UPDATE organization_domains SET is_vouched = true WHERE domain = 'other.example'`,
+    );
+    const resource = 'https://k8s.other.example';
+    expect((await register(eve.client, resource)).status).toBe(201);
+    const kept = `urn:svc:${orgs.other}:kept`;
+    expect((await register(eve.client, kept)).status).toBe(201);
+    await app.nest.get(VouchedDomains, { strict: false }).onApplicationBootstrap();
+    expect(await clustersOf(orgs.other)).not.toContain(resource);
+    expect(await clustersOf(orgs.other)).toContain(kept);
+    expect((await eve.client.get('/v1/keys', { address: newAddress() })).status).toBe(200);
+    const [event] = await rows<{ details: object }>(
+      app.dataSource,
+      `SELECT details FROM audit_events WHERE type = 'oauth_client_deleted' AND details ->> 'resource' = $1`,
+      [resource],
+    );
+    expect(event?.details).toMatchObject({ reason: 'domain no longer named' });
   });
 
   it('ends with a lost domain, in its transaction, and others stay', async () => {
