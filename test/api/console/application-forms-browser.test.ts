@@ -4,6 +4,7 @@ import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app
 import { startBrowser } from '../../support/browser.js';
 import { newAddress } from '../../support/client.js';
 import { KeyboardWalk, openAs } from '../../support/console.js';
+import { assigned } from '../../support/domains.js';
 import { checkPage } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
 
@@ -38,6 +39,7 @@ requires('chromium').describe('the forms of applications in Chromium', () => {
   beforeAll(async () => {
     app = await startTestApp();
     admin = await app.enrolled('ada@forms.example');
+    await assigned(app, 'ada@forms.example', 'k8s.example');
     browser = await startBrowser();
   });
   afterAll(async () => {

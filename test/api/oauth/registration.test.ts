@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
+import { claimsOf } from '../../support/applications.js';
 import { newAddress, type Answer } from '../../support/client.js';
-import { CALLBACK, postForm } from '../../support/oauth-flow.js';
+import { CALLBACK, authorize, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
 import { count, rows } from '../../support/rows.js';
 
 interface Registered {
@@ -133,6 +134,38 @@ describe('clients that manage their registration (RFC 7592)', () => {
       }
     }
     expect((await manage('GET')).status).toBe(200);
+  });
+
+  it('the JWT of a client names the address of its user only with the scope email', async () => {
+    const { client: ada } = await app.enrolled('ada@jwt-address.example');
+    const resource = 'https://api.jwt-address.example/';
+    const claimsFor = async (scope: string) => {
+      const { verifier, challenge } = newPkce();
+      const sent = await authorize(ada, {
+        client_id: client.client_id,
+        response_type: 'code',
+        redirect_uri: CALLBACK,
+        scope,
+        resource,
+        code_challenge: challenge,
+        code_challenge_method: 'S256',
+      });
+      const answer = await postForm(app, '/oauth/token', {
+        client_id: client.client_id,
+        client_secret: client.client_secret ?? '',
+        grant_type: 'authorization_code',
+        code: parameterOf(sent, 'code'),
+        code_verifier: verifier,
+        redirect_uri: CALLBACK,
+        resource,
+      });
+      expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
+      return claimsOf(answer.json.access_token as string);
+    };
+    const plain = await claimsFor('openid');
+    expect(plain).toMatchObject({ aud: resource, org_id: expect.any(String) as string });
+    expect(plain).not.toHaveProperty('email');
+    expect(await claimsFor('openid email')).toMatchObject({ email: 'ada@jwt-address.example' });
   });
 
   it.each(['form_post', 'form_post.jwt'])(
