@@ -68,6 +68,8 @@ it('10.20 a booking belongs to a credential, a method and a path; the removal of
   expect(await credentialOf({ authorization, cookie })).toBe(sha256(authorization));
   expect(await credentialOf({})).toBe('');
   expect(await credentialOf({ cookie: 'other=cookie' })).toBe('');
+  // Without a credential a program would book a place for each path that it makes up.
+  expect(await holderOf({}, 'DELETE', '/scim/v2/Users/1')).toBe(await holderOf({}));
   const holders = [
     await holderOf({ authorization }),
     await holderOf({ authorization }, 'GET', '/v1/sessions'),

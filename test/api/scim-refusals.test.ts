@@ -148,3 +148,26 @@ it('an admin sees refused writes by the API and on the page of the SCIM tokens, 
   expect(page.text).toContain(`/admin/members/${made.json.id}`);
   expect(page.text).not.toContain(foreign.id);
 });
+
+it('ids that a client makes up are one row and one event an hour', async () => {
+  const guess = () => tenant.send('PATCH', `/Users/${randomUUID()}`, '{');
+  const bulk = patchOf({ op: 'replace', path: 'title', value: true });
+  await Promise.all(Array.from({ length: 20 }, guess));
+  await tenant.send('POST', '/Bulk', {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:BulkRequest'],
+    Operations: Array.from({ length: 5 }, () => ({
+      method: 'PATCH',
+      path: `/Users/${randomUUID()}`,
+      data: { ...bulk, Operations: 'none' },
+    })),
+  });
+  const kept = await rows(
+    app.dataSource,
+    'SELECT resource_id FROM scim_refusals WHERE token_id = $1',
+    [tenant.tokenId],
+  );
+  const reasons = new Set((await events()).map((event) => JSON.stringify(event)));
+  expect(kept.every((row) => (row as { resource_id: string }).resource_id === '')).toBe(true);
+  expect(kept.length).toBeLessThanOrEqual(3);
+  expect(reasons.size).toBe(kept.length);
+});

@@ -36,7 +36,7 @@ export interface RefusedActor {
 
 /**
  * Counts refusals. The first one of a token, resource and reason in an hour makes an audit event, whose count has those that came
- * since the event before it. Of many concurrent refusals one makes the event: the row is locked by the upsert.
+ * since the event before it. Ids that name nothing of the organization count as one, because a client can make up any number. Of many concurrent refusals one makes the event: the row is locked by the upsert.
  *
  * @returns the refusals with an event
  */
@@ -53,10 +53,18 @@ export async function countRefusals(
   const type = 'scim_request_refused';
   const record = { id: fragment`event_id`, type, subjectId, orgId, origin, details } as const;
   return sql<CountedRefusal>(tx)`
-    WITH given AS (
+    WITH sent AS (
       SELECT * FROM unnest(${column('resourceType')}::text[], ${column('resourceId')}::text[], ${column('reason')}::text[],
         ${column('method')}::text[], ${column('detail')}::text[], ${column('count')}::bigint[],
         ${refusals.map(() => newUuid())}::uuid[]) AS g (resource_type, resource_id, reason, method, detail, n, event_id)
+    ), known AS (
+      SELECT s.*, CASE WHEN u.id IS NULL AND g.id IS NULL THEN '' ELSE s.resource_id END AS known_id FROM sent s
+      LEFT JOIN users u ON s.resource_type = 'User' AND u.org_id = ${orgId} AND u.id = nullif(s.resource_id, '')::uuid
+      LEFT JOIN groups g ON s.resource_type = 'Group' AND g.org_id = ${orgId} AND g.id = nullif(s.resource_id, '')::uuid
+    ), given AS (
+      SELECT resource_type, known_id AS resource_id, reason, min(method) AS method, min(detail) AS detail,
+             sum(n)::bigint AS n, (array_agg(event_id))[1] AS event_id
+      FROM known GROUP BY resource_type, known_id, reason
     ), counted AS (
       INSERT INTO scim_refusals AS known
         (token_id, resource_type, resource_id, reason, method, detail, total, counted, event_id)

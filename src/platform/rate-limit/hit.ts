@@ -29,11 +29,14 @@ export interface BookingRequest {
   readonly goesFirst: boolean;
 }
 
-/** Returns the holder of a booking: hashes of the credential, and of the method and the path. */
-export function holderOf(request: BookingRequest): string {
-  const { credential, method, path } = request;
-  const ofCredential = credential === undefined ? NO_CREDENTIAL : digest(credential);
-  return holderText(ofCredential, digest(`${method} ${path}`).slice(0, 22), request.goesFirst);
+/**
+ * Returns the holder of a booking: hashes of the credential, and of the method and the path. All requests without a credential
+ * are one holder: otherwise one program could book every place of its address by asking for many paths.
+ */
+export function holderOf({ credential, method, path, goesFirst }: BookingRequest): string {
+  if (credential === undefined) return holderText(NO_CREDENTIAL, '', false);
+  const request = digest(`${method} ${path}`).slice(0, 22);
+  return holderText(digest(credential), request, goesFirst);
 }
 
 const digest = (text: string): string => hash('sha256', text, 'base64url');
