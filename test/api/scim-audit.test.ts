@@ -30,7 +30,7 @@ const written = () =>
     `SELECT type, class, request_id IS NOT NULL AS requested, host(ip) ~ '^10[.]' AS addressed,
             now() - created_at < interval '1 minute' AS timed,
             details - '{sessions,certificates}'::text[] AS details
-     FROM audit_events WHERE org_id = $1 ORDER BY id`,
+     FROM audit_events WHERE org_id = $1 AND type = 'scim_operation' ORDER BY id`,
     [tenant.orgId],
   );
 

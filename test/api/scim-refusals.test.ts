@@ -171,3 +171,11 @@ it('ids that a client makes up are one row and one event an hour', async () => {
   expect(kept.length).toBeLessThanOrEqual(3);
   expect(reasons.size).toBe(kept.length);
 });
+
+it('/Me is 501, and no error of the service in the log', async () => {
+  const from = app.log.length;
+  expect((await tenant.send('GET', '/Me')).status).toBe(501);
+  const lines = app.log.slice(from).filter((line) => line.includes('not_implemented'));
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).not.toMatch(/error"?:? ?(?:50|\[)|"level":"?(?:50|error)|\berror\b/i);
+});
