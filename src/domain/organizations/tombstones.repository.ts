@@ -159,7 +159,12 @@ export class TombstonesRepository {
       WHERE org_id = ${orgId} AND issuer = ${issuer} AND subject = ${subject}`;
   }
 
-  /** Deletes the tombstone of an address, and those of the identities that were removed with it. @returns the numbers of both */
+  /**
+   * Deletes the tombstone of an address, and those of the identities of the user who was removed with it. An address that several
+   * removed users had, such as a shared mailbox, gives back the identities of the user alone whose name it was.
+   *
+   * @returns the numbers of both
+   */
   async readmit(
     tx: EntityManager,
     orgId: string,
@@ -168,8 +173,14 @@ export class TombstonesRepository {
     const addresses = await sql<{ email: string }>(tx)`
       DELETE FROM scim_tombstones WHERE org_id = ${orgId} AND email = ${email} RETURNING email`;
     const identities = await sql<{ subject: string }>(tx)`
-      DELETE FROM scim_removed_identities WHERE org_id = ${orgId} AND ${email}::text = ANY (addresses)
-      RETURNING subject`;
+      WITH found AS (
+        SELECT issuer, subject, coalesce(lower(user_name COLLATE "C"), issuer || ' ' || subject) AS person
+        FROM scim_removed_identities WHERE org_id = ${orgId} AND ${email}::text = ANY (addresses)
+      )
+      DELETE FROM scim_removed_identities r USING found f
+      WHERE r.org_id = ${orgId} AND r.issuer = f.issuer AND r.subject = f.subject
+        AND (f.person = ${email} OR (SELECT count(DISTINCT person) FROM found) = 1)
+      RETURNING r.subject`;
     return { addresses: addresses.length, identities: identities.length };
   }
 }

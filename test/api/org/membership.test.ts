@@ -221,6 +221,26 @@ describe('a user that SCIM removed', () => {
     expect((await comesToEnroll('bob@alias.example')).status).toBe(200);
   });
 
+  it('is not readmitted by an address that another removed user had, too', async () => {
+    const organization = await openOrganization('mailbox.example');
+    for (const name of ['bob', 'eve']) {
+      const userName = `${name}@mailbox.example`;
+      const { json } = await organization.scim('POST', '/Users', {
+        userName,
+        emails: [{ value: 'shared@mailbox.example', type: 'work' }],
+      });
+      await app.enrolled(userName);
+      await organization.scim('DELETE', `/Users/${json.id}`);
+    }
+    const { client } = organization.admin;
+    const readmit = async (email: string) =>
+      (await orgApi(client, 'POST', '/members/readmit', { email })).json;
+    expect(await readmit('shared@mailbox.example')).toMatchObject({ identities: 0 });
+    expect(await readmit('bob@mailbox.example')).toMatchObject({ identities: 1 });
+    expect((await comesToEnroll('bob@mailbox.example')).status).toBe(200);
+    expect((await comesToEnroll('eve@mailbox.example')).status).toBe(403);
+  });
+
   it('10.25 cannot join under the address that SCIM removed while the user was inactive', async () => {
     const organization = await openOrganization('renamed.example');
     const id = await made(organization, 'bob@renamed.example');
