@@ -19,8 +19,8 @@ import { registrationOf } from './registration-metadata.js';
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
 /**
- * Ends the registrations of clusters with the proof that they stand on: those of an organization under a domain that it lost, and those
- * of other organizations under a domain that it has proven. Their tokens end with them.
+ * Ends the registrations of clusters with the proof of their domain, and their tokens. An organization that loses a domain loses those
+ * under it. The proof of a domain ends those of other organizations under it.
  */
 @Injectable()
 export class RegisteredResources implements Revocable {

@@ -90,7 +90,7 @@ export class MemberTies {
   }
 
   /**
-   * Parts two people whom an address tied: a twin from its records, a member who was taken over from the record, or two linked records.
+   * Parts two people that an address tied: a twin from its records, a member who was taken over from the record, or two linked records.
    * The address decides nothing for the record from then on.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part

@@ -155,7 +155,7 @@ export class Members {
   /**
    * Locks the admin and the member of an act until the transaction ends, and checks both. An admin is refused on the own account.
    *
-   * @param others further users whom the act changes, which are locked in the same order
+   * @param others further users that the act changes, which are locked in the same order
    * @throws DomainError admin_required, not_found, own_account
    */
   async lockForAct(
@@ -180,7 +180,7 @@ export class Members {
     });
   }
 
-  /** Ends a member with all whom the end reaches, under their locks. An admin whom it would reach is refused as on the own account. */
+  /** Ends a member with all users that the end reaches, under their locks. An admin that it would reach is refused as on the own account. */
   async #endRecord(
     tx: EntityManager,
     act: MemberAct,
@@ -211,7 +211,7 @@ export class Members {
 
   /**
    * @param takesAdmin true when the act would take an admin from the organization
-   * @param others further users whom the act changes
+   * @param others further users that the act changes
    */
   async #lock(
     tx: EntityManager,

@@ -22,7 +22,7 @@ import { UsersRepository, type User } from './users.repository.js';
 /** The two ways in which a user ends. */
 export type EndKind = 'remove' | 'deactivate';
 
-/** A user whom the end of another user ends, too. */
+/** A user that the end of another user ends, too. */
 export interface EndingUser {
   readonly id: string;
   readonly kind: EndKind;
@@ -56,7 +56,7 @@ export class RecordEnds {
     private readonly accessRevocation: AccessRevocation,
   ) {}
 
-  /** Finds the users whom the end of a user ends: the user, the twins of each ended record, and linked records with their twins. */
+  /** Finds the users that the end of a user ends: the user, the twins of each ended record, and linked records with their twins. */
   async reach(tx: EntityManager, id: string, kind: EndKind): Promise<EndingUser[]> {
     const found = new Map<string, EndingUser>([
       [id, { id, kind, withRecords: [], tie: undefined }],
@@ -129,13 +129,13 @@ export class RecordEnds {
   }
 
   /**
-   * Finds the users whom the activation of a record activates: the record, and the twins that its end deactivated.
+   * Finds the users that the activation of a record activates: the record, and the twins that its end deactivated.
    */
   async revived(tx: EntityManager, recordId: string): Promise<string[]> {
     return [recordId, ...(await endedWith(tx, recordId))].toSorted();
   }
 
-  /** Activates locked users, whom {@link RecordEnds.revived} found. */
+  /** Activates the locked users that {@link RecordEnds.revived} found. */
   async activate(
     tx: EntityManager,
     ids: readonly string[],

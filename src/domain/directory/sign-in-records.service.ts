@@ -12,7 +12,7 @@ import { RANK } from './record-addresses.js';
 import { bindsByMail, recordsOf } from './record-ties.repository.js';
 import { UsersRepository, type User } from './users.repository.js';
 
-/** The user whom an unbound identity may enter by its address, or the reason of a refusal; neither for an unknown address. */
+/** The user that an unbound identity may enter by its address, or the reason of a refusal; neither for an unknown address. */
 export interface FoundRecord {
   readonly user?: User;
   readonly refusal?: string;
@@ -35,7 +35,7 @@ export class SignInRecords {
 
   /**
    * Finds the record whose userName is the address; else the member who signed in with it before; else the record that has it as its
-   * primary or only `work` address. A linked record is passed over. An address of several records is nobody's.
+   * primary or only `work` address. A linked record is passed over. An address of several records signs in no one.
    */
   async find(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<FoundRecord> {
     const known = await recordsOf(tx, orgId, identity.email);

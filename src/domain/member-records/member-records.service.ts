@@ -30,7 +30,7 @@ export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCou
 
 /** The counts of what the acts on the ties of a member would end now. */
 export interface EndingOfTies {
-  /** Of the member, whom the parting moves to a new id. Empty where the member was not taken over. */
+  /** Of the member that the parting moves to a new id. Empty where the member was not taken over. */
   readonly part: RevokedCounts;
   /** Of the user who signs in with the address that the member would get. */
   readonly giveAddress: RevokedCounts;

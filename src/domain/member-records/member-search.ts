@@ -83,7 +83,7 @@ export const MEMBER_QUERY = z
     last_use: z.union([z.literal('never'), days]).optional(),
     role: z.enum(['admin', 'member']).optional(),
     status: z.enum(['active', 'inactive']).optional(),
-    /** `twin`: twins and the records that have twins. `no_address`: people whom no address, or a shared one, signs in. */
+    /** `twin`: twins and the records that have twins. `no_address`: people without an address of their own to sign in with. */
     tie: z.enum(['twin', 'linked', 'taken_over', 'no_address']).optional(),
     sort: z.enum(MEMBER_ORDERS).optional(),
     /** The `next` of the previous page. */

@@ -83,7 +83,10 @@ export class OperatorDomains {
       return { changed: true, ownerBefore, ended };
     }
     if (!(await findOrganization(tx, act.orgId))) {
-      throw new DomainError('not_found', 'There is no such organization.');
+      throw new DomainError(
+        'not_found',
+        'There is no such organization. The command `domains` lists those that own a domain.',
+      );
     }
     const ended = await ownership.assign(tx, { orgId: act.orgId, domain }, by);
     return { changed: ended !== undefined, ownerBefore, ended: ended ?? {} };

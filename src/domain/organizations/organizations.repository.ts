@@ -69,7 +69,7 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Locks the directory of an organization until the transaction ends: acts that found, enroll, part or readmit a member, or change an
+   * Locks the directory of an organization until the transaction ends. Acts that found, enroll, part or readmit a member, or change an
    * address or `active` of one, follow each other. The lock comes before those on rows of users, and after those on a domain and a
    * provider. What decides is read in later statements.
    */
@@ -107,7 +107,7 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a domain below one that an organization has proven, if that organization does not accept the provider: then a
+   * Returns true for a domain below one that an organization has proven, if that organization does not accept the provider. Then a
    * sign-in through the provider founds no organization for it. Of several domains above it, each counts.
    */
   async isUnderForeignProof(

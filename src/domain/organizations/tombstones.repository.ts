@@ -107,8 +107,8 @@ export class TombstonesRepository {
   }
 
   /**
-   * Returns true when a sign-in must not create a member, because the user of the address or of the identity was removed, or because a
-   * record has the address or ever had it.
+   * Returns true when a sign-in must not create a member. The user of the address or of the identity was removed then, or a record
+   * has the address or ever had it.
    */
   async forbidsNewMember(
     tx: EntityManager,

@@ -78,7 +78,7 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Opens a session of SVC_SESSION_HOURS for a client that a user authorized in a browser, and moves the grant of the authorization to
-   * it. Nobody gets the token of the session.
+   * it. No client gets the token of the session.
    *
    * @returns the session; undefined when the user, the browser's session or the grant has ended
    */

@@ -51,8 +51,9 @@ export class IdentityLinks {
   ) {}
 
   /**
-   * Links an identity to its user: the user it is bound to; else the unbound user whom {@link SignInRecords.find} finds in the
-   * organization that owns the domain, and who is bound now; else no user yet. A member may bind an identity of a further provider, too.
+   * Links an identity to its user: the user it is bound to, or else the unbound user that {@link SignInRecords.find} finds. That user is
+   * of the organization that owns the domain, and is bound now. Without either there is no user yet. A member may bind an
+   * identity of a further provider, too.
    *
    * @param proven the user who has just proven the own key in this browser
    */

@@ -15,7 +15,7 @@ type Other = Pick<AddressHolder, 'id' | 'email' | 'scimManaged' | 'isTwin' | 'is
 
 /** The effects of a POST on the users who sign in with its addresses. */
 export interface CreationPlan<Holder extends Other> {
-  /** The member whom the new record takes over. */
+  /** The member that the new record takes over. */
   readonly takesOver: Holder | undefined;
   /** The members who become twins of the record. */
   readonly twins: readonly Holder[];

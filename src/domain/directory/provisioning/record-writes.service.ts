@@ -142,7 +142,7 @@ export class RecordWrites {
     return (await this.ends.reach(tx, id, 'deactivate')).map((each) => each.id);
   }
 
-  /** Finds the users whom a change of `active` reaches, and the twins of a record that stays inactive. */
+  /** Finds the users that a change of `active` reaches, and the twins of a record that stays inactive. */
   async #reachedBy(tx: EntityManager, seen: KnownUser, planned: NextUser): Promise<string[]> {
     if (planned.active && !seen.active) return this.ends.revived(tx, seen.id);
     return planned.active ? [] : this.#reached(tx, seen.id);

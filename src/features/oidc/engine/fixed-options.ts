@@ -24,8 +24,8 @@ export const ROUTES = {
 } as const;
 
 /**
- * Returns the endpoints whose addresses a client assertion may name where an endpoint is called: the token endpoint
- * (RFC 7523 §3), and at the endpoint of pushed requests that one as well (RFC 9126 §2).
+ * Returns the endpoints whose addresses a client assertion may name where an endpoint is called. The token endpoint is
+ * always one of them (RFC 7523 §3). The endpoint of pushed requests accepts its own address, too (RFC 9126 §2).
  *
  * @param route the library's name of the called endpoint
  */

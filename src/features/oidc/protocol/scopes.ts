@@ -44,7 +44,7 @@ export function grantedScopes(
 }
 
 /**
- * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449): with a stolen token an attacker would
+ * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449). With a stolen token an attacker would
  * control the organization, or sign its members in at an address of the attacker.
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {

@@ -124,8 +124,8 @@ export class GrantAdapter {
 }
 
 /**
- * Limits the scopes of a grant for this request: at the token endpoint `svc:admin` and `svc:applications` need a DPoP proof, and a
- * device of the command line gets no more than devices get, also where an earlier version approved more. The library verifies the proof.
+ * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and `svc:applications` need a DPoP proof, which the
+ * library verifies. A device of the command line gets no more than devices get, also if an earlier version approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();

@@ -92,8 +92,8 @@ async function mayExchange(
 }
 
 /**
- * Checks whether a client lacks a consent that the token endpoint cannot ask for: it is of another organization, or no admin has
- * approved it and the user has not consented to it.
+ * Checks whether a client lacks a consent that the token endpoint cannot ask for. Such a client is of another organization, or neither
+ * did an admin approve it nor did the user consent to it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,

@@ -13,7 +13,7 @@ export interface WrittenUser {
   readonly leftOut: readonly RefusedPart[];
 }
 
-/** A user to whom the parts of a write were applied that can be. */
+/** A user after a write, of which the parts that can be applied were applied. */
 interface Written {
   readonly draft: Draft;
   readonly named: readonly unknown[];

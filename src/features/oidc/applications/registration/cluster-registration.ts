@@ -7,8 +7,9 @@ import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.
 const URN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /**
- * Finds the fault of the resource of a cluster (RFC 8707 §2): it is `urn:svc:`, the id of the organization and a name, or an https
- * address of another service, as WHATWG URL writes it. The caller checks that the organization has proven the domain of the address.
+ * Finds the fault of the resource of a cluster (RFC 8707 §2). A resource is `urn:svc:`, the id of the organization, `:` and a name, or
+ * an https address of another service, as WHATWG URL writes it. The caller checks that the organization has proven the
+ * domain of the address.
  *
  * @returns a sentence for the user, or undefined for a resource without a fault
  */
