@@ -143,20 +143,24 @@ export async function authorize(
 
 /**
  * Returns the form fields that redeem a code, without the client authentication; the browser's user authorizes it.
+ *
+ * @param asked the scopes, and the security key for a request that needs another touch
  */
 export async function newCodeFields(
   browser: Client,
   clientId: string,
+  asked: { readonly scope?: string; readonly key?: SoftwareKey } = {},
 ): Promise<Record<string, string>> {
   const { verifier, challenge } = newPkce();
-  const sent = await authorize(browser, {
+  const request = {
     client_id: clientId,
     response_type: 'code',
     redirect_uri: CALLBACK,
-    scope: 'openid email',
+    scope: asked.scope ?? 'openid email',
     code_challenge: challenge,
     code_challenge_method: 'S256',
-  });
+  };
+  const sent = await authorize(browser, request, asked.key);
   return {
     grant_type: 'authorization_code',
     code: parameterOf(sent, 'code'),

@@ -145,28 +145,29 @@ export class AccessRevocation {
   }
 
   /** Ends what stands on the proof of a domain, beside the access of its users. The caller has changed the row of the domain. */
-  async endOfDomain(
+  endOfDomain(
     tx: EntityManager,
     domain: DomainOfOrganization,
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
-    const counts: RevokedCounts[] = [];
-    for (const revocable of this.#revocables) {
-      counts.push((await revocable.revokeOfDomain?.(tx, domain, cause)) ?? {});
-    }
-    return sumOf(counts);
+    return this.#sumOfKinds((kind) => kind.revokeOfDomain?.(tx, domain, cause));
   }
 
   /** Ends what other organizations may not have under a domain any more, because an organization has just proven it. */
-  async claimDomain(
+  claimDomain(
     tx: EntityManager,
     domain: DomainOfOrganization,
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
+    return this.#sumOfKinds((kind) => kind.claimDomain?.(tx, domain, cause));
+  }
+
+  /** Lets each kind end something, in their order, and adds up the counts. */
+  async #sumOfKinds(
+    end: (kind: Revocable) => Promise<RevokedCounts> | undefined,
+  ): Promise<RevokedCounts> {
     const counts: RevokedCounts[] = [];
-    for (const revocable of this.#revocables) {
-      counts.push((await revocable.claimDomain?.(tx, domain, cause)) ?? {});
-    }
+    for (const kind of this.#revocables) counts.push((await end(kind)) ?? {});
     return sumOf(counts);
   }
 

@@ -2,14 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
-import {
-  CALLBACK,
-  authorize,
-  newDpopKey,
-  newPkce,
-  parameterOf,
-  postForm,
-} from '../../support/oauth-flow.js';
+import { CALLBACK, newCodeFields, newDpopKey, postForm } from '../../support/oauth-flow.js';
 import { artifactId } from '#domain/grants/artifact.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 
@@ -37,24 +30,9 @@ describe('svc:admin of a client', () => {
 
   /** Redeems a code of svc-cli with the given headers. */
   async function redeem(headers: Record<string, string>): Promise<Answer> {
-    const { verifier, challenge } = newPkce();
-    const request = {
-      client_id: 'svc-cli',
-      response_type: 'code',
-      redirect_uri: CALLBACK,
-      scope: SCOPE,
-      code_challenge: challenge,
-      code_challenge_method: 'S256',
-    };
-    const sent = await authorize(admin.client, request, admin.key);
-    const fields = {
-      grant_type: 'authorization_code',
-      client_id: 'svc-cli',
-      code: parameterOf(sent, 'code'),
-      code_verifier: verifier,
-      redirect_uri: CALLBACK,
-    };
-    return postForm(app, '/oauth/token', fields, headers);
+    const asked = { scope: SCOPE, key: admin.key };
+    const code = await newCodeFields(admin.client, 'svc-cli', asked);
+    return postForm(app, '/oauth/token', { client_id: 'svc-cli', ...code }, headers);
   }
 
   it('10.1 is omitted from a token for an authorization code without a DPoP key', async () => {

@@ -4,8 +4,7 @@ import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app
 import { newAddress } from '../../support/client.js';
 import { databaseDigest } from '../../support/database-digest.js';
 import { touchedAgo } from '../../support/keys.js';
-import { CALLBACK, newDpopKey, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
-import { authorize } from '../../support/oauth-flow.js';
+import { CALLBACK, newCodeFields, newDpopKey, postForm } from '../../support/oauth-flow.js';
 
 const ADMIN = 'ada@application-writes.example';
 
@@ -71,24 +70,9 @@ describe('the writes of /api/v1/applications', () => {
 
   /** Redeems a code of svc-cli for `svc:applications` with the given headers. */
   async function redeem(headers: Record<string, string>) {
-    const { verifier, challenge } = newPkce();
-    const request = {
-      client_id: 'svc-cli',
-      response_type: 'code',
-      redirect_uri: CALLBACK,
-      scope: 'openid svc:credentials svc:applications',
-      code_challenge: challenge,
-      code_challenge_method: 'S256',
-    };
-    const sent = await authorize(ada.client, request, ada.key);
-    const fields = {
-      grant_type: 'authorization_code',
-      client_id: 'svc-cli',
-      code: parameterOf(sent, 'code'),
-      code_verifier: verifier,
-      redirect_uri: CALLBACK,
-    };
-    return postForm(app, '/oauth/token', fields, headers);
+    const scope = 'openid svc:credentials svc:applications';
+    const code = await newCodeFields(ada.client, 'svc-cli', { scope, key: ada.key });
+    return postForm(app, '/oauth/token', { client_id: 'svc-cli', ...code }, headers);
   }
 
   it('10.1 svc:applications is omitted from a token without a DPoP key', async () => {
