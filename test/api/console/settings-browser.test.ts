@@ -38,6 +38,7 @@ requires('chromium').describe('the pages of settings, domains and providers in C
     expect((await orgApi(client, 'GET', '')).json).toEqual({
       name: 'Engines & Co',
       membership: 'scim_only',
+      device_grant: true,
     });
     expect(pageErrors).toEqual([]);
     await profile.leave();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
-import { newAddress, type Answer } from '../../support/client.js';
+import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { ath, newDpopKey, newPkce, parameterOf, postForm } from '../../support/oauth-flow.js';
 
 const CALLBACK = 'http://127.0.0.1:49321/callback';
@@ -37,11 +37,15 @@ describe('the authorization code of svc-cli', () => {
     );
   }
 
+  /** Follows a redirect, from an address of its own: the file sends more requests than one address may. */
+  const visit = (browser: Client, from: Answer) =>
+    browser.get(locationOf(from), { address: newAddress() });
+
   /** Touches the key on the login page of a request, and returns to the request. */
   async function afterTouch(user: EnrolledUser, begun: Answer): Promise<Answer> {
     await user.client.logIn(user.key, { address: newAddress() });
-    const again = await user.client.get(locationOf(begun));
-    return user.client.get(locationOf(again));
+    const again = await visit(user.client, begun);
+    return visit(user.client, again);
   }
 
   /** Logs in with a code for a DPoP key. */
@@ -131,7 +135,7 @@ describe('the authorization code of svc-cli', () => {
       const begun = await ask(ada, asked);
       expect(locationOf(begun)).toMatch(/^\/interaction\//);
       // The touch of the login is of the same second, and is not the touch of this request.
-      expect(locationOf(await ada.client.get(locationOf(begun)))).toMatch(/\/login\?/);
+      expect(locationOf(await visit(ada.client, begun))).toMatch(/\/login\?/);
       const sent = await afterTouch(ada, begun);
       expect(parameterOf(new URL(locationOf(sent)), 'code')).not.toBe('');
     },
@@ -142,7 +146,7 @@ describe('the authorization code of svc-cli', () => {
     const first = await ask(ada, { code_challenge: challenge });
     expect(parameterOf(new URL(locationOf(await afterTouch(ada, first))), 'code')).not.toBe('');
     const second = await ask(ada, { code_challenge: challenge });
-    expect(locationOf(await ada.client.get(locationOf(second)))).toMatch(/\/login\?/);
+    expect(locationOf(await visit(ada.client, second))).toMatch(/\/login\?/);
   });
 
   it('needs a touch after the request also where the browser had no session', async () => {
@@ -150,7 +154,7 @@ describe('the authorization code of svc-cli', () => {
     const begun = await ask({ ...ada, client: guest }, { code_challenge: newPkce().challenge });
     await guest.logIn(ada.key, { address: newAddress() });
     await age('ada@cli-code.example', 60); // as a session that came into the browser from another one
-    expect(locationOf(await guest.get(locationOf(begun)))).toMatch(/\/login\?/);
+    expect(locationOf(await visit(guest, begun))).toMatch(/\/login\?/);
   });
 
   describe('opens a session of its own', () => {
@@ -233,11 +237,13 @@ describe('the authorization code of svc-cli', () => {
     });
 
     it('that ends with the key, the account, and the revocation by an admin', async () => {
+      const act = (path: string) =>
+        ada.client.post(`/api/v1/org/members/${path}`, {}, { address: newAddress() });
       const ends: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
         key: (id) => app.dataSource.query('DELETE FROM authenticators WHERE user_id = $1', [id]),
-        deactivation: (id) => ada.client.post(`/api/v1/org/members/${id}/deactivate`, {}),
-        revocation: (id) => ada.client.post(`/api/v1/org/members/${id}/revoke-credentials`, {}),
-        removal: (id) => ada.client.post(`/api/v1/org/members/${id}/remove`, {}),
+        deactivation: (id) => act(`${id}/deactivate`),
+        revocation: (id) => act(`${id}/revoke-credentials`),
+        removal: (id) => act(`${id}/remove`),
       };
       await ada.client.logIn(ada.key, { address: newAddress() });
       for (const [name, end] of Object.entries(ends)) {
