@@ -69,6 +69,21 @@ export const API: ApiDescription = {
       paths: ['/api/v1/org/members*'],
     },
     {
+      name: 'Re-enrollment passes',
+      description: 'The passes by which members whose keys are lost enroll another one.',
+      paths: ['/api/v1/org/members/:id/enrollment-passes*'],
+    },
+    {
+      name: 'Ties of members',
+      description:
+        'Members and SCIM records that are one person or two, and people who may come back.',
+      paths: [
+        '/api/v1/org/members/readmit',
+        '/api/v1/org/members/:id/part',
+        '/api/v1/org/members/:id/give-address',
+      ],
+    },
+    {
       name: 'SCIM tokens',
       description: 'The tokens by which an identity provider provisions users.',
       paths: ['/api/v1/org/scim-tokens*'],

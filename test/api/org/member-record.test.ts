@@ -170,6 +170,8 @@ describe('If-Match', () => {
       'remove',
       'promote',
       'activate',
+      'part',
+      'give-address',
     ]) {
       const answer = await act(ada, id, name, first);
       expect([name, answer.status, answer.json.code]).toEqual([name, 412, 'precondition_failed']);
