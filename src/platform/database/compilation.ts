@@ -16,7 +16,7 @@ export const NO_COMPILATION = 'SET jit = off';
  * change its own settings is no fault: its sessions switch compilation off by themselves.
  */
 export async function switchOffCompilation(manager: EntityManager, log: Logger): Promise<void> {
-  if (!(await compiles(manager))) return;
+  if (!(await compilesStatements(manager))) return;
   try {
     await manager.query(
       "DO $$ BEGIN EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET jit = off', current_database()); END $$",
@@ -33,14 +33,15 @@ export async function switchOffCompilation(manager: EntityManager, log: Logger):
  * pooler do that are older than the setting.
  */
 export async function warnOfCompilation(manager: EntityManager, log: Logger): Promise<void> {
-  if (!(await compiles(manager))) return;
+  if (!(await compilesStatements(manager))) return;
   log.warn(
     'SVC_DATABASE_URL: PostgreSQL compiles statements (jit = on) on connections of a pooler, which makes them slow. ' +
       'Set jit = off for the role of the service, and reconnect the pooler (RECONNECT).',
   );
 }
 
-async function compiles(manager: EntityManager): Promise<boolean> {
+/** Tells whether PostgreSQL compiles the statements of a session. */
+export async function compilesStatements(manager: EntityManager): Promise<boolean> {
   const [row] = await sql<{ compiles: boolean }>(manager)`
     SELECT pg_jit_available() AS compiles`;
   return row?.compiles === true;

@@ -2,7 +2,7 @@ import type { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
-import { warnOfCompilation } from './compilation.js';
+import { compilesStatements, warnOfCompilation } from './compilation.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import {
   openCostlyPool,
@@ -95,15 +95,18 @@ async function prepare(
   log: Logger,
 ): Promise<void> {
   const dataSource = await connectPatiently(address, log);
+  let compiled: boolean;
   try {
     await checkVersion(dataSource.manager);
     await refuseForeignDatabase(dataSource, composition);
     await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
+    // This session is older than the setting that the migration makes.
+    compiled = await compilesStatements(dataSource.manager);
   } finally {
     await dataSource.destroy();
   }
-  await checkNewConnection(address, log);
+  if (compiled) await checkNewConnection(address, log);
 }
 
 /** Looks at a connection that is opened now as a pool's are, without settings of its own. */
