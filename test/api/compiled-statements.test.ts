@@ -53,7 +53,11 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
     // The address says so for each connection, as an old connection of a pooler would.
     const url = `${postgres.url('svc', 'svc')}?options=-c%20jit%3Don`;
     const log = new RecordingLog();
-    const opened = await openDatabase({ url, dataDir: '', maxConnections: 5 }, 'test', log);
+    const opened = await openDatabase(
+      { url, dataDir: '', maxConnections: 5, failover: undefined },
+      'test',
+      log,
+    );
     await opened.close();
     expect(log.lines.filter((line) => line.includes('jit = on'))).toHaveLength(1);
     expect(await compiles()).toBe(false);

@@ -114,7 +114,9 @@ describe('the connection to the database', () => {
 describe('DatabaseModule', () => {
   it('provides the migrated database, on an embedded server that ends with the application', async () => {
     const dataDir = await makeTemporaryDirectory();
-    const config = { database: { url: undefined, dataDir, maxConnections: 120 } };
+    const config = {
+      database: { url: undefined, dataDir, maxConnections: 120, failover: undefined },
+    };
     @Module({ providers: [{ provide: CONFIG, useValue: config }], exports: [CONFIG] })
     class Configuration {}
     const application = await Test.createTestingModule({

@@ -255,7 +255,12 @@ describe('the listeners alone', () => {
     const config = {
       http,
       relyingParty,
-      database: { url: 'postgres://user:secret@db.example/svc', dataDir: '', maxConnections: 1 },
+      database: {
+        url: 'postgres://user:secret@db.example/svc',
+        dataDir: '',
+        maxConnections: 1,
+        failover: undefined,
+      },
       upstream: { providers: [], extraCaCerts: [] },
     };
     const plan = { ports, hosts: [], timeouts: EDGE_TIMEOUTS };

@@ -232,6 +232,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   ],
   [{ SVC_DATABASE_URL: `mysql://${PLANTED}` }, 'SVC_DATABASE_URL: must be a postgres:// URL'],
   [{ SVC_DB_MAX_CONNECTIONS: PLANTED }, 'SVC_DB_MAX_CONNECTIONS: must be a whole number'],
+  [{ SVC_DATABASE_FAILOVER: PLANTED }, 'SVC_DATABASE_FAILOVER: must be synchronous or'],
   [{ SVC_MTLS_PORT: '0' }, 'SVC_MTLS_PORT: must be between 1 and 65535'],
   [
     { SVC_MTLS_CLIENT_CA_CERTS: PLANTED },

@@ -33,7 +33,7 @@ async function create(options: string): Promise<TestDatabase> {
   return {
     name,
     url,
-    config: { url, dataDir, maxConnections: 25 },
+    config: { url, dataDir, maxConnections: 25, failover: undefined },
     drop: async () => {
       await administer(server, `DROP DATABASE ${name} WITH (FORCE)`);
       await removeDirectory(dataDir);

@@ -75,6 +75,12 @@ export interface Config {
     readonly url: string | undefined;
     readonly dataDir: string;
     readonly maxConnections: number;
+    /**
+     * How the standbys of the database replicate, as the operator says it. It decides what a change of the database runs by
+     * itself: `synchronous` reconciles only with proof of a loss, `asynchronous` on every new timeline. Unset: with proof, and if
+     * no replica can tell whether something was lost.
+     */
+    readonly failover: 'synchronous' | 'asynchronous' | undefined;
   };
   readonly secrets: {
     /** The root secret. Each purpose derives a key from it. */

@@ -72,6 +72,9 @@ export const ENVIRONMENT = z.object({
     .optional(), // default: the embedded server
   SVC_DATA_DIR: z.string().default('./data'),
   SVC_DB_MAX_CONNECTIONS: wholeNumber(1, 1000).default(25),
+  SVC_DATABASE_FAILOVER: z
+    .enum(['synchronous', 'asynchronous'], 'must be synchronous or asynchronous')
+    .optional(), // unset: with proof of a loss, or if no replica can tell
 
   SVC_JWT_SECRET: rootSecret.optional(), // no default secret, ever: this one, or else the key in KMS
   SVC_JWT_SECRET_PREVIOUS: rootSecret.optional(),

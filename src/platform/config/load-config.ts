@@ -151,6 +151,7 @@ const DATABASE_ENVIRONMENT = ENVIRONMENT.pick({
   SVC_DATABASE_URL: true,
   SVC_DATA_DIR: true,
   SVC_DB_MAX_CONNECTIONS: true,
+  SVC_DATABASE_FAILOVER: true,
 });
 
 /**
@@ -168,6 +169,7 @@ const OPERATOR_ENVIRONMENT = ENVIRONMENT.pick({
   SVC_DATABASE_URL: true,
   SVC_DATA_DIR: true,
   SVC_DB_MAX_CONNECTIONS: true,
+  SVC_DATABASE_FAILOVER: true,
   SVC_LOG_FORMAT: true,
   RUST_LOG: true,
 });
@@ -191,12 +193,13 @@ function tracingSettings(settings: Settings): Config['tracing'] {
 }
 
 function databaseSettings(
-  settings: Pick<Settings, 'SVC_DATABASE_URL' | 'SVC_DATA_DIR' | 'SVC_DB_MAX_CONNECTIONS'>,
+  settings: Pick<Settings, keyof typeof DATABASE_ENVIRONMENT.shape>,
 ): Config['database'] {
   return {
     url: settings.SVC_DATABASE_URL,
     dataDir: settings.SVC_DATA_DIR,
     maxConnections: settings.SVC_DB_MAX_CONNECTIONS,
+    failover: settings.SVC_DATABASE_FAILOVER,
   };
 }
 

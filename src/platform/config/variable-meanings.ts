@@ -49,6 +49,11 @@ export const MEANINGS: Readonly<Record<keyof Settings, VariableMeaning>> = {
     meaning:
       'Connections to the database, 1 to 1000: a fifth for searches and lists of organizations, the rest for all other work.',
   },
+  SVC_DATABASE_FAILOVER: {
+    meaning:
+      'What a failover of the database ends by itself. `synchronous`: access ends only if a lost write is proved. `asynchronous`: access ends on every new timeline.',
+    unset: 'access ends if a lost write is proved, or if no replica can tell',
+  },
   SVC_JWT_SECRET: {
     meaning: 'The root secret, 32 characters or more.',
     unset: '**required**, or else SVC_JWT_HMAC_KMS_KEY_ID',

@@ -4,6 +4,7 @@ import {
   ConfigProblems,
   loadConfig,
   loadDatabaseConfig,
+  loadOperatorConfig,
 } from '../../../src/platform/config/load-config.js';
 
 const WORKING = {
@@ -38,7 +39,12 @@ describe('loadConfig', () => {
       corsOrigins: [],
     });
     expect(config.relyingParty).toEqual({ id: 'localhost', name: 'svc', organizationName: 'svc' });
-    expect(config.database).toEqual({ url: undefined, dataDir: './data', maxConnections: 25 });
+    expect(config.database).toEqual({
+      url: undefined,
+      dataDir: './data',
+      maxConnections: 25,
+      failover: undefined,
+    });
     expect(config.ssh.caKeyPath).toBe('data/ssh_ca_key');
     expect(config.session.hours).toBe(8);
     expect(config.oidc).toEqual({
@@ -104,6 +110,7 @@ describe('loadConfig', () => {
     ['SVC_CORS_ORIGINS', 'https://a.example,*', 'must name origins: * is refused'],
     ['SVC_DATABASE_URL', 'mysql://x', 'must be a postgres:// URL'],
     ['SVC_DB_MAX_CONNECTIONS', '0', 'must be between 1 and 1000'],
+    ['SVC_DATABASE_FAILOVER', 'sync', 'must be synchronous or asynchronous'],
     ['SVC_SESSION_HOURS', 'eight', 'must be a whole number'],
     ['SVC_DEVICE_CODE_EXPIRES', '3601', 'must be between 60 and 3600'],
     ['SVC_DEVICE_POLL_INTERVAL', '0', 'must be between 1 and 60'],
@@ -293,6 +300,15 @@ describe('loadConfig', () => {
     });
     expect(config.ssh.principals).toEqual(new Set(['email', 'username']));
     expect(config.ssh.requireSecurityKey).toBe(true);
+  });
+
+  it('knows how the standbys replicate, in the commands beside the service too', () => {
+    const environment = { SVC_DATABASE_FAILOVER: 'asynchronous' };
+    expect(loadConfig({ ...WORKING, ...environment }).config.database.failover).toBe(
+      'asynchronous',
+    );
+    expect(loadDatabaseConfig(environment).failover).toBe('asynchronous');
+    expect(loadOperatorConfig(environment).database.failover).toBe('asynchronous');
   });
 
   it('needs only a URL for the database alone', () => {
