@@ -5,6 +5,7 @@ import {
   type TrustAnchor,
 } from '#domain/authenticators/attestation/trust-anchors.js';
 import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
+import { confirmAtStart } from '#domain/database-failover/confirm-at-start.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
@@ -101,7 +102,7 @@ export class AppModule {
           },
         ]),
         ClockModule,
-        DatabaseModule.forRoot(root.composition),
+        DatabaseModule.forRoot(root.composition, () => confirmAtStart),
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
         HttpModule,

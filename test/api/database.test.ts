@@ -23,7 +23,7 @@ describe('the connection to the database', () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     const timeouts = { ...TIMEOUTS, connectionTimeoutMillis: 1000, query_timeout: 1000 };
-    pool = await openPool({ connectionString: database.url }, log, 1, timeouts);
+    pool = await openPool({ connectionString: database.url }, log, 1, { timeouts });
     await pool.query('CREATE TABLE notes (note text)');
   });
   afterAll(async () => {

@@ -17,6 +17,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'config/sources',
     'outbound',
     'database/statements',
+    'database/identity',
     'database/embedded-postgres',
     'database/tenants',
     'database',
@@ -82,6 +83,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'account/applications',
     'account',
     'upstream-login',
+    'database-failover/reconciliation',
+    'database-failover',
     'clean-up',
   ],
   'src/cli': [

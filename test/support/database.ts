@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { inject } from 'vitest';
 import type { Config } from '#platform/config/config.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
-import { administer, urlOf } from './test-server.js';
+import { administer, confirmServer, urlOf } from './test-server.js';
 
 /** A migrated database of one test file, which no composition has claimed yet. */
 export interface TestDatabase {
@@ -14,9 +14,11 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Copies the template of this run. A test file calls this once, and `drop` at its end. */
-export function createTestDatabase(): Promise<TestDatabase> {
-  return create(`TEMPLATE ${inject('testServer').template}`);
+/** Copies the template of this run, and confirms its server. A test file calls this once, and `drop` at its end. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const database = await create(`TEMPLATE ${inject('testServer').template}`);
+  await confirmServer(database.url);
+  return database;
 }
 
 /** Creates an empty database, for the tests of the migrations themselves. */

@@ -18,7 +18,21 @@ export async function administer<Row extends QueryResultRow>(
   server: TestServer,
   statement: string,
 ): Promise<Row[]> {
-  const client = new Client({ connectionString: urlOf(server, server.database) });
+  return runOn(urlOf(server, server.database), statement);
+}
+
+/** Records the identity of the server in a migrated database, as the start of a service does. */
+export async function confirmServer(url: string): Promise<void> {
+  await runOn(
+    url,
+    `INSERT INTO database_identity (started_at, system_identifier, database_oid, timeline, confirmed_at)
+     SELECT pg_postmaster_start_time(), s.system_identifier, d.oid, left(pg_walfile_name(pg_current_wal_lsn()), 8), now()
+     FROM pg_database d, pg_control_system() s WHERE d.datname = current_database()`,
+  );
+}
+
+async function runOn<Row extends QueryResultRow>(url: string, statement: string): Promise<Row[]> {
+  const client = new Client({ connectionString: url });
   await client.connect();
   try {
     const { rows } = await client.query<Row>(statement);

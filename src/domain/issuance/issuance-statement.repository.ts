@@ -1,3 +1,4 @@
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, joined, type SqlFragment } from '#platform/database/statements/sql.js';
 import {
   lockInOrder,
@@ -55,6 +56,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
       SELECT k.*, ${userOf(requires)} AS of_user, ${sessionOf(requires)} AS of_session
       FROM jsonb_to_recordset($1::jsonb) AS k (
         n int, user_id uuid, client_id text, session_id uuid, grant_id bytea, ${columns})
+      WHERE ${CONFIRMED}
     ), ${lockInOrder(behind, locks)}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
         ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}

@@ -4,6 +4,7 @@ import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { READ_ONLY } from '#platform/database/statements/faults.js';
 import { NO_COMPILATION } from './compilation.js';
+import type { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
 export type DatabaseAddress =
@@ -26,20 +27,30 @@ type Timeouts = Readonly<Record<keyof typeof TIMEOUTS, number>>;
 type Prepare = (client: ClientBase) => Promise<unknown>;
 type PoolSettings = Omit<PoolConfig, 'onConnect'> & { readonly onConnect?: Prepare };
 
+/** Settings of one pool, beside those that all pools have. */
+export interface PoolOptions {
+  readonly timeouts?: Timeouts;
+  /** Further settings of each connection, as statements. */
+  readonly limits?: string;
+  /** Refuses connections to a server that is not confirmed; by default every connection is taken. */
+  readonly gate?: ConfirmationGate | undefined;
+}
+
 /**
- * Opens the pool that serves requests.
+ * Opens a pool.
  *
- * @param limits further settings of each connection, as statements
  * @throws the driver's error when the database cannot be reached; there is no second attempt
  */
 export async function openPool(
   address: DatabaseAddress,
   log: Logger,
   maxConnections: number,
-  timeouts: Timeouts = TIMEOUTS,
-  limits = '',
+  { timeouts = TIMEOUTS, limits = '', gate }: PoolOptions = {},
 ): Promise<DataSource> {
-  const onConnect: Prepare = (client) => client.query(`${NO_COMPILATION}; ${limits}`);
+  const onConnect: Prepare = async (client) => {
+    await client.query(`${NO_COMPILATION}; ${limits}`);
+    await gate?.check(client);
+  };
   const settings = { ...timeouts, onConnect, max: maxConnections };
   const dataSource = await connect(address, log, settings);
   const pool = poolOf(dataSource);
@@ -61,9 +72,10 @@ export async function openCostlyPool(
   log: Logger,
   maxConnections: number,
   statementTimeout: number,
+  gate?: ConfirmationGate,
 ): Promise<DataSource> {
   const limits = `SET statement_timeout = ${statementTimeout}; SET max_parallel_workers_per_gather = 0`;
-  return openPool(address, log, maxConnections, TIMEOUTS, limits);
+  return openPool(address, log, maxConnections, { limits, gate });
 }
 
 /** Opens one connection that may wait as long as a migration takes. */

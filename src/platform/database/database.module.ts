@@ -2,7 +2,7 @@ import { Logger, Module, type DynamicModule, type OnApplicationShutdown } from '
 import { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { Composition } from './composition.js';
-import { Database, openDatabase } from './open-database.js';
+import { Database, openDatabase, type ConfirmAtStart } from './open-database.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
@@ -15,8 +15,14 @@ import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 export class DatabaseModule implements OnApplicationShutdown {
   constructor(private readonly database: Database) {}
 
-  /** @param composition the composition root that starts; it refuses a database of another composition */
-  static forRoot(composition: Composition): DynamicModule {
+  /**
+   * @param composition the composition root that starts; it refuses a database of another composition
+   * @param confirm makes the step of a start that confirms the server
+   */
+  static forRoot(
+    composition: Composition,
+    confirm?: (config: Config) => ConfirmAtStart,
+  ): DynamicModule {
     return {
       module: DatabaseModule,
       global: true,
@@ -25,7 +31,7 @@ export class DatabaseModule implements OnApplicationShutdown {
           provide: Database,
           inject: [CONFIG],
           useFactory: (config: Config) =>
-            openDatabase(config.database, composition, new Logger('database')),
+            openDatabase(config.database, composition, new Logger('database'), confirm?.(config)),
         },
         {
           provide: DataSource,
@@ -43,7 +49,7 @@ export class DatabaseModule implements OnApplicationShutdown {
           useFactory: (database: Database) => database.tenantWork,
         },
       ],
-      exports: [DataSource, EntityManager, TenantWork],
+      exports: [Database, DataSource, EntityManager, TenantWork],
     };
   }
 

@@ -12,6 +12,7 @@ import {
 } from './connection.js';
 import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embedded-postgres.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 import { migrate } from './migrations.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
@@ -20,20 +21,47 @@ import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenan
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
+/** A way to a database that is not confirmed yet, beside the pools of the service. */
+export interface UncheckedDatabase {
+  /** True if only one process at a time can use the database. */
+  readonly isEmbedded: boolean;
+  /** Opens one connection without time limits of statements, to a server that may be unconfirmed. The caller destroys it. */
+  open(): Promise<DataSource>;
+}
+
+/** Confirms the server at a start, after the migrations and before the pools open. */
+export type ConfirmAtStart = (database: UncheckedDatabase) => Promise<void>;
+
+/** The pools of a process. */
+interface Pools {
+  readonly main: DataSource;
+  readonly costly: DataSource;
+  readonly tenantWork: TenantWork;
+}
+
 /** The database of this process: connected, migrated, and claimed by this process's composition. */
 export class Database {
   constructor(
-    readonly dataSource: DataSource,
-    /** The work of tenants, whose costly part has a pool of its own. */
-    readonly tenantWork: TenantWork,
-    private readonly costly: DataSource,
+    private readonly pools: Pools,
+    /** Refuses connections to a server that is not confirmed. */
+    readonly gate: ConfirmationGate,
+    readonly unchecked: UncheckedDatabase,
     private readonly stopServer: () => Promise<void>,
   ) {}
+
+  get dataSource(): DataSource {
+    return this.pools.main;
+  }
+
+  /** The work of tenants, whose costly part has a pool of its own. */
+  get tenantWork(): TenantWork {
+    return this.pools.tenantWork;
+  }
 
   /** Closes the pools, then stops the embedded server if this process runs one. */
   async close(): Promise<void> {
     try {
-      await Promise.all([this.dataSource, this.costly].map((pool) => closed(pool)));
+      await Promise.all([this.pools.main, this.pools.costly].map((pool) => closed(pool)));
     } finally {
       await this.stopServer();
     }
@@ -47,25 +75,48 @@ async function closed(pool: DataSource): Promise<void> {
 /**
  * Opens the configured database, or starts the embedded one; migrates it; claims it for this composition.
  *
+ * @param confirm confirms the server; without it no connection is checked, as for a migration
  * @throws Error when it stays out of reach for 30 s, is too old, cannot be migrated, or is another composition's
  */
 export async function openDatabase(
   config: Config['database'],
   composition: Composition,
   log: Logger,
+  confirm?: ConfirmAtStart,
 ): Promise<Database> {
   const server = await locateServer(config, log);
   try {
     await prepare(server.address, composition, log);
-    const shares = sharesOf(config.maxConnections);
-    const dataSource = await openPool(server.address, log, shares.main);
-    const costly = await openCostlyPool(server.address, log, shares.costly, COSTLY_STATEMENT);
-    const tenantWork = new TenantWork(dataSource, costly, shares);
-    return new Database(dataSource, tenantWork, costly, () => server.stop());
+    const unchecked = uncheckedDatabase(config, server, log);
+    await confirm?.(unchecked);
+    const gate = new ConfirmationGate();
+    const pools = await openPools(config, server, log, confirm && gate);
+    return new Database(pools, gate, unchecked, () => server.stop());
   } catch (error) {
     await server.stop();
     throw error;
   }
+}
+
+async function openPools(
+  { maxConnections }: Config['database'],
+  { address }: LocatedServer,
+  log: Logger,
+  gate: ConfirmationGate | undefined,
+): Promise<Pools> {
+  const shares = sharesOf(maxConnections);
+  const main = await openPool(address, log, shares.main, { gate });
+  const costly = await openCostlyPool(address, log, shares.costly, COSTLY_STATEMENT, gate);
+  return { main, costly, tenantWork: new TenantWork(main, costly, shares) };
+}
+
+/** Returns the way to a server that may be unconfirmed. */
+export function uncheckedDatabase(
+  { url }: Config['database'],
+  { address }: LocatedServer,
+  log: Logger,
+): UncheckedDatabase {
+  return { isEmbedded: url === undefined, open: () => openMigrationConnection(address, log) };
 }
 
 /** The address of a database, and the end of the embedded server where this process runs one. */

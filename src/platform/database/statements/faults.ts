@@ -3,13 +3,16 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError } from './typeorm.js'
 /** The SQLSTATE of a write to a server that takes none: a standby, or a server that was made read-only. */
 export const READ_ONLY = '25006';
 
+/** The SQLSTATE of a start of PostgreSQL that this service has not confirmed (`database/identity`). */
+export const UNCONFIRMED = 'SVC01';
+
 /**
  * SQLSTATEs of a server that is going, gone, coming or overloaded: connection exceptions (08), insufficient resources
  * such as too many connections (53), operator intervention: shutdown, crash, start-up, and the statement timeout (57),
- * the lock timeout, the end of a transaction that idled, and a server that takes no writes, which is not the one that this
- * service needs.
+ * the lock timeout, the end of a transaction that idled, and a server that takes no writes or is not confirmed, which is not
+ * the one that this service needs.
  */
-const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|25006)$/;
+const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|25006|SVC01)$/;
 
 /** Node's error codes for a server that does not listen or does not respond. */
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([

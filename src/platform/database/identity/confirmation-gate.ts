@@ -1,0 +1,27 @@
+import type { ClientBase } from 'pg';
+import { UNCONFIRMED } from '#platform/database/statements/faults.js';
+
+/**
+ * Refuses connections to a start of PostgreSQL that is not confirmed. A connection stays with its server, unless a
+ * pooler is between, so that one check for each connection is enough.
+ */
+export class ConfirmationGate {
+  readonly #listeners: (() => void)[] = [];
+
+  /** Calls a function each time a connection was refused, so that the server is confirmed without a wait. */
+  onRefusal(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** @throws Error with the SQLSTATE `UNCONFIRMED`; the driver's error */
+  async check(client: ClientBase): Promise<void> {
+    const { rows } = await client.query<{ is_confirmed: boolean }>(
+      'SELECT started_at = pg_postmaster_start_time() AS is_confirmed FROM database_identity',
+    );
+    if (rows[0]?.is_confirmed === true) return;
+    this.#listeners.forEach((listener) => listener());
+    throw Object.assign(new Error('this start of PostgreSQL is not confirmed'), {
+      code: UNCONFIRMED,
+    });
+  }
+}

@@ -1,0 +1,126 @@
+import { READ_ONLY, sqlStateOf } from '#platform/database/statements/faults.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/**
+ * The identity of a database. A restart changes the start time alone. A promotion also changes the timeline. A
+ * restored backup changes the timeline, the system identifier or the oid.
+ */
+export interface DatabaseIdentity {
+  /** `pg_postmaster_start_time()` in microseconds of the epoch. */
+  readonly startedAt: string;
+  /** Null if the role may not read it. */
+  readonly systemIdentifier: string | null;
+  readonly databaseOid: string;
+  /** The first 8 hexadecimal digits of the name of the present WAL file; null if the role may not read it. */
+  readonly timeline: string | null;
+}
+
+/** An identity on record, which a transaction has confirmed. */
+export interface ConfirmedIdentity extends DatabaseIdentity {
+  /** The last time at which everything on record was ended, because commits were lost. */
+  readonly reconciledAt: Date | null;
+}
+
+/**
+ * Reads the identity of the server of a connection. It runs outside of a transaction, because a function that the role may not call
+ * raises an error. The control file shows the timeline of a promoted server only after a checkpoint, the name of the WAL file at once.
+ *
+ * @param manager bound to one connection
+ * @throws Error with the SQLSTATE of a read-only server for a standby; the driver's error
+ */
+export async function readIdentity(manager: EntityManager): Promise<DatabaseIdentity> {
+  const [server] = await sql<{ started_at: string; database_oid: string; is_standby: boolean }>(
+    manager,
+  )`
+    SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text AS started_at,
+      (SELECT oid::text FROM pg_database WHERE datname = current_database()) AS database_oid,
+      pg_is_in_recovery() AS is_standby`;
+  if (!server) throw new Error('SELECT returned no row');
+  if (server.is_standby) {
+    throw Object.assign(new Error('this PostgreSQL is a standby'), { code: READ_ONLY });
+  }
+  return {
+    startedAt: server.started_at,
+    systemIdentifier: await readable(
+      () => sql<{ value: string }>(manager)`
+        SELECT system_identifier::text AS value FROM pg_control_system()`,
+    ),
+    databaseOid: server.database_oid,
+    timeline: await readable(
+      () => sql<{ value: string }>(manager)`
+        SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) AS value`,
+    ),
+  };
+}
+
+/** SQLSTATEs of a function that a role may not call, or that a server does not have. */
+const UNREADABLE: ReadonlySet<string | undefined> = new Set(['42501', '42883', '0A000']);
+
+/** Returns the value of a statement, or null if this server or role does not have it. */
+async function readable(
+  read: () => Promise<readonly { readonly value: string }[]>,
+): Promise<string | null> {
+  try {
+    const [row] = await read();
+    return row?.value ?? null;
+  } catch (error) {
+    if (UNREADABLE.has(sqlStateOf(error))) return null;
+    throw error;
+  }
+}
+
+/** Reads the confirmed identity; undefined in a database that no start of this version has met. It locks the row until the end of a transaction. */
+export async function lockConfirmedIdentity(
+  tx: EntityManager,
+): Promise<ConfirmedIdentity | undefined> {
+  const [row] = await sql<{
+    started_at: string;
+    system_identifier: string | null;
+    database_oid: string;
+    timeline: string | null;
+    reconciled_at: Date | null;
+  }>(tx)`
+    SELECT (extract(epoch FROM started_at) * 1000000)::bigint::text AS started_at, system_identifier::text,
+      database_oid::text, timeline, reconciled_at
+    FROM database_identity FOR UPDATE`;
+  return (
+    row && {
+      startedAt: row.started_at,
+      systemIdentifier: row.system_identifier,
+      databaseOid: row.database_oid,
+      timeline: row.timeline,
+      reconciledAt: row.reconciled_at,
+    }
+  );
+}
+
+/**
+ * Records the identity of the server that the transaction runs on. From its commit on, the server is confirmed.
+ *
+ * @param isReconciled true if everything on record has ended
+ * @throws Error if the transaction reaches another start of PostgreSQL than the given one
+ */
+export async function recordIdentity(
+  tx: EntityManager,
+  { startedAt, systemIdentifier, databaseOid, timeline }: DatabaseIdentity,
+  isReconciled: boolean,
+): Promise<void> {
+  const recorded = await sql<{ only_row: boolean }>(tx)`
+    INSERT INTO database_identity (started_at, system_identifier, database_oid, timeline, confirmed_at, reconciled_at)
+    SELECT pg_postmaster_start_time(), ${systemIdentifier}::bigint, ${databaseOid}::oid, ${timeline}::text,
+      clock_timestamp(), CASE WHEN ${isReconciled}::boolean THEN clock_timestamp() END
+    WHERE (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint = ${startedAt}::bigint
+    ON CONFLICT (only_row) DO UPDATE SET started_at = excluded.started_at, system_identifier = excluded.system_identifier,
+      database_oid = excluded.database_oid, timeline = excluded.timeline, confirmed_at = excluded.confirmed_at,
+      reconciled_at = coalesce(excluded.reconciled_at, database_identity.reconciled_at)
+    RETURNING only_row`;
+  if (recorded.length === 0) throw new Error('the connection reaches another PostgreSQL now');
+}
+
+/** Tells whether the server of a connection is confirmed. */
+export async function isConfirmed(manager: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ is_confirmed: boolean }>(manager)`
+    SELECT started_at = pg_postmaster_start_time() AS is_confirmed FROM database_identity`;
+  return row?.is_confirmed === true;
+}
