@@ -1,0 +1,84 @@
+import type { Config } from '#platform/config/config.js';
+import type { DatabaseIdentity } from '#platform/database/identity/database-identity.js';
+
+/** The value of SVC_DATABASE_FAILOVER. */
+export type FailoverSetting = Config['database']['failover'];
+
+/** The findings of a process of the service on an unconfirmed server. */
+export interface ReplicaReport {
+  /** True if the process ran before the change and remembers what it committed. */
+  readonly isWitness: boolean;
+  /** True if something that the process had committed is missing. */
+  readonly isLost: boolean;
+  /** The highest serial of an SSH certificate that the process issued. */
+  readonly highestSerial: bigint | undefined;
+}
+
+/** The acts of a confirmation before anything is issued on the server. */
+export interface FailoverDecision {
+  /** True if the server has another system identifier, oid or timeline than the confirmed one. */
+  readonly isAnother: boolean;
+  /** True if a process proved that commits were lost. */
+  readonly isProved: boolean;
+  /** True if a process that ran before the change compared its memory with the server. */
+  readonly hasWitness: boolean;
+  /** True if all access on record ends. */
+  readonly endsEverything: boolean;
+  /** The serials of SSH certificates that are revoked: `first`: all so far, `unrecorded`: those without a record, `same`: none. */
+  readonly serials: 'same' | 'first' | 'unrecorded';
+  readonly highestSerial: bigint | undefined;
+}
+
+/**
+ * Decides what a change of the server means. Without a witness on another server, no process can prove that commits were lost. This
+ * counts as a loss, unless the operator says that the standbys replicate synchronously.
+ *
+ * @param confirmed the identity on record
+ * @param now the identity of the server
+ */
+export function decide(
+  confirmed: DatabaseIdentity,
+  now: DatabaseIdentity,
+  reports: readonly ReplicaReport[],
+  setting: FailoverSetting,
+): FailoverDecision {
+  const isAnother = differs(confirmed, now);
+  const isProved = reports.some(({ isLost }) => isLost);
+  const hasWitness = reports.some(({ isWitness }) => isWitness);
+  const isDoubted = setting === 'asynchronous' || (setting === undefined && !hasWitness);
+  const endsEverything = isProved || (isAnother && isDoubted);
+  return {
+    isAnother,
+    isProved,
+    hasWitness,
+    endsEverything,
+    serials: serialsOf(isAnother, endsEverything || !hasWitness, isProved),
+    highestSerial: highestOf(reports),
+  };
+}
+
+/** Serials move on another server. All of them are revoked if commits may be lost that no process remembers. */
+function serialsOf(
+  isAnother: boolean,
+  mayBeLost: boolean,
+  isProved: boolean,
+): FailoverDecision['serials'] {
+  if (!isAnother && !isProved) return 'same';
+  return mayBeLost ? 'first' : 'unrecorded';
+}
+
+/** Compares what only a promotion or a restore changes. A value that one of the servers did not show is not compared. */
+function differs(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
+  const fields = ['systemIdentifier', 'databaseOid', 'timeline'] as const;
+  return fields.some((field) => {
+    const [before, after] = [confirmed[field], now[field]];
+    return before !== null && after !== null && before !== after;
+  });
+}
+
+function highestOf(reports: readonly ReplicaReport[]): bigint | undefined {
+  return reports.reduce<bigint | undefined>((highest, { highestSerial }) => {
+    if (highestSerial === undefined) return highest;
+    return highest === undefined || highestSerial > highest ? highestSerial : highest;
+  }, undefined);
+}
