@@ -58,6 +58,17 @@ describe('the sql tag', () => {
     }
   });
 
+  it('binds the values beside constant fragments, also when another fragment takes their place', async () => {
+    const [one, two] = [fragment`1`, fragment`2`];
+    const add = (left: unknown, right: unknown) =>
+      sql<{ sum: number }>(dataSource.manager)`SELECT ${left}::int + ${right}::int AS sum`;
+    expect(await add(one, 10)).toEqual([{ sum: 11 }]);
+    expect(await add(one, 20)).toEqual([{ sum: 21 }]);
+    expect(await add(two, 20)).toEqual([{ sum: 22 }]);
+    expect(await add(20, one)).toEqual([{ sum: 21 }]);
+    expect(await add(fragment`${5}`, one)).toEqual([{ sum: 6 }]);
+  });
+
   it('has exactly one winner when 20 redeem the same code at once', async () => {
     await sql(dataSource.manager)`INSERT INTO codes (id) VALUES (2)`;
     const attempts = await Promise.all(

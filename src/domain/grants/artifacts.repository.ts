@@ -1,3 +1,4 @@
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
@@ -43,7 +44,8 @@ export class ArtifactsRepository {
       FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
         WITH ORDINALITY AS k (model, id, n)
       JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
-      LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id`;
+      LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id
+      WHERE ${CONFIRMED}`;
     return inOrder(keys.length, rows, stored);
   }
 

@@ -1,3 +1,4 @@
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -144,6 +145,7 @@ export class ScimTokensRepository {
     const [row] = await sql<{ id: string; org_id: string }>(tx)`
       WITH good AS MATERIALIZED (
         SELECT id, org_id FROM scim_tokens WHERE hash = ${hash} AND revoked_at IS NULL AND expires_at > now()
+          AND ${CONFIRMED}
       ), stale AS MATERIALIZED (
         SELECT t.id FROM scim_tokens t JOIN good g ON g.id = t.id
         WHERE t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute'

@@ -1,3 +1,4 @@
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { SessionOrigin } from './session.js';
@@ -33,7 +34,7 @@ export async function openOwnSession(
 ): Promise<{ readonly id: string; readonly expires_at: Date } | undefined> {
   const [own] = await sql<{ id: string; expires_at: Date }>(tx)`
     WITH account AS MATERIALIZED (
-      SELECT id FROM users WHERE id = ${userId} AND active FOR SHARE
+      SELECT id FROM users WHERE id = ${userId} AND active AND ${CONFIRMED} FOR SHARE
     ), browser AS MATERIALIZED (
       SELECT s.* FROM sessions s
       WHERE s.id = ${sessionId} AND s.user_id IN (SELECT id FROM account) AND s.level <> 'bootstrap' AND s.expires_at > now()

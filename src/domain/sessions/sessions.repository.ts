@@ -10,6 +10,7 @@ import {
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
 import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
@@ -121,7 +122,7 @@ export class SessionsRepository implements Revocable {
               ${pending === null ? null : JSON.stringify(pending)}, ${authenticatorId},
               ${proven?.clientId ?? null}, ${proven?.amr ?? []}, ${proven?.acr ?? null}, ${proven ? authTime : null},
               ${ofDevice}, ${from.ip ?? null}, ${from.userAgent ?? null},
-              now() + make_interval(hours => ${lasts}))
+              CASE WHEN ${CONFIRMED} THEN now() + make_interval(hours => ${lasts}) END)
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
     return row.expires_at;
@@ -154,7 +155,8 @@ export class SessionsRepository implements Revocable {
       JOIN sessions s ON s.id = t.session_id
       LEFT JOIN users u ON u.id = s.user_id
       LEFT JOIN authenticators a ON a.id = s.authenticator_id
-      WHERE s.level <> 'synthetic' AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)`;
+      WHERE s.level <> 'synthetic' AND s.expires_at > now() AND (s.user_id IS NULL OR u.active)
+        AND ${CONFIRMED}`;
     return new Map(rows.map((row) => [row.presented.toString('base64url'), liveSession(row)]));
   }
 

@@ -36,10 +36,46 @@ let generation = 0;
 export function sql<Row extends object>(
   tx: EntityManager,
 ): (strings: TemplateStringsArray, ...values: unknown[]) => Promise<Row[]> {
-  return (strings, ...values) =>
-    values.some((value) => value instanceof SqlFragment)
-      ? runFragment<Row>(tx, new SqlFragment(strings, values))
-      : runWithin<Row>(tx, assemble(strings), values);
+  return (strings, ...values) => {
+    if (!values.some((value) => value instanceof SqlFragment)) {
+      return runWithin<Row>(tx, assemble(strings), values);
+    }
+    const statement = withConstants(strings, values);
+    if (!statement) return runFragment<Row>(tx, new SqlFragment(strings, values));
+    const bound = values.filter((value) => !(value instanceof SqlFragment));
+    return runWithin<Row>(tx, statement, bound);
+  };
+}
+
+/** Statements of templates whose fragments are constants, with the fragment at each place, if any. */
+const withFragments = new WeakMap<
+  TemplateStringsArray,
+  { readonly places: readonly (SqlFragment | undefined)[]; readonly statement: Statement }
+>();
+
+/**
+ * Returns the statement of a template whose fragments bind no value and are the same objects in each call. Its text is put
+ * together once, because a look-up of every request has such a fragment. Undefined for any other template.
+ */
+function withConstants(
+  strings: TemplateStringsArray,
+  values: readonly unknown[],
+): Statement | undefined {
+  const places = values.map((value) => (value instanceof SqlFragment ? value : undefined));
+  const known = withFragments.get(strings);
+  if (known) {
+    return places.every((part, n) => part === known.places[n]) ? known.statement : undefined;
+  }
+  if (!places.every((part) => part === undefined || isConstant(part))) return undefined;
+  const text = flatten(new SqlFragment(strings, values), []);
+  const statement = { digest: hash('sha256', text, 'base64url'), text };
+  withFragments.set(strings, { places, statement });
+  return statement;
+}
+
+/** Tells whether a fragment binds no value. */
+function isConstant({ values }: SqlFragment): boolean {
+  return values.every((value) => value instanceof SqlFragment && isConstant(value));
 }
 
 /** A part of a statement that several statements have in common, with the values that it binds. */
