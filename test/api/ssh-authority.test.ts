@@ -10,7 +10,6 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -62,17 +61,6 @@ describe('the SSH certificate authority at start', () => {
   async function value(statement: string): Promise<unknown> {
     const [row]: unknown[] = await dataSource.query(`SELECT (${statement}) AS value`);
     return row;
-  }
-
-  async function nextSerial(): Promise<bigint> {
-    const [row]: { value: string }[] = await dataSource.query(
-      `SELECT nextval('ssh_certificate_serial') AS value`,
-    );
-    return BigInt(row?.value ?? 0);
-  }
-
-  function move(milliseconds: number): Promise<void> {
-    return dataSource.transaction((tx) => repository.moveSerialForward(tx, milliseconds));
   }
 
   it('generates a missing key once, readable only for its owner, and leaves no other file', async () => {
@@ -279,55 +267,5 @@ describe('the SSH certificate authority at start', () => {
     );
     expect(new Set(texts)).toEqual(new Set([readFileSync(keyPath, 'utf8')]));
     expect(readdirSync(join(folder, 'data'))).toEqual(['ssh_ca_key']);
-  });
-
-  describe('serials', () => {
-    it('begin at the current milliseconds of the clock', async () => {
-      const before = BigInt(Date.now());
-      await start();
-      const serial = await nextSerial();
-      expect(serial).toBeGreaterThan(before);
-      expect(serial).toBeLessThanOrEqual(BigInt(Date.now()) + 1n);
-    });
-
-    it('move forward at a start, beyond serials that a restored backup lost', async () => {
-      await move(1_000_000);
-      expect(await nextSerial()).toBe(1_000_001n);
-      await move(2_000_000);
-      expect(await nextSerial()).toBe(2_000_001n);
-    });
-
-    it('never move back with the clock', async () => {
-      await move(2_000_000);
-      await nextSerial();
-      await move(1_000_000);
-      await move(2_000_000);
-      expect(await nextSerial()).toBe(2_000_002n);
-    });
-
-    it('are not drawn by running replicas while a start moves them', async () => {
-      await move(1_000_000);
-      const { drawn } = await dataSource.transaction(async (tx) => {
-        await repository.moveSerialForward(tx, 2_000_000);
-        const waiting = nextSerial();
-        expect(await Promise.race([waiting, sleep(300, 'still waiting')])).toBe('still waiting');
-        return { drawn: waiting };
-      });
-      expect(await drawn).toBe(2_000_001n);
-    });
-
-    it('are never issued twice while replicas start', async () => {
-      const now = Date.now();
-      await move(now);
-      const serials: bigint[] = [];
-      const issue = async (): Promise<void> => {
-        for (let round = 0; round < 50; round += 1) serials.push(await nextSerial());
-      };
-      const restart = async (): Promise<void> => {
-        for (let round = 0; round < 20; round += 1) await move(now + 7 * round);
-      };
-      await Promise.all([issue(), issue(), restart(), issue(), restart()]);
-      expect(new Set(serials).size).toBe(150);
-    });
   });
 });

@@ -38,6 +38,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/domain': [
     'audit',
+    'ssh-certificates/serials',
     'access-revocation',
     'organizations',
     'organization-issuers/document-key',

@@ -1,3 +1,5 @@
+import { moveSerials } from '#domain/ssh-certificates/serials/serials.repository.js';
+import { systemClock } from '#platform/clock/clock.js';
 import {
   lockConfirmedIdentity,
   readIdentity,
@@ -13,6 +15,7 @@ export const confirmAtStart: ConfirmAtStart = async (database) => {
     const identity = await readIdentity(runner.manager);
     await runner.manager.transaction(async (tx) => {
       const confirmed = await lockConfirmedIdentity(tx);
+      await moveSerials(tx, { kind: 'same', clock: systemClock.milliseconds() });
       if (confirmed?.startedAt !== identity.startedAt) await recordIdentity(tx, identity, false);
     });
   } finally {

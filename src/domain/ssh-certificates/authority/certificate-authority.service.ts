@@ -1,6 +1,5 @@
 import { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
-import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { nonceBytes } from '#platform/clock/random.js';
 import type { Signer } from '#platform/crypto/signer.js';
@@ -41,8 +40,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * Loads the keys, checks the one that signs against the keys on record, records the published ones and moves the serials forward. A
-   * database without a key records the first. A key that was never published must not sign: no host could trust it.
+   * Loads the keys, checks the one that signs against the keys on record, and records the published ones. A database without a key
+   * records the first. A key that was never published must not sign: no host could trust it.
    *
    * @param inKms the keys in KMS, which come before those of SVC_SSH_CA_KEY or of the file
    * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
@@ -61,7 +60,6 @@ export class CertificateAuthority {
       const configured = await configuredKeys(config.ssh, comment, fingerprints, inKms);
       const variable = inKms.length > 0 ? 'SVC_SSH_CA_KMS_KEY_ID' : keyVariable(config.ssh);
       await record(tx, repository, configured, fingerprints, variable);
-      await repository.moveSerialForward(tx, systemClock.milliseconds());
       return { keys: configured, known: onRecord };
     });
     const authority = new CertificateAuthority(keys, comment);

@@ -20,7 +20,7 @@ export interface LastCertificate {
 /** The certificates that are searched for the last one of a retired key: more than a deployment issues in one session. */
 const NEWEST = 200_000;
 
-/** The keys of the certificate authority that this database belongs to, and the sequence of its serials. */
+/** The keys of the certificate authority that this database belongs to. */
 @Injectable()
 export class SshAuthorityRepository {
   /** One starter at a time, until the transaction ends. */
@@ -77,17 +77,5 @@ export class SshAuthorityRepository {
       WHERE ca_fingerprint = ANY (${fingerprints}::text[]) AND revoked_at IS NULL AND valid_before > now()
       GROUP BY ca_fingerprint ORDER BY ca_fingerprint`;
     return rows.map((row) => ({ fingerprint: row.ca_fingerprint, validBefore: row.valid_before }));
-  }
-
-  /**
-   * Moves the serials forward to the given milliseconds of the epoch, never back: after a restored backup, the clock is
-   * ahead of every serial that was given out. The ALTER changes nothing; it is there for its lock, which keeps the
-   * `nextval` of running replicas out between our look at the sequence and our move, until the commit.
-   */
-  async moveSerialForward(tx: EntityManager, milliseconds: number): Promise<void> {
-    await sql(tx)`ALTER SEQUENCE ssh_certificate_serial OWNED BY NONE`;
-    await sql(tx)`
-      SELECT setval('ssh_certificate_serial', ${milliseconds}::bigint)
-      FROM ssh_certificate_serial WHERE last_value < ${milliseconds}::bigint`;
   }
 }

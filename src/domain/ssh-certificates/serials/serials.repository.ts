@@ -1,0 +1,154 @@
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { floorAfterChange, larger } from './serial-floor.js';
+
+/** The serials of one range, both ends included. */
+export interface SerialRange {
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+/** A copy of a database may have a sequence that is older than its rows. */
+const HIGHEST = fragment`greatest(
+  (SELECT last_value FROM ssh_certificate_serial), (SELECT max(serial) FROM ssh_certificates))`;
+
+/**
+ * How the serials go on after a start of PostgreSQL. `clock` is the time of this process, in
+ * milliseconds of the epoch.
+ */
+export type SerialMove =
+  | { readonly kind: 'same'; readonly clock: number }
+  | {
+      readonly kind: 'another';
+      readonly clock: number;
+      /**
+       * `first` revokes every serial so far: a loss is proven, or no process of ours remembers the
+       * database. `unrecorded` revokes only the serials of which a certificate may be lost.
+       */
+      readonly revokeFrom: 'first' | 'unrecorded';
+      /**
+       * The highest serial or floor that a process of ours saw before the change ({@link
+       * highestSerial} after each confirmation, and each serial that it issued). Undefined only if
+       * no such process runs.
+       */
+      readonly highestSeen: bigint | undefined;
+      /**
+       * SVC_SESSION_HOURS, the longest validity of a certificate. The revocation list carries the
+       * ranges for an hour longer.
+       */
+      readonly sessionHours: number;
+    };
+
+/** The result of a move. */
+export interface MovedSerials {
+  /** Every serial from now on is higher. */
+  readonly floor: bigint;
+  /** The revoked ranges, ascending; empty for the same database. */
+  readonly ranges: readonly SerialRange[];
+}
+
+/**
+ * The time from the start of a transaction that draws a serial to its end is at most a minute (the
+ * time limits of `connection.ts`). Two such transactions may draw their serials in the other order.
+ */
+const LONGEST_ISSUANCE = '2 minutes';
+
+/**
+ * Moves the sequence of serials after a start of PostgreSQL, in the transaction that confirms it,
+ * and never back.
+ *
+ * The ALTER changes nothing; it is there for its lock. It waits for every open `nextval` and keeps
+ * others out until the commit. The ranges are written before `setval`, which survives a rollback: a
+ * retry finds the serials without a record again.
+ */
+export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<MovedSerials> {
+  await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
+  await sql(tx)`ALTER SEQUENCE ssh_certificate_serial OWNED BY NONE`;
+  const { highest, now, confirmedAt } = await readFacts(tx, move.clock);
+  if (move.kind === 'same') {
+    const floor = larger(highest, now);
+    await setSerial(tx, floor);
+    return { floor, ranges: [] };
+  }
+  const { highestSeen } = move;
+  const floor = floorAfterChange({ highest, confirmedAt, highestSeen, now });
+  const ranges =
+    move.revokeFrom === 'first' ? [{ first: 1n, last: floor }] : await unrecorded(tx, floor);
+  await recordRanges(tx, ranges, move.sessionHours);
+  await setSerial(tx, floor);
+  return { floor, ranges };
+}
+
+/**
+ * Reads the highest serial that the database knows. A process remembers it after each confirmation,
+ * for `highestSeen`.
+ */
+export async function highestSerial(tx: EntityManager): Promise<bigint> {
+  const [row] = await sql<{ highest: string }>(tx)`SELECT ${HIGHEST}::text AS highest`;
+  return BigInt(row?.highest ?? 0);
+}
+
+async function readFacts(tx: EntityManager, clock: number) {
+  const [row] = await sql<{ highest: string; now: string; confirmed_at: string | null }>(tx)`
+    SELECT ${HIGHEST}::text AS highest,
+      (extract(epoch FROM clock_timestamp()) * 1000000)::bigint::text AS now,
+      (SELECT (extract(epoch FROM confirmed_at) * 1000000)::bigint::text FROM database_identity) AS confirmed_at`;
+  if (!row) throw new Error('SELECT returned no row');
+  return {
+    highest: BigInt(row.highest),
+    now: larger(BigInt(row.now), BigInt(Math.floor(clock)) * 1000n),
+    confirmedAt: row.confirmed_at === null ? undefined : BigInt(row.confirmed_at),
+  };
+}
+
+/** Moves the sequence forward, never back. */
+async function setSerial(tx: EntityManager, serial: bigint): Promise<void> {
+  const value = serial.toString();
+  await sql(tx)`
+    SELECT setval('ssh_certificate_serial', ${value}::bigint)
+    FROM ssh_certificate_serial WHERE last_value < ${value}::bigint`;
+}
+
+/**
+ * Finds the serials up to the floor without a record, among the newest. A lost certificate may have
+ * a serial below the sequence, because PostgreSQL logs the sequence 32 serials ahead, and because
+ * transactions do not commit in the order of their serials.
+ */
+async function unrecorded(tx: EntityManager, floor: bigint): Promise<SerialRange[]> {
+  const rows = await sql<{ first: string; last: string }>(tx)`
+    WITH newest AS MATERIALIZED (
+      SELECT issued_at FROM ssh_certificates ORDER BY serial DESC LIMIT 1
+    ), settled AS MATERIALIZED (
+      SELECT coalesce((
+        SELECT serial FROM ssh_certificates
+        WHERE issued_at < (SELECT issued_at FROM newest) - ${LONGEST_ISSUANCE}::interval
+        ORDER BY serial DESC LIMIT 1
+      ), 0) AS serial
+    ), recorded AS (
+      SELECT serial FROM ssh_certificates WHERE serial > (SELECT serial FROM settled)
+      UNION ALL SELECT ${floor.toString()}::bigint + 1
+    ), gaps AS (
+      SELECT coalesce(lag(serial) OVER (ORDER BY serial), (SELECT serial FROM settled)) + 1 AS first, serial - 1 AS last
+      FROM recorded
+    )
+    SELECT first::text, last::text FROM gaps WHERE first <= last ORDER BY gaps.first`;
+  return rows.map(({ first, last }) => ({ first: BigInt(first), last: BigInt(last) }));
+}
+
+/** Records ranges. A range that begins where an earlier one does takes its place. */
+async function recordRanges(
+  tx: EntityManager,
+  ranges: readonly SerialRange[],
+  sessionHours: number,
+): Promise<void> {
+  const firsts = ranges.map(({ first }) => first.toString());
+  const lasts = ranges.map(({ last }) => last.toString());
+  await sql(tx)`
+    INSERT INTO ssh_revoked_ranges AS r (first_serial, last_serial, recorded_at, carried_until)
+    SELECT first, last, clock_timestamp(), clock_timestamp() + make_interval(hours => ${sessionHours}::int + 1)
+    FROM unnest(${firsts}::bigint[], ${lasts}::bigint[]) AS range (first, last)
+    ON CONFLICT (first_serial) DO UPDATE SET recorded_at = excluded.recorded_at,
+      last_serial = greatest(r.last_serial, excluded.last_serial),
+      carried_until = greatest(r.carried_until, excluded.carried_until)`;
+}
