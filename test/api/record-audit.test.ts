@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AUDIT_CLASS, AUDIT_TYPES } from '#domain/audit/audit-event.js';
-import { AuditLog, recordAudit } from '#domain/audit/audit.repository.js';
+import { AuditLog, RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import { openPool } from '#platform/database/connection.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -54,7 +54,7 @@ describe('the statement that writes the audit log', () => {
         },
         fragment`FROM unnest(${AUDIT_TYPES.map(() => randomUUID())}::uuid[], ${AUDIT_TYPES}::text[]) AS e (id, type)`,
       )})
-      SELECT 1`;
+      SELECT ${RECORDED}`;
     const expected = AUDIT_TYPES.toSorted().map((type) => ({ type, class: AUDIT_CLASS[type] }));
     expect(await recorded('one')).toMatchObject(expected);
     expect(await recorded('many')).toEqual(await recorded('one'));

@@ -30,23 +30,30 @@ export interface AuditRecord {
 
 /**
  * Writes the `INSERT` of audit rows, for use as a statement or in a `WITH`. It is the only `INSERT` of the audit log in the product,
- * and it knows the class of each type.
+ * and it knows the class of each type. The statement returns the ids of the rows as `recorded`, so that the process remembers what
+ * it committed.
  *
- *     WITH changed AS (UPDATE … RETURNING id), audited AS (${recordAudit({ … }, fragment`FROM changed`)}) SELECT id FROM changed
+ *     WITH changed AS (UPDATE … RETURNING id), audited AS (${recordAudit({ … }, fragment`FROM changed`)})
+ *     SELECT id, ${RECORDED} FROM changed
  *
  * @param source the `FROM … WHERE …` whose rows are recorded; one row by default
  */
 export function recordAudit(record: AuditRecord, source: SqlFragment = fragment``): SqlFragment {
   const { id = newUuid(), type, actorId, subjectId, orgId, origin, details = {} } = record;
   const { actorEmail = NO_NAME, subjectEmail = NO_NAME, clientName = NO_NAME } = record;
-  return fragment`
+  const insertion = fragment`
     INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details,
                               actor_email, subject_email, client_name)
     SELECT ${id}::uuid, ${type}::text, ${classOf(type)}::text, ${actorId ?? NULL}::uuid, ${subjectId ?? NULL}::uuid,
            ${orgId ?? NULL}::uuid, ${originColumns(origin)}, ${detailsColumn(details)},
            ${actorEmail}, ${subjectEmail}, ${clientName}
-    ${source}`;
+    ${source}
+    RETURNING id AS recorded`;
+  return new SqlFragment(insertion.strings, insertion.values, true);
 }
+
+/** The column `recorded` of a statement whose `WITH` names the insertion `audited`. */
+export const RECORDED = fragment`(SELECT array_agg(recorded) FROM audited) AS recorded`;
 
 const NULL = fragment`NULL`;
 const NO_NAME = fragment`NULL::text`;

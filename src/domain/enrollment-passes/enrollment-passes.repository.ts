@@ -8,7 +8,7 @@ import {
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { recordAudit } from '#domain/audit/audit.repository.js';
+import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PASS_HOURS, type DemandedPass, type PassFacts } from './enrollment-pass.js';
@@ -158,9 +158,9 @@ export async function consumePass(
       DELETE FROM enrollment_passes
       WHERE user_id = ${userId} AND hash = ${hash ?? null}::bytea AND expires_at > now()
       RETURNING created_by, created_at
-    ), recorded AS (${recordAudit(record, fragment`FROM consumed c`)})
+    ), audited AS (${recordAudit(record, fragment`FROM consumed c`)})
     SELECT EXISTS (SELECT FROM enrollment_passes WHERE user_id = ${userId}) AS demanded,
-           EXISTS (SELECT FROM consumed) AS consumed`;
+           EXISTS (SELECT FROM consumed) AS consumed, ${RECORDED}`;
   return {
     isDemanded: row?.demanded ?? true,
     isPresented: hash !== undefined,

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
+import { noteRecorded } from '#platform/database/statements/recorded-ids.js';
 import { constantText, fixedSql } from '#platform/database/statements/sql.js';
 import {
   issuanceStatement,
@@ -16,6 +17,13 @@ export type Outcome<Issued> = { readonly issued: Issued } | { readonly denial: D
 export interface OutcomeRow {
   readonly n: number;
   readonly denial: Denial | null;
+}
+
+/** The columns of a request that its audit rows have as their ids. The statement writes them for what it issues. */
+interface AskedColumns {
+  readonly n: number;
+  readonly audit_id?: string;
+  readonly exchange_id?: string | undefined;
 }
 
 /** A kind of credential: its SQL, and how a request and a result are written and read. */
@@ -53,14 +61,20 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
     requests: readonly Request[],
     locks: RowLocks,
   ): Promise<Outcome<Issued>[]> {
-    const asked = requests.map((request, n) => ({ n, ...this.columnsOf(request) }));
+    const asked = requests.map((request, n): AskedColumns => ({ n, ...this.columnsOf(request) }));
     const rows = await fixedSql<Row>(tx, this.#statements[locks], [JSON.stringify(asked)]);
     const outcomes = requests.map((): Outcome<Issued> => GONE);
+    const recorded: string[] = [];
     for (const row of rows) {
       const { n, denial } = row;
       outcomes[n] =
         denial === null ? { issued: this.read(row, requests[n] as Request) } : { denial };
+      if (denial !== null) continue;
+      const { audit_id, exchange_id } = asked[n] as AskedColumns;
+      if (audit_id !== undefined) recorded.push(audit_id);
+      if (exchange_id !== undefined) recorded.push(exchange_id);
     }
+    noteRecorded(tx, recorded);
     return outcomes;
   }
 }

@@ -82,7 +82,8 @@ export async function countRefusals(
     ), due AS (
       SELECT c.* FROM counted c JOIN given g ON g.event_id = c.event_id
     ), audited AS (${recordAudit(record, fragment`FROM due`)})
-    SELECT resource_type AS "resourceType", resource_id AS "resourceId", reason, method, detail, counted::int AS count FROM due`;
+    SELECT resource_type AS "resourceType", resource_id AS "resourceId", reason, method, detail, counted::int AS count,
+           event_id AS recorded FROM due`;
 }
 
 /** Lists the last refusals of the valid tokens of an organization, the newest first. */

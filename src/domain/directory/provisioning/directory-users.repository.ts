@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { recordAudit } from '#domain/audit/audit.repository.js';
+import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { fixedSql, fragment, sql } from '#platform/database/statements/sql.js';
@@ -112,7 +112,7 @@ export class DirectoryUsersRepository {
           AND (lower(i.user_name COLLATE "C") = lower(${user.userName}::text COLLATE "C")
             OR i.external_id = ${user.externalId}::text)
       ), audited AS (${recordAudit(record, fragment`FROM made`)})
-      SELECT id FROM made`;
+      SELECT id, ${RECORDED} FROM made`;
     const made = row && (await this.find(tx, orgId, id));
     if (!made) throw taken();
     return made;
@@ -150,7 +150,7 @@ export class DirectoryUsersRepository {
             AND email IS NOT DISTINCT FROM ${email} AND scim_managed = ${scimManaged}
           RETURNING id
         ), audited AS (${recordAudit(record, fragment`FROM changed WHERE ${audited !== false}::boolean`)})
-        SELECT id FROM changed`;
+        SELECT id, ${RECORDED} FROM changed`;
       return row && (await this.find(tx, orgId, id));
     } catch (error) {
       if (NAMES.has(violatedConstraint(error))) throw taken();

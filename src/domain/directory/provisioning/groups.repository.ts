@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { recordAudit } from '#domain/audit/audit.repository.js';
+import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
@@ -85,7 +85,7 @@ export class GroupsRepository {
         ON CONFLICT DO NOTHING
         RETURNING id, display_name, external_id, version, created_at, updated_at
       ), audited AS (${recordAudit(record, fragment`FROM made`)})
-      SELECT id, display_name, external_id, version, created_at, updated_at FROM made`;
+      SELECT id, display_name, external_id, version, created_at, updated_at, ${RECORDED} FROM made`;
     if (!row) throw taken();
     return directoryGroup(row);
   }
@@ -113,7 +113,7 @@ export class GroupsRepository {
           RETURNING id, display_name, external_id, version, created_at, updated_at
         ), audited AS (${recordAudit(record, fragment`FROM changed`)})
         SELECT id, display_name, external_id, version, created_at, updated_at,
-               (SELECT version FROM group_member_versions WHERE group_id = changed.id) AS member_version
+               (SELECT version FROM group_member_versions WHERE group_id = changed.id) AS member_version, ${RECORDED}
         FROM changed`;
       if (!row) throw new Error('a locked group is gone');
       return directoryGroup(row);

@@ -1,14 +1,20 @@
-import type { EntityManager, QueryRunner } from './typeorm.js';
+import type { DataSource, EntityManager, QueryRunner } from './typeorm.js';
 
-/** The acts that wait for the commit of a transaction, in the data of its connection's runner. */
+/** An act that waits for the commit of a transaction, and how deep in savepoints it was asked for. */
+interface WaitingAct {
+  readonly act: () => void;
+  readonly depth: number;
+}
+
+/** The acts that wait, in the data of the runner of their connection. */
 const WAITING = 'svc acts after commit';
 
 /** The data sources whose commits are watched. */
 const watched = new WeakSet<object>();
 
 /**
- * Calls a function once a transaction has committed; never when it is rolled back or the process ends. Use it to shorten a wait: what
- * must happen is in a table.
+ * Calls a function once a transaction has committed; never when it or its savepoint is rolled back, or the process ends. Use it to
+ * shorten a wait: what must happen is in a table.
  *
  * @param tx a manager outside of a transaction commits each statement, so that the function is called at once
  */
@@ -18,26 +24,66 @@ export function afterCommit(tx: EntityManager, act: () => void): void {
     act();
     return;
   }
-  watch(runner);
-  const data = runner.data as Record<string, (() => void)[]>;
-  (data[WAITING] ??= []).push(act);
+  watch(runner.dataSource);
+  setActs(runner, [...actsOf(runner), { act, depth: depthOf(runner) }]);
 }
 
-function watch({ dataSource }: QueryRunner): void {
+/**
+ * Forgets the acts of a transaction in which a statement failed: PostgreSQL rolls back the transaction or its innermost savepoint,
+ * and answers a COMMIT without an error.
+ */
+export function forgetFailed(runner: QueryRunner): void {
+  if (runner.isTransactionActive) keepBelow(runner, depthOf(runner));
+}
+
+function watch(dataSource: DataSource): void {
   if (watched.has(dataSource)) return;
   watched.add(dataSource);
   dataSource.subscribers.push({
-    afterTransactionCommit({ queryRunner }) {
-      if (queryRunner.isTransactionActive) return; // the end of a savepoint
-      const data = queryRunner.data as Record<string, (() => void)[]>;
-      const acts = data[WAITING] ?? [];
-      delete data[WAITING];
-      acts.forEach((act) => act());
-    },
-    afterTransactionRollback({ queryRunner }) {
-      if (!queryRunner.isTransactionActive) {
-        delete (queryRunner.data as Record<string, unknown>)[WAITING];
+    afterTransactionCommit({ queryRunner: runner }) {
+      const acts = actsOf(runner);
+      if (acts.length === 0) return;
+      if (runner.isTransactionActive) {
+        // The end of a savepoint: its acts belong to the transaction around it.
+        const most = depthOf(runner);
+        setActs(
+          runner,
+          acts.map(({ act, depth }) => ({ act, depth: Math.min(depth, most) })),
+        );
+        return;
       }
+      setActs(runner, []);
+      acts.forEach(({ act }) => act());
+    },
+    afterTransactionRollback({ queryRunner: runner }) {
+      keepBelow(runner, runner.isTransactionActive ? depthOf(runner) + 1 : 0);
     },
   });
+}
+
+function keepBelow(runner: QueryRunner, depth: number): void {
+  const acts = actsOf(runner);
+  if (acts.length === 0) return;
+  setActs(
+    runner,
+    acts.filter((waiting) => waiting.depth < depth),
+  );
+}
+
+function actsOf(runner: QueryRunner): readonly WaitingAct[] {
+  return (runner.data as Record<string, WaitingAct[] | undefined>)[WAITING] ?? [];
+}
+
+function setActs(runner: QueryRunner, acts: readonly WaitingAct[]): void {
+  const data = runner.data as Record<string, readonly WaitingAct[]>;
+  if (acts.length === 0) delete data[WAITING];
+  else data[WAITING] = acts;
+}
+
+/** Returns 1 in a transaction, 2 in its savepoint, and so on. */
+function depthOf(runner: QueryRunner): number {
+  if (!('transactionDepth' in runner) || typeof runner.transactionDepth !== 'number') {
+    throw new TypeError('The runner has no depth of the typeorm that this project locks');
+  }
+  return runner.transactionDepth;
 }

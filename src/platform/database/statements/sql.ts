@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import type { EntityManager, QueryRunner } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
+import { forgetFailed } from './after-commit.js';
 import { isStalePlan, noteDuration } from './faults.js';
+import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
 
 /** A statement: its text with `$n` in place of the values, and a digest for its prepared name. */
 interface Statement {
@@ -83,6 +85,10 @@ export class SqlFragment {
   constructor(
     readonly strings: readonly string[],
     readonly values: readonly unknown[],
+    /** True if a statement with this part returns the ids of its rows as `recorded`, which {@link sql} takes out. */
+    readonly records: boolean = values.some(
+      (value) => value instanceof SqlFragment && value.records,
+    ),
   ) {}
 }
 
@@ -120,9 +126,14 @@ export function byteaText(bytes: Buffer): string {
   return `\\x${bytes.toString('hex')}`;
 }
 
-function runFragment<Row extends object>(tx: EntityManager, whole: SqlFragment): Promise<Row[]> {
+async function runFragment<Row extends object>(
+  tx: EntityManager,
+  whole: SqlFragment,
+): Promise<Row[]> {
   const values: unknown[] = [];
-  return fixedSql<Row>(tx, flatten(whole, values), values);
+  const rows = await fixedSql<Row & RecordedColumn>(tx, flatten(whole, values), values);
+  if (whole.records) takeRecorded(tx, rows);
+  return rows;
 }
 
 /** Returns the text of a fragment; its values are appended to the given ones and numbered by their place there. */
@@ -249,6 +260,7 @@ async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]):
     return result.records as Row[];
   } catch (error) {
     noteDuration(error, systemClock.monotonic() - start);
+    forgetFailed(runner);
     throw error;
   }
 }

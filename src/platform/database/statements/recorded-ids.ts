@@ -1,0 +1,40 @@
+import { afterCommit } from './after-commit.js';
+import type { DataSource, EntityManager } from './typeorm.js';
+
+/** Learns the ids of rows whose commit has returned. */
+type Listener = (ids: readonly string[]) => void;
+
+const listeners = new WeakMap<DataSource, Listener>();
+
+/** The column in which a statement returns the ids of the rows that it recorded: one id, or an array of them. */
+export interface RecordedColumn {
+  recorded?: string | readonly string[] | null;
+}
+
+/** Sets the one listener of a data source. */
+export function onRecorded(dataSource: DataSource, listener: Listener): void {
+  listeners.set(dataSource, listener);
+}
+
+/** Tells the listener of the data source that rows are on record, once their commit has returned. */
+export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
+  const listener = listeners.get(tx.dataSource);
+  if (listener && ids.length > 0) afterCommit(tx, () => listener(ids));
+}
+
+/**
+ * Takes the column `recorded` out of the rows of a statement, and notes the ids in it.
+ *
+ * @throws TypeError if the rows lack the column: the process would not remember what it committed
+ */
+export function takeRecorded(tx: EntityManager, rows: readonly RecordedColumn[]): void {
+  const ids: string[] = [];
+  for (const row of rows) {
+    const { recorded } = row;
+    if (recorded === undefined) throw new TypeError('the statement does not return `recorded`');
+    if (typeof recorded === 'string') ids.push(recorded);
+    else if (recorded) ids.push(...recorded);
+    delete row.recorded;
+  }
+  noteRecorded(tx, ids);
+}
