@@ -1,7 +1,4 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
 import { writePrivateKey } from '../../src/domain/ssh-certificates/openssh/private-key.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
@@ -10,6 +7,7 @@ import { Client } from './client.js';
 import { createTestDatabase } from './database.js';
 import { freePort } from './free-port.js';
 import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
+import { idle, startReplicaFront, type FrontTarget } from './replica-front.js';
 
 /** Variables of one replica over those of the service. */
 export type Variables = Readonly<Record<string, string>>;
@@ -31,10 +29,8 @@ export interface ReplicatedService {
   close(): Promise<void>;
 }
 
-interface Replica {
+interface Replica extends FrontTarget {
   readonly app: TestApp;
-  readonly port: number;
-  inFlight: number;
 }
 
 /** Starts a replica for each set of variables, with one database, identity provider and SSH authority. */
@@ -62,14 +58,7 @@ export async function startReplicatedService(
   const running: Replica[] = [];
   for (const variables of replicas) running.push(await start(variables));
 
-  let turn = 0;
-  const front = createServer((incoming, outgoing) => {
-    turn += 1;
-    const replica = running[turn % running.length];
-    if (replica) forward(replica, incoming, outgoing);
-  });
-  front.listen(port, 'localhost');
-  await once(front, 'listening');
+  const front = await startReplicaFront(port, () => running);
   return {
     baseUrl,
     get app() {
@@ -87,38 +76,10 @@ export async function startReplicatedService(
       await old.app.close();
     },
     async close() {
-      front.closeAllConnections();
       front.close();
       for (const { app } of running) await app.close();
       await idp.close();
       await database.drop();
     },
   };
-}
-
-/** Resolves when a replica has no request any more. */
-async function idle(replica: Replica): Promise<void> {
-  while (replica.inFlight > 0) await delay(10);
-}
-
-/** Forwards a request with its own Host header, on a connection of its own. */
-function forward(replica: Replica, incoming: IncomingMessage, outgoing: ServerResponse): void {
-  replica.inFlight += 1;
-  outgoing.on('close', () => {
-    replica.inFlight -= 1;
-  });
-  const onward = request({
-    port: replica.port,
-    host: 'localhost',
-    agent: false,
-    method: incoming.method,
-    path: incoming.url,
-    headers: incoming.headers,
-  });
-  onward.on('response', (answer) => {
-    outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-    answer.pipe(outgoing);
-  });
-  onward.on('error', (error) => outgoing.writeHead(502).end(String(error)));
-  incoming.pipe(onward);
 }

@@ -34,10 +34,10 @@ export interface Sshd {
   readonly port: number;
   /** The lines of the server's log so far. */
   readonly lines: readonly string[];
-  /** Runs `true` over SSH with this private key, the certificate file if one is given, and further variables. */
+  /** Runs `true` over SSH with this private key, its certificate files if there are any, and further variables. */
   login(
     privateKeyFile: string,
-    certificateFile?: string,
+    certificateFile?: string | readonly string[],
     environment?: Readonly<Record<string, string>>,
   ): Promise<LoginResult>;
   stop(): Promise<void>;
@@ -135,7 +135,7 @@ function listening(child: ChildProcess, lines: string[]): Promise<void> {
 function runSsh(
   port: number,
   privateKeyFile: string,
-  certificateFile: string | undefined,
+  certificateFile: string | readonly string[] | undefined,
   environment: Readonly<Record<string, string>>,
 ): Promise<{ status: number | null; said: string }> {
   const options = [
@@ -144,7 +144,7 @@ function runSsh(
     'BatchMode=yes',
     'StrictHostKeyChecking=no',
     'UserKnownHostsFile=/dev/null',
-    ...(certificateFile === undefined ? [] : [`CertificateFile=${certificateFile}`]),
+    ...[certificateFile ?? []].flat().map((file) => `CertificateFile=${file}`),
     ...('SSH_SK_PROVIDER' in environment ? ['SecurityKeyProvider=$SSH_SK_PROVIDER'] : []),
   ].flatMap((option) => ['-o', option]);
   const target = `${userInfo().username}@127.0.0.1`;

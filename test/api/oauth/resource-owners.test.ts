@@ -4,7 +4,7 @@ import { VouchedDomains } from '../../../src/domain/organization-domains/vouched
 import { operatorDomains } from '../../../src/domain/operator-access/compose-access.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
-import { fido2Answer } from '../../support/cli-token.js';
+import { fido2Answer } from '../../support/fido2-grant.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { assigned } from '../../support/domains.js';
 import {

@@ -1,0 +1,115 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { newAddress } from '../client.js';
+import { startSshd, type Sshd } from '../sshd.js';
+import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
+import type { FailoverService } from './failover-service.js';
+
+const run = promisify(execFile);
+
+/** The certificates that `ssh` offers in one connection: it takes 100 files, and the plain key comes beside them. */
+const OFFERED = 90;
+
+/** A real `sshd` that trusts the authority of the service, and reads the key revocation list of the service. */
+export class CertificateProof {
+  #files = 0;
+
+  private constructor(
+    private readonly service: FailoverService,
+    private readonly sshd: Sshd,
+    private readonly folder: string,
+    private readonly key: string,
+  ) {
+    this.publicKey = readFileSync(`${key}.pub`, 'utf8').trim();
+  }
+
+  /**
+   * Starts `sshd` with the present list. All certificates are for one key pair.
+   *
+   * @param principals every address of the certificates
+   */
+  static async start(
+    service: FailoverService,
+    principals: readonly string[],
+  ): Promise<CertificateProof> {
+    const folder = await makeTemporaryDirectory();
+    const key = join(folder, 'person');
+    await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+    const authority = await service.client().get('/v1/credentials/ssh/ca');
+    await download(service, folder);
+    const sshd = await startSshd({
+      authorities: [authority.text.trim()],
+      principals,
+      config: [`RevokedKeys ${listIn(folder)}`, `MaxAuthTries ${2 * OFFERED}`],
+    });
+    return new CertificateProof(service, sshd, folder, key);
+  }
+
+  /** The public key of every certificate. */
+  readonly publicKey: string;
+
+  /** Downloads the key revocation list, as the timer of docs/operations/ssh.md does. */
+  download(): Promise<void> {
+    return download(this.service, this.folder);
+  }
+
+  /**
+   * Tells whether `sshd` lets in a client that offers these certificates one after the other. If not, each of them was refused
+   * because the list revokes it.
+   */
+  async acceptsAny(certificates: readonly string[]): Promise<boolean> {
+    for (let at = 0; at < certificates.length; at += OFFERED) {
+      const some = certificates.slice(at, at + OFFERED);
+      const before = this.sshd.lines.length;
+      const files = some.map((certificate) => this.#write(certificate));
+      const { accepted, log } = await this.sshd.login(this.key, files);
+      if (accepted) return true;
+      const refused = this.sshd.lines
+        .slice(before)
+        .filter((line) => line.includes('-CERT') && line.includes('revoked by file'));
+      if (refused.length < some.length)
+        throw new Error(`sshd has not judged every one of ${some.length} certificates: ${log}`);
+    }
+    return false;
+  }
+
+  /** Returns those certificates that the list does not revoke, by `ssh-keygen -Q`. */
+  async unlisted(certificates: readonly string[]): Promise<string[]> {
+    const found: string[] = [];
+    for (let at = 0; at < certificates.length; at += 500) {
+      const some = certificates.slice(at, at + 500);
+      const files = some.map((certificate) => this.#write(certificate));
+      const { stdout } = await run('ssh-keygen', ['-Q', '-f', listIn(this.folder), ...files]).catch(
+        (error: unknown) => error as { stdout: string },
+      );
+      const lines = stdout.trim().split('\n');
+      found.push(...some.filter((_, index) => !lines[index]?.endsWith(': REVOKED')));
+    }
+    return found;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.sshd.stop();
+    await removeDirectory(this.folder);
+  }
+
+  #write(certificate: string): string {
+    this.#files += 1;
+    const file = join(this.folder, `${this.#files}-cert.pub`);
+    writeFileSync(file, `${certificate}\n`);
+    return file;
+  }
+}
+
+const listIn = (folder: string) => join(folder, 'revoked.krl');
+
+async function download(service: FailoverService, folder: string): Promise<void> {
+  const response = await fetch(`${service.baseUrl}/v1/credentials/ssh/krl`, {
+    headers: { 'x-forwarded-for': newAddress() },
+  });
+  if (response.status !== 200) throw new Error(`the list was answered ${response.status}`);
+  writeFileSync(`${listIn(folder)}.new`, Buffer.from(await response.arrayBuffer()));
+  renameSync(`${listIn(folder)}.new`, listIn(folder));
+}

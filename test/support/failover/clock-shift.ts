@@ -1,0 +1,17 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * Compiles the library that shifts the clock of a program, into a folder.
+ *
+ * @param seconds how far the clock is ahead; negative: behind
+ * @returns the variables of the program
+ */
+export function shiftedClock(folder: string, seconds: number): Record<string, string> {
+  const library = join(folder, 'clock-shift.so');
+  const source = join(import.meta.dirname, 'clock-shift.c');
+  execFileSync('cc', ['-shared', '-fPIC', '-o', library, source, '-ldl']);
+  chmodSync(library, 0o755);
+  return { LD_PRELOAD: library, CLOCK_SHIFT_SECONDS: String(seconds) };
+}

@@ -1,0 +1,137 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writePrivateKey } from '../../../src/domain/ssh-certificates/openssh/private-key.js';
+import {
+  startDemoIdentityProvider,
+  type DemoIdentityProvider,
+} from '../../../src/demo/identity-provider/identity-provider.js';
+import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import { runScript, type ChildScript } from '../child-script.js';
+import { Client } from '../client.js';
+import { freePort } from '../free-port.js';
+import { providerEnvironment, TEST_CLIENT } from '../provider-environment.js';
+import { startReplicaFront, type FrontTarget, type ReplicaFront } from '../replica-front.js';
+import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
+
+interface Replica extends FrontTarget {
+  readonly process: ChildScript<object>;
+  readonly logFile: string;
+}
+
+/** Replicas of the built service, each in a process of its own, behind one address, with an identity provider. */
+export class FailoverService {
+  readonly #vendor = new SoftwareKey();
+  readonly #running: Replica[] = [];
+  #started = 0;
+
+  private constructor(
+    readonly baseUrl: string,
+    private readonly environment: Readonly<Record<string, string>>,
+    private readonly folder: string,
+    private readonly idp: DemoIdentityProvider,
+    private readonly front: ReplicaFront,
+  ) {}
+
+  /**
+   * Starts two replicas, one after the other.
+   *
+   * @param databaseUrl the SVC_DATABASE_URL of each
+   * @param environment variables over those of every replica
+   */
+  static async start(
+    databaseUrl: string,
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<FailoverService> {
+    const folder = await makeTemporaryDirectory();
+    const port = await freePort();
+    const baseUrl = `http://localhost:${port}`;
+    const idp = await startDemoIdentityProvider({
+      ...TEST_CLIENT,
+      redirectUri: `${baseUrl}/oauth/callback`,
+    });
+    const shared = {
+      ...providerEnvironment(idp.issuer),
+      SVC_BASE_URL: baseUrl,
+      SVC_DATABASE_URL: databaseUrl,
+      SVC_DB_MAX_CONNECTIONS: '10',
+      SVC_SSH_CA_KEY: writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca'),
+      SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
+      SVC_LOG_FORMAT: 'json',
+      RUST_LOG: 'info',
+      ...environment,
+    };
+    const front: ReplicaFront = await startReplicaFront(port, () => service.#running);
+    const service = new FailoverService(baseUrl, shared, folder, idp, front);
+    await service.startReplica();
+    await service.startReplica();
+    return service;
+  }
+
+  /** The ports of the running replicas, the oldest first. */
+  get ports(): readonly number[] {
+    return this.#running.map(({ port }) => port);
+  }
+
+  client(): Client {
+    return new Client(this.baseUrl);
+  }
+
+  /** Creates a security key whose attestation the replicas trust. */
+  newKey(): SoftwareKey {
+    return new SoftwareKey({ vendor: this.#vendor });
+  }
+
+  /** Starts one more replica, and returns when it listens. */
+  async startReplica(): Promise<void> {
+    this.#started += 1;
+    const port = await freePort();
+    const logFile = join(this.folder, `replica-${this.#started}.log`);
+    const environment = {
+      ...this.environment,
+      SVC_LISTEN_ADDR: `[::]:${port}`,
+      SVC_DATA_DIR: join(this.folder, `data-${this.#started}`),
+    };
+    const attestationRoot = this.#vendor.rootPem;
+    const process = runScript<object>('failover/replica-process.js', {
+      environment,
+      attestationRoot,
+      logFile,
+    });
+    await process.answer;
+    this.#running.push({ port, process, logFile, inFlight: 0 });
+  }
+
+  /** Kills the oldest replica with SIGKILL, and returns its port. */
+  async killReplica(): Promise<number> {
+    const replica = this.#running.shift();
+    if (!replica) throw new Error('no replica is running');
+    await replica.process.kill();
+    return replica.port;
+  }
+
+  /** Tells whether every replica is ready. */
+  async isReady(): Promise<boolean> {
+    const ready = await Promise.all(
+      this.#running.map(({ port }) =>
+        fetch(`http://localhost:${port}/health/ready`, { signal: AbortSignal.timeout(2000) }).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      ),
+    );
+    return ready.every(Boolean);
+  }
+
+  /** Returns the log of the running replicas, one JSON object a line. */
+  log(): string[] {
+    return this.#running.flatMap(({ logFile }) => readFileSync(logFile, 'utf8').split('\n'));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.front.close();
+    await Promise.all(this.#running.map(({ process }) => process.finish()));
+    await this.idp.close();
+    await removeDirectory(this.folder);
+  }
+}

@@ -1,0 +1,143 @@
+import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import { newAddress, type Answer, type Client } from '../client.js';
+import { CALLBACK } from '../oauth-flow.js';
+import { ReplicatedPostgres, type ClusterOptions } from '../replicated-postgres.js';
+import { CertificateProof } from './certificate-proof.js';
+import { FailoverService } from './failover-service.js';
+import { IssuanceLoad } from './issuance-load.js';
+import { Ledger } from './ledger.js';
+import { decided, Person, succeeded, type SignInApplication } from './person.js';
+
+const DOMAIN = 'failover.example';
+const ADMIN = `admin@${DOMAIN}`;
+
+/** The number of people whose certificates `sshd` knows. */
+const MOST_PEOPLE = 500;
+
+const addressOf = (number: number) => `person-${number}@${DOMAIN}`;
+
+/** The options of a world. */
+export interface WorldOptions extends ClusterOptions {
+  /** The people who request certificates without a pause. */
+  readonly people?: number;
+  /** The milliseconds between two requests of one of them. */
+  readonly gap?: number;
+  /** The replicas know the addresses of all databases, in place of the one in front of them. */
+  readonly isMultiHost?: boolean;
+  /** Variables of the replicas. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/**
+ * A replicated PostgreSQL, two replicas of the service, an organization with SCIM, an application, people who request SSH
+ * certificates, and a real `sshd`.
+ */
+export class FailoverWorld {
+  readonly ledger = new Ledger();
+  readonly #parts = new AsyncDisposableStack();
+  #people = 0;
+  #load: IssuanceLoad | undefined;
+  #admin: { readonly browser: Client; readonly key: SoftwareKey } | undefined;
+  #scimToken = '';
+  #application: SignInApplication = { clientId: '', clientSecret: '' };
+
+  private constructor(
+    readonly cluster: ReplicatedPostgres,
+    readonly service: FailoverService,
+    readonly proof: CertificateProof,
+  ) {}
+
+  /** Starts all of it, and the load. The caller must close it. */
+  static async start(options: WorldOptions = {}): Promise<FailoverWorld> {
+    await using parts = new AsyncDisposableStack();
+    const cluster = parts.use(await ReplicatedPostgres.start(options));
+    const url = options.isMultiHost ? cluster.hosts : cluster.url;
+    const service = parts.use(await FailoverService.start(url, options.environment));
+    const principals = Array.from({ length: MOST_PEOPLE }, (_, number) => addressOf(number));
+    const proof = parts.use(await CertificateProof.start(service, principals));
+    const world = new FailoverWorld(cluster, service, proof);
+    await world.#found();
+    await world.#startLoad(options);
+    world.#parts.use(parts.move());
+    return world;
+  }
+
+  /** The people who request certificates without a pause. */
+  get load(): IssuanceLoad {
+    if (!this.#load) throw new Error('the load was not started');
+    return this.#load;
+  }
+
+  /** Makes a person by SCIM, who then signs in and enrolls a key. */
+  async newPerson(): Promise<Person> {
+    const email = addressOf(this.#people);
+    this.#people += 1;
+    if (this.#people > MOST_PEOPLE) throw new Error('there are no more addresses');
+    const made = await this.scim('POST', '/Users', { userName: email });
+    const { service, proof, ledger } = this;
+    const around = { service, proof, ledger, application: this.#application };
+    const person = await Person.enrolled(email, around);
+    person.scimId = succeeded(made, 'the new user').json.id as string;
+    return person;
+  }
+
+  /** Sends a request to `/scim/v2` as the directory of the organization. */
+  scim(method: string, path: string, body?: unknown): Promise<Answer> {
+    return this.service.client().send(method, `/scim/v2${path}`, {
+      ...(body === undefined ? {} : { body }),
+      headers: { authorization: `Bearer ${this.#scimToken}`, origin: '' },
+    });
+  }
+
+  /** Sends a request as the admin, who signs in and touches the key before where it is due. */
+  async asAdmin(method: string, path: string, body?: unknown): Promise<Answer> {
+    const { browser, key } = this.#admin ?? (await this.#newAdmin());
+    const send = () =>
+      browser.send(method, path, {
+        ...(body === undefined ? {} : { body }),
+        address: newAddress(),
+      });
+    const answer = await decided(send);
+    if (answer.status !== 401 && answer.status !== 403) return answer;
+    await browser.signIn(ADMIN);
+    succeeded(await browser.logIn(key, { address: newAddress() }), 'the login of the admin');
+    return send();
+  }
+
+  async close(): Promise<void> {
+    await this.#load?.pause();
+    await this.#parts.disposeAsync();
+  }
+
+  /** Founds the organization, its SCIM token, which makes it take members from SCIM alone, and its application. */
+  async #found(): Promise<void> {
+    const application = {
+      name: 'Orders',
+      type: 'web',
+      redirect_uris: [CALLBACK],
+    };
+    const registered = await this.asAdmin('POST', '/api/v1/applications', application);
+    const { client_id: clientId, client_secret: clientSecret } = succeeded(
+      registered,
+      'the application',
+    ).json as { client_id: string; client_secret: string };
+    this.#application = { clientId, clientSecret };
+    const token = await this.asAdmin('POST', '/api/v1/org/scim-tokens', { description: 'a test' });
+    this.#scimToken = succeeded(token, 'the SCIM token').json.token as string;
+  }
+
+  async #newAdmin() {
+    const admin = { browser: this.service.client(), key: this.service.newKey() };
+    await admin.browser.signIn(ADMIN);
+    succeeded(await admin.browser.enroll(admin.key), 'the enrollment of the admin');
+    this.#admin = admin;
+    return admin;
+  }
+
+  async #startLoad({ people = 2, gap = 0 }: WorldOptions): Promise<void> {
+    const all: Person[] = [];
+    for (let count = 0; count < people; count += 1) all.push(await this.newPerson());
+    this.#load = new IssuanceLoad(all, gap);
+    this.#load.resume();
+  }
+}

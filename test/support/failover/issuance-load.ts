@@ -1,0 +1,79 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Person } from './person.js';
+
+/** People who request certificates without a pause, and log in again whenever their session has ended. */
+export class IssuanceLoad {
+  /** How many answers had another status than 200, by status and code. */
+  readonly refusals = new Map<string, number>();
+  /** How often a session had ended, and its person logged in with the identity provider and the key. */
+  logins = 0;
+  readonly #got = new Map<string, number>();
+  #isStopped = true;
+  #done: Promise<unknown> = Promise.resolve();
+
+  /** @param gap the milliseconds between two requests of a person */
+  constructor(
+    private readonly people: readonly Person[],
+    private readonly gap = 0,
+  ) {}
+
+  /** Goes on, unless it runs. */
+  resume(): void {
+    if (!this.#isStopped) return;
+    this.#isStopped = false;
+    this.#done = Promise.all(this.people.map((person) => this.#work(person)));
+  }
+
+  /** Resolves when each person, from now on, has got so many certificates. */
+  async untilEachGot(count: number): Promise<void> {
+    const goals = this.people.map(({ email }) => this.#gotBy(email) + count);
+    const deadline = performance.now() + 120_000;
+    while (this.people.some(({ email }, at) => this.#gotBy(email) < (goals[at] ?? 0))) {
+      if (performance.now() > deadline)
+        throw new Error(`no certificates: ${JSON.stringify([...this.refusals])}`);
+      await delay(10);
+    }
+  }
+
+  /** Waits for the answers that are under way, and requests no more. */
+  async pause(): Promise<void> {
+    this.#isStopped = true;
+    await this.#done;
+  }
+
+  async #work(person: Person): Promise<void> {
+    while (!this.#isStopped) {
+      try {
+        await this.#request(person);
+      } catch (error) {
+        this.#count(`no answer: ${error instanceof Error ? error.message : String(error)}`);
+        await delay(20);
+      }
+      if (this.gap > 0) await delay(this.gap);
+    }
+  }
+
+  async #request(person: Person): Promise<void> {
+    const answer = await person.requestCertificate();
+    const { status, json } = answer;
+    if (status === 200) {
+      this.#got.set(person.email, this.#gotBy(person.email) + 1);
+      return;
+    }
+    this.#count(`${status} ${json?.code ?? ''}`.trim());
+    if (status === 401 || status === 403) {
+      const { status: login } = await person.logIn();
+      if (login === 200) this.logins += 1;
+      else this.#count(`login ${login}`);
+    }
+    await delay(20);
+  }
+
+  #gotBy(email: string): number {
+    return this.#got.get(email) ?? 0;
+  }
+
+  #count(refusal: string): void {
+    this.refusals.set(refusal, (this.refusals.get(refusal) ?? 0) + 1);
+  }
+}

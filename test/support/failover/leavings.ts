@@ -1,0 +1,64 @@
+import { addKey } from '../keys.js';
+import { newAddress, type Answer } from '../client.js';
+import type { FailoverWorld } from './failover-world.js';
+import type { PostgresNode } from './postgres-node.js';
+import { succeeded, type Person } from './person.js';
+
+/** An act that ends the access of a person, or of one of the keys. */
+export interface Leaving {
+  readonly name: string;
+  /** Prepares the act, before replication is held back. */
+  prepare?(world: FailoverWorld, person: Person): Promise<void>;
+  act(world: FailoverWorld, person: Person): Promise<Answer>;
+  /** A statement that tells of a user id, `$1`, whether the act is in effect. */
+  readonly isDone: string;
+}
+
+const PATCH = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
+
+/** Every act whose loss would give access back. */
+export const LEAVINGS: readonly Leaving[] = [
+  {
+    name: 'SCIM DELETE',
+    act: (world, { scimId }) => world.scim('DELETE', `/Users/${scimId}`),
+    isDone: 'SELECT NOT EXISTS (SELECT FROM users WHERE id = $1) AS done',
+  },
+  {
+    name: 'SCIM active: false',
+    act: (world, { scimId }) =>
+      world.scim('PATCH', `/Users/${scimId}`, {
+        schemas: [PATCH],
+        Operations: [{ op: 'replace', path: 'active', value: false }],
+      }),
+    isDone: 'SELECT NOT active AS done FROM users WHERE id = $1',
+  },
+  {
+    name: 'own key removed',
+    async prepare({ service }, { browser, email }) {
+      const spare = service.newKey();
+      succeeded(await addKey(service, browser, spare), `the second key of ${email}`);
+    },
+    async act(_, { browser }) {
+      const options = { address: newAddress() };
+      const { keys } = (await browser.get('/v1/keys', options)).json as { keys: { id: string }[] };
+      return browser.send('DELETE', `/v1/keys/${keys[0]?.id}`, options);
+    },
+    isDone: 'SELECT count(*) = 1 AS done FROM authenticators WHERE user_id = $1',
+  },
+  {
+    name: 'credentials revoked by an admin',
+    act: (world, { scimId }) =>
+      world.asAdmin('POST', `/api/v1/org/members/${scimId}/revoke-credentials`, {}),
+    isDone: 'SELECT count(*) = 0 AS done FROM authenticators WHERE user_id = $1',
+  },
+];
+
+/** Tells whether the act of a leaver is in effect on a node, which may be a standby. */
+export async function isDoneOn(
+  node: PostgresNode,
+  { isDone }: Leaving,
+  { scimId }: Person,
+): Promise<boolean> {
+  const [row] = await node.query<{ done: boolean }>(isDone, [scimId]);
+  return row?.done === true;
+}

@@ -1,0 +1,198 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { chown, mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { Client } from 'pg';
+import { debianPostgres } from '../debian-postgres.js';
+import { freePort } from '../free-port.js';
+
+const run = promisify(execFile);
+
+/** PostgreSQL refuses to run as root, so the root user starts it as `nobody`. */
+const USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+/** Settings of a node over the defaults of Debian. */
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  shared_buffers: '32MB',
+  wal_keep_size: '256MB',
+};
+
+/** The way a node starts. */
+export interface NodeStart {
+  /** The port of the relay to the primary, for a standby. */
+  readonly upstream?: number;
+  /** Settings over those of every node. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Variables of the process, such as `LD_PRELOAD`. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** One PostgreSQL of Debian on loopback: a data directory, a port, and a process while it runs. */
+export class PostgresNode {
+  /** The database of statements; `postgres` until that of the service is made. */
+  database = 'postgres';
+  #process: ChildProcess | undefined;
+
+  private constructor(
+    readonly name: string,
+    readonly port: number,
+    private readonly folder: string,
+    private readonly programs: string,
+  ) {}
+
+  /** Names a node below a folder, without a data directory yet. */
+  static async create(folder: string, name: string): Promise<PostgresNode> {
+    const programs = debianPostgres();
+    if (programs === undefined) throw new Error('no PostgreSQL of Debian is installed');
+    return new PostgresNode(name, await freePort(), join(folder, name), programs);
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined;
+  }
+
+  /** Makes a new cluster. */
+  async initialize(): Promise<void> {
+    await this.#emptyFolder();
+    const settings = '-U postgres --auth=trust -E UTF8 --locale=C --no-sync';
+    await this.#run('initdb', settings);
+  }
+
+  /** Copies the cluster of the server at a port in place of an own one. */
+  async copyFrom(port: number): Promise<void> {
+    await this.#emptyFolder();
+    const source = `-h 127.0.0.1 -p ${port} -U postgres`;
+    await this.#run('pg_basebackup', `${source} -c fast -X stream --no-sync`);
+  }
+
+  /** Starts the server as a primary, or as a standby of an upstream, and returns when it takes connections. */
+  async start({ upstream, settings = {}, environment = {} }: NodeStart = {}): Promise<void> {
+    const standby: Record<string, string> = {};
+    if (upstream !== undefined) {
+      await writeFile(join(this.folder, 'standby.signal'), '');
+      standby['primary_conninfo'] =
+        `host=127.0.0.1 port=${upstream} user=postgres application_name=${this.name}`;
+      standby['wal_retrieve_retry_interval'] = '50ms';
+    }
+    const all = { ...SETTINGS, ...standby, ...settings };
+    const child = spawn(
+      join(this.programs, 'postgres'),
+      [
+        '-D',
+        this.folder,
+        '-p',
+        String(this.port),
+        ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ],
+      { ...USER, cwd: this.folder, env: { ...process.env, ...environment }, stdio: 'ignore' },
+    );
+    this.#process = child;
+    child.once('exit', () => {
+      if (this.#process === child) this.#process = undefined;
+    });
+    while (!(await this.#answers())) {
+      if (!this.isRunning) throw new Error(`the PostgreSQL ${this.name} ended`);
+      await delay(20);
+    }
+  }
+
+  /** Stops the server and waits for its end; a primary sends its standbys all it wrote before. */
+  async stop(): Promise<void> {
+    const child = this.#process;
+    if (child === undefined) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGINT');
+    await ended;
+  }
+
+  /** Kills the server and each of its processes with SIGKILL, as a power cut does. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (child?.pid === undefined) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGSTOP'); // so that it starts no process while its processes are read
+    const children = childrenOf(child.pid);
+    child.kill('SIGKILL');
+    for (const pid of children) killIfRunning(pid);
+    await ended;
+    while (children.some(isRunning)) await delay(5);
+  }
+
+  /** Kills the server process of one connection, as the kernel does when memory is short. */
+  async killBackend(pid: number): Promise<void> {
+    killIfRunning(pid);
+    while (isRunning(pid)) await delay(5);
+  }
+
+  /** Makes a standby the primary, and returns when it takes writes. */
+  async promote(): Promise<void> {
+    await this.query('SELECT pg_promote(true, 60)');
+    while (await this.isStandby()) await delay(5);
+  }
+
+  async isStandby(): Promise<boolean> {
+    const [row] = await this.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby');
+    return row?.standby === true;
+  }
+
+  /** Runs one statement as the superuser in the database of the service, and returns its rows. */
+  async query<Row extends object>(text: string, parameters: unknown[] = []): Promise<Row[]> {
+    const connectionString = `postgres://postgres@127.0.0.1:${this.port}/${this.database}`;
+    const client = new Client({ connectionString });
+    client.on('error', () => undefined); // the server was killed
+    await client.connect();
+    try {
+      return (await client.query<Row>(text, parameters)).rows;
+    } finally {
+      await client.end().catch(() => undefined);
+    }
+  }
+
+  async #answers(): Promise<boolean> {
+    return this.query('SELECT 1').then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #emptyFolder(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+    await mkdir(this.folder, { mode: 0o700 });
+    if (USER.uid !== undefined) await chown(this.folder, USER.uid, USER.gid);
+  }
+
+  /** Runs a program on the folder, with arguments that are words. */
+  async #run(program: string, words: string): Promise<void> {
+    const args = [...words.split(' '), '-D', this.folder];
+    await run(join(this.programs, program), args, { ...USER, cwd: this.folder });
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`)
+    .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' '))
+    .filter((child) => child !== '')
+    .map(Number);
+}
+
+function killIfRunning(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Tells whether a process runs; one that has ended counts as gone before its parent has asked for its status. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,29 @@
+// Run by runScript: one replica of the built service, which also trusts the root of the software keys.
+// It writes its log to a file, and ends when standard input does.
+import { appendFileSync } from 'node:fs';
+import {
+  PINNED_ROOTS,
+  trustAnchorFromPem,
+} from '../../../dist/domain/authenticators/attestation/trust-anchors.js';
+import { createApp } from '../../../dist/create-app.js';
+import { loadConfig } from '../../../dist/platform/config/load-config.js';
+import { EDGE_TIMEOUTS } from '../../../dist/platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '../../../dist/platform/kms/call-policy.js';
+import { createLogger } from '../../../dist/platform/telemetry/pino-options.js';
+
+const { environment, attestationRoot, logFile } = JSON.parse(process.argv[2]);
+const { config } = loadConfig(environment);
+const logger = createLogger(config.log, { write: (line) => appendFileSync(logFile, line) });
+const app = await createApp(config, logger, {
+  composition: 'test',
+  ports: { https: 443, http: 80 },
+  hosts: [],
+  timeouts: EDGE_TIMEOUTS,
+  kmsLimits: KMS_LIMITS,
+  trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(attestationRoot)],
+  pageScripts: [],
+  modules: [],
+});
+await app.listen();
+process.stdout.write('{}\n');
+process.stdin.on('end', () => void app.close()).resume();

@@ -1,0 +1,80 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Scenario } from './round.js';
+
+/** The primary dies, and a standby that lacks its last commits takes over. */
+export const PROMOTION: Scenario = {
+  name: 'promotion with lag',
+  isLossy: true,
+  change: async ({ cluster }) => {
+    await cluster.killPrimary();
+    await cluster.promote();
+  },
+};
+
+/** A second primary dies before a standby has what the first one and the second one committed. */
+export const TWO_PROMOTIONS: Scenario = {
+  name: 'two promotions inside one lag',
+  isLossy: true,
+  change: async ({ cluster, load }) => {
+    await cluster.killPrimary();
+    await cluster.promote();
+    await load.untilEachGot(2);
+    await cluster.killPrimary();
+    await cluster.promote();
+  },
+};
+
+/** A replica of the service dies together with the primary, and a new one starts. */
+export const WITH_A_REPLICA: Scenario = {
+  name: 'a replica dies with the primary',
+  isLossy: true,
+  losesMemory: true,
+  change: async ({ cluster, service }) => {
+    await Promise.all([cluster.killPrimary(), service.killReplica()]);
+    await cluster.promote();
+    await service.startReplica();
+  },
+};
+
+/** The primary dies after its standby has everything. */
+export const WITHOUT_LAG: Scenario = {
+  name: 'promotion without lag',
+  isLossy: false,
+  isQuiet: true,
+  change: PROMOTION.change,
+};
+
+/** The operator moves the primary to its standby. */
+export const SWITCHOVER: Scenario = {
+  name: 'planned switchover',
+  isLossy: false,
+  change: ({ cluster }) => cluster.switchover(),
+};
+
+/** The operator restarts the primary. */
+export const RESTART: Scenario = {
+  name: 'restart',
+  isLossy: false,
+  change: ({ cluster }) => cluster.restart(),
+};
+
+/** The primary crashes and recovers: with `synchronous_commit=on` it has everything that it answered. */
+export const CRASH: Scenario = {
+  name: 'crash and recovery',
+  isLossy: false,
+  change: ({ cluster }) => cluster.restart({ isKilled: true }),
+};
+
+/** The primary refuses writes for two seconds, and takes them again. */
+export const READ_ONLY: Scenario = {
+  name: 'read-only for 2 s',
+  isLossy: false,
+  change: async ({ cluster: { primary } }) => {
+    await primary.query('ALTER SYSTEM SET default_transaction_read_only = on');
+    await primary.query('SELECT pg_reload_conf()');
+    const end = performance.now() + 2000;
+    while (performance.now() < end) await delay(20);
+    await primary.query('ALTER SYSTEM RESET default_transaction_read_only');
+    await primary.query('SELECT pg_reload_conf()');
+  },
+};

@@ -1,0 +1,90 @@
+import { once } from 'node:events';
+import { createConnection, createServer, type Server, type Socket } from 'node:net';
+import { freePort } from '../free-port.js';
+
+/**
+ * A TCP relay on loopback whose target a test changes, and whose bytes from the target can be held back. It stands for
+ * HAProxy in front of a database, and for the network between two databases.
+ */
+export class TcpRelay {
+  readonly #open = new Set<Socket>();
+  /** The bytes that are held back, with the sockets that would get them; undefined while the relay forwards. */
+  #held: { readonly to: Socket; readonly bytes: Buffer }[] | undefined;
+  #target: number | undefined;
+
+  private constructor(
+    readonly port: number,
+    private readonly server: Server,
+  ) {}
+
+  /** Starts a relay at a free port, without a target: it ends each connection at once. */
+  static async start(): Promise<TcpRelay> {
+    const port = await freePort();
+    const server = createServer();
+    const relay = new TcpRelay(port, server);
+    server.on('connection', (socket) => relay.#relay(socket));
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    return relay;
+  }
+
+  /** The number of bytes that are held back. */
+  get heldBytes(): number {
+    return (this.#held ?? []).reduce((sum, { bytes }) => sum + bytes.length, 0);
+  }
+
+  /** Ends every connection; the next ones lead to this port, or end at once without one. */
+  point(target: number | undefined): void {
+    this.#target = target;
+    this.cut();
+  }
+
+  /** Ends every connection. The bytes that are held back are lost. */
+  cut(): void {
+    if (this.#held) this.#held = [];
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  /** Holds back all bytes of the target from now on. */
+  hold(): void {
+    this.#held ??= [];
+  }
+
+  /** Sends the bytes that were held back, and forwards again. */
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = undefined;
+    for (const { to, bytes } of held) to.write(bytes);
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.server.close(), 'close');
+    this.cut();
+    await closed;
+  }
+
+  #relay(socket: Socket): void {
+    if (this.#target === undefined) {
+      socket.on('error', () => undefined).destroy();
+      return;
+    }
+    const onward = createConnection(this.#target, '127.0.0.1');
+    socket.on('data', (bytes) => onward.write(bytes));
+    onward.on('data', (bytes) => {
+      if (this.#held) this.#held.push({ to: socket, bytes });
+      else socket.write(bytes);
+    });
+    for (const [one, other] of [
+      [socket, onward],
+      [onward, socket],
+    ] as const) {
+      this.#open.add(one);
+      one.setNoDelay(true);
+      one.on('error', () => other.destroy());
+      one.on('close', () => {
+        this.#open.delete(one);
+        other.destroy();
+      });
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events';
+import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** A replica behind the front. */
+export interface FrontTarget {
+  readonly port: number;
+  /** The number of requests under way, which the front keeps. */
+  inFlight: number;
+}
+
+/** The header of a response that names the port of the replica. */
+export const SERVED_BY = 'x-served-by-port';
+
+/** An HTTP server in front of replicas, which sends each request to the next one of them. */
+export interface ReplicaFront {
+  close(): void;
+}
+
+/** Starts the front at a port of localhost. */
+export async function startReplicaFront(
+  port: number,
+  running: () => readonly FrontTarget[],
+): Promise<ReplicaFront> {
+  let turn = 0;
+  const front = createServer((incoming, outgoing) => {
+    turn += 1;
+    const targets = running();
+    const target = targets[turn % targets.length];
+    if (target) forward(target, incoming, outgoing);
+    else outgoing.writeHead(502).end('no replica is running');
+  });
+  front.listen(port, 'localhost');
+  await once(front, 'listening');
+  return {
+    close: () => {
+      front.closeAllConnections();
+      front.close();
+    },
+  };
+}
+
+/** Resolves when a replica has no request any more. */
+export async function idle(target: FrontTarget): Promise<void> {
+  while (target.inFlight > 0) await delay(10);
+}
+
+/** Forwards a request with its own Host header, on a connection of its own. */
+function forward(target: FrontTarget, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  target.inFlight += 1;
+  outgoing.on('close', () => {
+    target.inFlight -= 1;
+  });
+  const onward = request({
+    port: target.port,
+    host: 'localhost',
+    agent: false,
+    method: incoming.method,
+    path: incoming.url,
+    headers: incoming.headers,
+  });
+  onward.on('response', (answer) => {
+    answer.on('error', () => outgoing.destroy());
+    outgoing.writeHead(answer.statusCode ?? 502, { ...answer.headers, [SERVED_BY]: target.port });
+    answer.pipe(outgoing);
+  });
+  onward.on('error', (error) => {
+    if (outgoing.headersSent) outgoing.destroy();
+    else outgoing.writeHead(502).end(String(error));
+  });
+  incoming.pipe(onward);
+}

@@ -1,0 +1,208 @@
+import { chown, chmod } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { PostgresNode, type NodeStart } from './failover/postgres-node.js';
+import { TcpRelay } from './failover/tcp-relay.js';
+import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
+
+const NODES = ['a', 'b', 'c'] as const;
+const ROLE = 'svc';
+const DATABASE = 'svc';
+
+/** The options of a cluster. */
+export interface ClusterOptions {
+  /** The standbys beside the primary: 1 by default, at most 2. */
+  readonly standbys?: 1 | 2;
+  /** Each COMMIT waits for a standby. By default replication is asynchronous. */
+  readonly isSynchronous?: boolean;
+  /** Settings of each node over those of Debian. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+interface Member {
+  readonly node: PostgresNode;
+  /** The way of this node to its primary. */
+  readonly relay: TcpRelay;
+}
+
+/**
+ * PostgreSQL of Debian with streaming replication on loopback. Replication runs through a relay that holds back its bytes, so
+ * that a killed primary has taken with it what it committed. One address leads to the primary, as HAProxy's does.
+ */
+export class ReplicatedPostgres {
+  readonly #isSynchronous: boolean;
+  readonly #settings: Readonly<Record<string, string>>;
+  #primary: Member;
+  #isHeld = false;
+
+  private constructor(
+    private readonly folder: string,
+    private readonly members: readonly [Member, ...Member[]],
+    private readonly front: TcpRelay,
+    { isSynchronous = false, settings = {} }: ClusterOptions,
+  ) {
+    this.#isSynchronous = isSynchronous;
+    this.#settings = settings;
+    [this.#primary] = members;
+  }
+
+  /** Starts the primary, with an empty database and its role, and the standbys. The caller must close the cluster. */
+  static async start(options: ClusterOptions = {}): Promise<ReplicatedPostgres> {
+    const folder = await makeTemporaryDirectory();
+    await chmod(folder, 0o755);
+    if (process.getuid?.() === 0) await chown(folder, 65_534, 65_534);
+    const names = NODES.slice(0, 1 + (options.standbys ?? 1));
+    const members = await Promise.all(
+      names.map(async (name) => ({
+        node: await PostgresNode.create(folder, name),
+        relay: await TcpRelay.start(),
+      })),
+    );
+    const [first, ...others] = members;
+    if (!first) throw new Error('a cluster has a primary');
+    const cluster = new ReplicatedPostgres(
+      folder,
+      [first, ...others],
+      await TcpRelay.start(),
+      options,
+    );
+    await cluster.#begin();
+    return cluster;
+  }
+
+  /** The node that takes writes, or took them last. */
+  get primary(): PostgresNode {
+    return this.#primary.node;
+  }
+
+  /** The running nodes that follow, or followed, the primary. */
+  get standbys(): readonly PostgresNode[] {
+    return this.#others()
+      .map(({ node }) => node)
+      .filter((node) => node.isRunning);
+  }
+
+  /** The address in front of the cluster, which always leads to the primary. */
+  get url(): string {
+    return `postgres://${ROLE}@127.0.0.1:${this.front.port}/${DATABASE}`;
+  }
+
+  /** The addresses of all nodes in one URL, without the proxy: the client finds the primary. */
+  get hosts(): string {
+    const hosts = this.members.map(({ node }) => `127.0.0.1:${node.port}`).join(',');
+    return `postgres://${ROLE}@${hosts}/${DATABASE}?target_session_attrs=read-write`;
+  }
+
+  /** Holds back what the primary sends to its standbys. What it commits from now on is lost when it is killed. */
+  holdReplication(): void {
+    this.#isHeld = true;
+    for (const { relay } of this.#others()) relay.hold();
+  }
+
+  /** Sends the standbys what was held back. */
+  releaseReplication(): void {
+    this.#isHeld = false;
+    for (const { relay } of this.members) relay.release();
+  }
+
+  /** Kills the primary with all its processes; the address in front ends its connections and takes no more. */
+  async killPrimary(): Promise<void> {
+    for (const { relay } of this.#others()) relay.point(undefined); // what is on its way is lost as well
+    await this.primary.kill();
+    this.front.point(undefined);
+  }
+
+  /** Makes a standby the primary, and points the address in front at it. Other standbys stay as they are. */
+  async promote(standby = this.standbys[0]): Promise<void> {
+    const member = this.members.find(({ node }) => node === standby);
+    if (!member?.node.isRunning) throw new Error('there is no standby to promote');
+    await member.node.promote();
+    this.#primary = member;
+    await this.#setSynchronous(false); // no standby follows it yet, and each COMMIT would wait for one
+    this.front.point(member.node.port);
+    member.relay.point(undefined);
+    this.releaseReplication();
+  }
+
+  /** Stops the primary when its standby has everything, promotes the standby, and lets the old primary follow it. */
+  async switchover(): Promise<void> {
+    const old = this.#primary;
+    await this.caughtUp();
+    await old.node.stop();
+    this.front.point(undefined);
+    await this.promote();
+    for (const { relay } of this.#others()) relay.point(this.primary.port);
+    await old.node.start(this.#standby(old));
+    await this.#setSynchronous();
+    await this.caughtUp();
+  }
+
+  /** Restarts the primary: it stops with SIGINT, or is killed. */
+  async restart({ isKilled = false } = {}): Promise<void> {
+    await (isKilled ? this.primary.kill() : this.primary.stop());
+    this.front.cut();
+    await this.primary.start({ settings: this.#settings });
+    await this.#setSynchronous();
+    await this.caughtUp();
+  }
+
+  /** Copies the primary to every other node, which then follows it. */
+  async rejoin(environment: NodeStart['environment'] = {}): Promise<void> {
+    await Promise.all(
+      this.#others().map(async (member) => {
+        await member.node.stop();
+        await member.node.copyFrom(this.primary.port);
+        member.relay.point(this.primary.port);
+        await member.node.start({ ...this.#standby(member), environment });
+      }),
+    );
+    await this.#setSynchronous();
+    await this.caughtUp();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.releaseReplication();
+    await Promise.all(this.members.map(({ node }) => node.kill()));
+    await Promise.all([this.front, ...this.members.map(({ relay }) => relay)].map(closed));
+    await removeDirectory(this.folder);
+  }
+
+  async #begin(): Promise<void> {
+    await this.primary.initialize();
+    await this.primary.start({ settings: this.#settings });
+    await this.primary.query(`CREATE ROLE ${ROLE} LOGIN`);
+    await this.primary.query(`CREATE DATABASE ${DATABASE} OWNER ${ROLE}`);
+    for (const { node } of this.members) node.database = DATABASE;
+    await this.rejoin();
+    this.front.point(this.primary.port);
+  }
+
+  #others(): Member[] {
+    return this.members.filter((member) => member !== this.#primary);
+  }
+
+  #standby({ relay }: Member): NodeStart {
+    return { upstream: relay.port, settings: this.#settings };
+  }
+
+  async #setSynchronous(hasStandby = true): Promise<void> {
+    if (!this.#isSynchronous) return;
+    const names = hasStandby ? '*' : '';
+    await this.primary.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+    await this.primary.query('SELECT pg_reload_conf()');
+  }
+
+  /** Waits until every running standby that follows the primary has replayed what the primary has written. */
+  async caughtUp(): Promise<void> {
+    if (this.#isHeld) throw new Error('replication is held back');
+    const [written] = await this.primary.query<{ at: string }>('SELECT pg_current_wal_lsn() AS at');
+    const text = `SELECT FROM pg_stat_replication
+      WHERE state = 'streaming' AND replay_lsn >= '${written?.at}'`;
+    for (;;) {
+      const { length } = await this.primary.query(text);
+      if (length >= this.standbys.length) return;
+      await delay(20);
+    }
+  }
+}
+
+const closed = (relay: TcpRelay) => relay.close();
