@@ -6,6 +6,7 @@ import {
 } from '#domain/authenticators/attestation/trust-anchors.js';
 import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
 import { confirmAtStart } from '#domain/database-failover/confirm-at-start.js';
+import { ReconciliationModule } from '#domain/database-failover/reconciliation/reconciliation.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
@@ -111,6 +112,7 @@ export class AppModule {
         AccountApiModule,
         AuditLogModule,
         CleanUpModule,
+        ReconciliationModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,
         DocumentPagesModule,

@@ -63,9 +63,9 @@ describe('access revocation', () => {
     expect(callsOfRevoke([planted(lookedUp)], classes)).toHaveLength(1);
   });
 
-  it('ends every kind for the operator, too, whose command puts the kinds together by itself', () => {
+  it('ends every kind outside of Nest, too, where the kinds are put together by hand', () => {
     const composition = files.find(({ path }) =>
-      path.endsWith('operator-access/compose-access.ts'),
+      path.endsWith('revocation-kinds/every-revocation.ts'),
     );
     const listed = [...(composition?.text ?? '').matchAll(/\(\) => new (\w+)\(/g)];
     expect(listed.map(([, name]) => name).toSorted()).toEqual(classes.toSorted());

@@ -76,6 +76,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'github-links',
     'organization-providers',
     'enrollment-passes',
+    'revocation-kinds',
     'operator-access',
     'enrollment',
     'key-authentication',

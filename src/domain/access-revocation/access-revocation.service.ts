@@ -4,12 +4,15 @@ import {
   sumOf,
   type CountOfKey,
   type DomainOfOrganization,
+  type EndedBatch,
   type LockedUser,
   type Revocable,
   type RevocationCause,
   type RevocationScope,
   type RevokedCounts,
 } from './revocable.js';
+
+const NOTHING_LEFT: EndedBatch = { counts: {}, next: undefined };
 
 /** The users whose access ends together. */
 const BATCH = 500;
@@ -160,6 +163,30 @@ export class AccessRevocation {
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
     return this.#sumOfKinds((kind) => kind.claimDomain?.(tx, domain, cause));
+  }
+
+  /**
+   * Ends what all users have on record, kind by kind, in batches. A run that is killed goes on with the next run.
+   *
+   * @param transact runs each batch in a transaction of its own
+   */
+  async endOnRecord(
+    transact: (work: (tx: EntityManager) => Promise<EndedBatch>) => Promise<EndedBatch>,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const counts: RevokedCounts[] = [];
+    for (const kind of this.#revocables) {
+      let next: string | undefined = '';
+      while (next !== undefined) {
+        const from: string = next;
+        const batch = await transact(
+          async (tx) => (await kind.revokeOnRecord?.(tx, cause, from)) ?? NOTHING_LEFT,
+        );
+        counts.push(batch.counts);
+        next = batch.next;
+      }
+    }
+    return sumOf(counts);
   }
 
   /** Lets each kind end something, in their order, and adds up the counts. */

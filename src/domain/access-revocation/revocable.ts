@@ -30,6 +30,16 @@ export interface CountOfKey {
   readonly count: RevokedCounts;
 }
 
+/** The items of all users that ended in one transaction. */
+export interface EndedBatch {
+  readonly counts: RevokedCounts;
+  /** The place from which the next batch goes on; undefined after the last batch. */
+  readonly next: string | undefined;
+}
+
+/** The items that one transaction ends where everything on record ends: few enough that it ends long before its time limit. */
+export const ON_RECORD_BATCH = 5000;
+
 /** A domain of an organization. */
 export interface DomainOfOrganization {
   readonly orgId: string;
@@ -50,6 +60,14 @@ export interface Revocable {
     users: readonly LockedUser[],
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
+  /**
+   * Ends the items of all users because the database has lost commits, one batch after another. A batch locks the rows of its users
+   * first. Null for a kind that stays: a member that every kind has, so that a new kind decides.
+   *
+   * @param from the place after the batch before; empty for the first batch
+   */
+  readonly revokeOnRecord:
+    ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
   /**
    * Counts the valid items of a user that would end now. It reads by the same conditions as `revoke` counts by, so that a page that
    * warns of an act and the response to the act agree. A kind without an item may leave its name out.

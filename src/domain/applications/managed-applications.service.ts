@@ -3,6 +3,7 @@ import { DataSource, EntityManager } from '#platform/database/statements/typeorm
 import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { NotedAct } from '#domain/audit/noted-act.js';
 import {
   ApplicationsRepository,
   type ClientApplication,
@@ -43,6 +44,8 @@ export interface ApplicationChange {
   readonly application: ClientApplication;
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
+  /** The acts that are done again if the database loses the change. */
+  readonly acts?: readonly NotedAct[];
 }
 
 /** Finds the applications that a user manages, locks them for a change, and records the change. */
@@ -202,7 +205,7 @@ export class ManagedApplications {
 
   /** Records a change of an application, in the transaction of the change. */
   async record(tx: EntityManager, change: ApplicationChange): Promise<void> {
-    const { type, manager, application, origin, details } = change;
+    const { type, manager, application, origin, details, acts } = change;
     await this.auditLog.record(tx, {
       type,
       actorId: manager.userId,
@@ -210,6 +213,7 @@ export class ManagedApplications {
       orgId: application.orgId,
       origin,
       details: { client_id: application.id, ...details },
+      ...(acts && { acts }),
     });
   }
 

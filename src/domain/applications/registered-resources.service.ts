@@ -27,6 +27,8 @@ export class RegisteredResources implements Revocable {
   readonly revocationOrder = 31;
   /** A cluster belongs to its organization, and to no user. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set();
+  /** A cluster is a registration; the tokens for it end with the sessions. */
+  readonly revokeOnRecord = null;
 
   constructor(
     private readonly applicationsRepository: ApplicationsRepository,

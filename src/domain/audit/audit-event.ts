@@ -1,4 +1,5 @@
 import type { AuditOrigin } from './audit-origin.js';
+import type { NotedAct } from './noted-act.js';
 
 /** The classes of audit events: each has its own retention. */
 export type AuditClass = 'auth' | 'oauth' | 'admin';
@@ -94,4 +95,6 @@ export interface AuditEvent {
   readonly origin: AuditOrigin;
   /** More facts about the event; never a secret. */
   readonly details?: Readonly<Record<string, unknown>>;
+  /** The acts of the event that are done again if the database loses the commit. */
+  readonly acts?: readonly NotedAct[];
 }

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
+import { afterCommit } from '#platform/database/statements/after-commit.js';
 import { fragment, sql, SqlFragment } from '#platform/database/statements/sql.js';
 import {
   AUDIT_CLASS,
@@ -10,6 +11,7 @@ import {
   type AuditType,
 } from './audit-event.js';
 import type { AuditOrigin } from './audit-origin.js';
+import type { CommittedActs } from './noted-act.js';
 
 /** A row of the audit log, as a statement writes it: each column is a value, or an SQL expression over the source of the rows. */
 export interface AuditRecord {
@@ -83,6 +85,13 @@ function detailsColumn(details: object | SqlFragment): SqlFragment {
 /** The audit log: written in the transaction of the change it records. */
 @Injectable()
 export class AuditLog {
+  readonly #listeners: ((committed: CommittedActs) => void)[] = [];
+
+  /** Calls a function with the noted acts of an event once its transaction has committed. */
+  onCommittedActs(listener: (committed: CommittedActs) => void): void {
+    this.#listeners.push(listener);
+  }
+
   /** @param atMostEvery seconds in which one event of this type about one subject is enough; by default every event is recorded */
   async record(
     tx: EntityManager,
@@ -90,13 +99,17 @@ export class AuditLog {
     { atMostEvery }: { readonly atMostEvery?: number } = {},
   ): Promise<void> {
     const seconds = atMostEvery ?? null;
+    const auditId = newUuid();
     await sql(tx)`${recordAudit(
-      event,
+      { ...event, id: auditId },
       fragment`
         WHERE ${seconds}::int IS NULL
           OR NOT EXISTS (SELECT FROM audit_events e
                          WHERE e.subject_id = ${event.subjectId}::uuid AND e.type = ${event.type}::text
                            AND e.created_at > clock_timestamp() - make_interval(secs => ${seconds}::int))`,
     )}`;
+    const { acts = [] } = event;
+    if (acts.length === 0 || this.#listeners.length === 0) return;
+    afterCommit(tx, () => this.#listeners.forEach((listener) => listener({ auditId, acts })));
   }
 }

@@ -60,6 +60,8 @@ export class AuthenticatorsRepository implements Revocable {
   /** The row of a deleted user takes the keys along, by the foreign key. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
+  /** A key stays, since the next login needs it beside the identity provider. */
+  readonly revokeOnRecord = null;
 
   /**
    * Adds a key of a user, unless the user has too many keys. The caller holds the lock on the row of the user, so that of two

@@ -176,6 +176,7 @@ export class Members {
         ...auditOf(act, member, isOrgAdmin ? 'admin_promote' : 'admin_demote'),
         subjectId: member.id,
         orgId,
+        ...(isOrgAdmin ? {} : { acts: [{ kind: 'admin_demoted', userId: member.id, orgId }] }),
       });
     });
   }

@@ -7,6 +7,7 @@ import {
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { NotedAct } from '#domain/audit/noted-act.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
 import {
@@ -31,6 +32,12 @@ const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_user_name',
   'users_user_name_key',
 ]);
+
+/** The events that end the access of one account. */
+type EndOfAccount = Extract<
+  RevocationScope,
+  'account-deleted' | 'account-deactivated' | 'credentials-revoked'
+>;
 
 /** The settings that decide who becomes an admin, and for which domains a provider vouches. */
 export interface DirectoryConfig {
@@ -126,21 +133,23 @@ export class UserDirectory {
   async #endAccess(
     tx: EntityManager,
     user: LockedAccount,
-    scope: RevocationScope,
+    scope: EndOfAccount,
     deprovisioning: Deprovisioning,
     change?: () => Promise<unknown>,
   ): Promise<RevokedCounts> {
     const revoked = await this.accessRevocation.end(tx, user, scope, deprovisioning);
     const counts = sumOf([revoked, deprovisioning.endedByForeignKey ?? {}]);
     await change?.();
-    await this.#record(tx, user, deprovisioning.audit, counts);
+    const acts = [actOf(user, scope, deprovisioning)];
+    await this.#record(tx, user, deprovisioning.audit, counts, acts);
     return counts;
   }
 
   /** Lets a deactivated user sign in again. Sessions and certificates that ended do not come back. */
   async activate(tx: EntityManager, user: LockedAccount, audit: AccountAudit): Promise<void> {
     await this.users.setActive(tx, user.id, true);
-    await this.#record(tx, user, audit);
+    const acts = [{ kind: 'user_activated', userId: user.id }] as const;
+    await this.#record(tx, user, audit, {}, acts);
   }
 
   /**
@@ -309,9 +318,10 @@ export class UserDirectory {
     tx: EntityManager,
     { id, orgId }: LockedAccount,
     { details, ...audit }: AccountAudit,
-    counts: RevokedCounts = {},
+    counts: RevokedCounts,
+    acts: readonly NotedAct[],
   ): Promise<void> {
-    const event = { ...audit, subjectId: id, orgId, details: { ...details, ...counts } };
+    const event = { ...audit, subjectId: id, orgId, details: { ...details, ...counts }, acts };
     await this.audit.record(tx, event);
   }
 
@@ -335,4 +345,17 @@ export class UserDirectory {
     const event = { type, actorId: id, subjectId: id, orgId, origin, details: { ...details } };
     return this.audit.record(tx, event);
   }
+}
+
+/** Describes the end of an account's access, for a database that loses it. */
+function actOf(
+  { id: userId, orgId }: LockedAccount,
+  scope: EndOfAccount,
+  { reason, revokedBy, audit }: Deprovisioning,
+): NotedAct {
+  const about = { userId, revokedBy, reason };
+  if (scope === 'account-deleted') return { kind: 'user_removed', orgId, ...about };
+  if (scope === 'account-deactivated') return { kind: 'user_deactivated', orgId, ...about };
+  const demandsPass = audit.type === 'enrollment_pass_created';
+  return { kind: 'credentials_revoked', demandsPass, ...about };
 }

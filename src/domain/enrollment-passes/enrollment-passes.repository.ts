@@ -2,6 +2,9 @@ import { Injectable } from '@nestjs/common';
 import {
   BY_DELETED_ROW,
   idsOf,
+  ON_RECORD_BATCH,
+  withoutZeros,
+  type EndedBatch,
   type LockedUser,
   type Revocable,
   type RevocationScope,
@@ -9,6 +12,7 @@ import {
 } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
+import { lockUsers } from '#domain/issuance/lock-order.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PASS_HOURS, type DemandedPass, type PassFacts } from './enrollment-pass.js';
@@ -109,6 +113,30 @@ export class EnrollmentPassesRepository implements Revocable {
       WHERE user_id = ANY (${idsOf(users)}::uuid[]) AND ${IS_VALID}
       RETURNING user_id`;
     return ended.length === 0 ? {} : { enrollment_passes: ended.length };
+  }
+
+  /** Ends the secrets of all passes, also of expired ones, since the clock of a restored server may be behind. The demands stay. */
+  async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
+    const found = await sql<{ user_id: string }>(tx)`
+      SELECT user_id FROM enrollment_passes WHERE hash IS NOT NULL ORDER BY user_id LIMIT ${ON_RECORD_BATCH}`;
+    const ids = found.map(({ user_id: id }) => id);
+    await lockUsers(tx, ids);
+    const ended = await sql<{ is_valid: boolean }>(tx)`
+      UPDATE enrollment_passes p SET hash = NULL
+      FROM (SELECT user_id, ${IS_VALID} AS is_valid FROM enrollment_passes WHERE user_id = ANY (${ids}::uuid[])) before
+      WHERE p.user_id = before.user_id
+      RETURNING before.is_valid`;
+    const passes = ended.filter((pass) => pass.is_valid).length;
+    return {
+      counts: withoutZeros({ enrollment_passes: passes }),
+      next: found.length < ON_RECORD_BATCH ? undefined : '',
+    };
+  }
+
+  /** Demands a pass of a user that only an admin can give. A pass that is there, or a demand, stays. */
+  async demand(tx: EntityManager, userId: string): Promise<void> {
+    await sql(tx)`
+      INSERT INTO enrollment_passes (user_id, expires_at) VALUES (${userId}, now()) ON CONFLICT (user_id) DO NOTHING`;
   }
 
   /** Counts the valid passes of a user. */

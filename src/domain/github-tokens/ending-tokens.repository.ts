@@ -1,4 +1,5 @@
 import type { RevocationCause } from '#domain/access-revocation/revocable.js';
+import { lockUsers } from '#domain/issuance/lock-order.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -32,6 +33,29 @@ export function queueUsers(
   cause: RevocationCause,
 ): Promise<number> {
   return queueTokens(tx, fragment`user_id = ANY (${userIds}::uuid[])`, cause);
+}
+
+/**
+ * Queues tokens of any user that no queue revokes yet, or only at the end of their session.
+ *
+ * @param most the most tokens that the statement queues
+ * @returns their number
+ */
+export async function queueUnqueued(
+  tx: EntityManager,
+  most: number,
+  cause: RevocationCause,
+): Promise<number> {
+  const isWaiting = fragment`attempts = 0 AND next_attempt_at IS DISTINCT FROM '-infinity'`;
+  const found = await sql<{ id: string; user_id: string }>(tx)`
+    SELECT id, user_id FROM github_tokens WHERE ${isWaiting} AND ${MAY_BE_VALID} ORDER BY id LIMIT ${most}`;
+  await lockUsers(
+    tx,
+    found.map((token) => token.user_id),
+  );
+  const ids = found.map(({ id }) => id);
+  await queueTokens(tx, fragment`id = ANY (${ids}::uuid[])`, cause);
+  return found.length;
 }
 
 /** Counts the tokens of a user, or of a session of the user, that {@link queueUsers} would queue. */

@@ -2,7 +2,10 @@ import { Inject, Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
   idsOf,
+  ON_RECORD_BATCH,
+  withoutZeros,
   type CountOfKey,
+  type EndedBatch,
   type LockedUser,
   type Revocable,
   type RevocationCause,
@@ -10,7 +13,7 @@ import {
 } from '#domain/access-revocation/revocable.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { countTokens, queueUsers } from './ending-tokens.repository.js';
+import { countTokens, queueUnqueued, queueUsers } from './ending-tokens.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
 /** Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link TokenRevoker} then tells GitHub. */
@@ -31,6 +34,16 @@ export class GitHubTokenRevocation implements Revocable {
     if (queued === 0) return {};
     this.revoker.wakeAfter(tx);
     return { github_tokens: queued };
+  }
+
+  /** Queues the tokens of all users that the end of their sessions has not queued. */
+  async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
+    const queued = await queueUnqueued(tx, ON_RECORD_BATCH, cause);
+    this.revoker.wakeAfter(tx);
+    return {
+      counts: withoutZeros({ github_tokens: queued }),
+      next: queued < ON_RECORD_BATCH ? undefined : '',
+    };
   }
 
   /** Counts the tokens of a user. */

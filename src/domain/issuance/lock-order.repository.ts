@@ -1,4 +1,5 @@
-import { fragment, joined, type SqlFragment } from '#platform/database/statements/sql.js';
+import { fragment, joined, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * The treatment of a row that another transaction has locked. `wait`: the statement waits and then decides. `skip`: the statement does
@@ -139,4 +140,11 @@ export function lockInOrder(behind: readonly RowBehind[], locks: RowLocks): SqlF
     }),
     ', ',
   );
+}
+
+/** Locks the rows of users until the transaction ends, in the order of their ids, before anything that belongs to the users. */
+export async function lockUsers(tx: EntityManager, ids: readonly (string | null)[]): Promise<void> {
+  const known = [...new Set(ids.filter((id) => id !== null))];
+  if (known.length === 0) return;
+  await sql(tx)`SELECT id FROM users WHERE id = ANY (${known}::uuid[]) ORDER BY id FOR UPDATE`;
 }

@@ -67,6 +67,7 @@ export class SecurityKeys {
         orgId: user.orgId,
         origin,
         details: { key_id: key.id, name: key.name, aaguid: key.aaguid, ...counts },
+        acts: [{ kind: 'key_removed', userId: user.id, keyId: key.id, ...cause }],
       });
       return counts['sessions'] ?? 0;
     });

@@ -80,6 +80,7 @@ export class MemberAccess {
           aaguid: key.aaguid,
           ...ended,
         },
+        acts: [{ kind: 'key_removed', userId: member.id, keyId: key.id, ...cause }],
       });
       return ended;
     });

@@ -3,6 +3,7 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { NotedSecret } from '#domain/audit/noted-act.js';
 import { Members, adminRequired } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { Membership } from '#domain/organizations/membership.js';
@@ -146,15 +147,17 @@ export class OrganizationAdmin {
       const { description, expiresInDays } = wanted;
       const token = { orgId, hash, description, createdBy, expiresInDays, replaces };
       const scimToken = await this.scimTokens.insert(tx, token);
-      await this.#record(tx, 'scim_token_created', admin, origin, {
+      const details = {
         scim_token_id: scimToken.id,
         description,
         expires_at: scimToken.expiresAt.toISOString(),
         ...(replaces === null ? {} : { replaces }),
-      });
+      };
+      const made = noted('secret_made', orgId, scimToken.id, description);
+      await this.#record(tx, 'scim_token_created', admin, origin, details, [made]);
       if (before !== membership) {
-        const details = { membership: { from: before, to: membership } };
-        await this.#record(tx, 'org_updated', admin, origin, details);
+        const change = { membership: { from: before, to: membership } };
+        await this.#record(tx, 'org_updated', admin, origin, change);
       }
       return { scimToken, secret, membership };
     });
@@ -168,11 +171,11 @@ export class OrganizationAdmin {
   async revokeToken(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {
       await this.members.holdAdmin(tx, admin);
-      if (!isUuid(id) || !(await this.scimTokens.revoke(tx, admin.orgId, id))) {
-        throw noToken();
-      }
-      const details = { scim_token_id: id.toLowerCase() };
-      await this.#record(tx, 'scim_token_revoked', admin, origin, details);
+      const revoked = isUuid(id) && (await this.scimTokens.revoke(tx, admin.orgId, id));
+      if (!revoked) throw noToken();
+      const ended = noted('secret_ended', admin.orgId, revoked.id, revoked.description);
+      const details = { scim_token_id: revoked.id };
+      await this.#record(tx, 'scim_token_revoked', admin, origin, details, [ended]);
     });
   }
 
@@ -182,8 +185,9 @@ export class OrganizationAdmin {
     { id: actorId, orgId }: Admin,
     origin: AuditOrigin,
     details: Readonly<Record<string, unknown>>,
+    acts: readonly NotedSecret[] = [],
   ): Promise<void> {
-    return this.audit.record(tx, { type, actorId, subjectId: null, orgId, origin, details });
+    return this.audit.record(tx, { type, actorId, subjectId: null, orgId, origin, details, acts });
   }
 }
 
@@ -203,6 +207,15 @@ function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): 
       'A new token replaces this one already. Use it and end this one, or end the new one first.',
     );
   }
+}
+
+function noted(
+  kind: NotedSecret['kind'],
+  orgId: string,
+  secretId: string,
+  name: string,
+): NotedSecret {
+  return { kind, secret: 'scim_token', secretId, orgId, name };
 }
 
 function noToken(): DomainError {

@@ -58,3 +58,10 @@ export async function collectIdentity(
     RETURNING identity`;
   return row?.identity;
 }
+
+/** Takes back the identities that no browser has collected yet. The assertions stay spent. */
+export async function forgetUncollected(tx: EntityManager): Promise<void> {
+  await sql(tx)`
+    UPDATE saml_assertions SET collected_at = now(), identity = NULL
+    WHERE handle IS NOT NULL AND collected_at IS NULL`;
+}

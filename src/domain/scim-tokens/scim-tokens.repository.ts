@@ -123,15 +123,19 @@ export class ScimTokensRepository {
   }
 
   /**
-   * Revokes a token of an organization at once. One statement, so that of two admins who revoke one token, one gets true. Returns
-   * false for a revoked or expired token, and for a token of another organization.
+   * Revokes a token of an organization at once. One statement, so that of two admins who revoke one token, one gets the token.
+   * Undefined for a revoked or expired token, and for a token of another organization.
    */
-  async revoke(tx: EntityManager, orgId: string, id: string): Promise<boolean> {
-    const revoked = await sql<{ id: string }>(tx)`
+  async revoke(
+    tx: EntityManager,
+    orgId: string,
+    id: string,
+  ): Promise<{ readonly id: string; readonly description: string } | undefined> {
+    const [revoked] = await sql<{ id: string; description: string }>(tx)`
       UPDATE scim_tokens SET revoked_at = now()
       WHERE id = ${id} AND org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
-      RETURNING id`;
-    return revoked.length === 1;
+      RETURNING id, description`;
+    return revoked;
   }
 
   /**

@@ -3,13 +3,16 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import {
   EVERY_SCOPE,
   idsOf,
+  ON_RECORD_BATCH,
   withoutZeros,
   type CountOfKey,
+  type EndedBatch,
   type LockedUser,
   type Revocable,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
 import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import { lockUsers } from '#domain/issuance/lock-order.repository.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
@@ -192,6 +195,46 @@ export class SessionsRepository implements Revocable {
       SELECT (SELECT count(*)::int FROM ended WHERE is_live) AS sessions, ${grantsAndTokens(of)}`;
     await sql(tx)`DELETE FROM oauth_artifacts WHERE user_id = ANY (${ids}::uuid[])`;
     return endedCounts(ended);
+  }
+
+  /**
+   * Ends the sessions of all users, and of sign-ins that have no user yet, with the grants, codes and tokens on them; then the other
+   * records that the OAuth library keeps: codes of devices, pushed requests, interactions, and the tokens of clients.
+   */
+  async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
+    const found = await sql<{ id: string; user_id: string | null }>(tx)`
+      SELECT id, user_id FROM sessions ORDER BY id LIMIT ${ON_RECORD_BATCH}`;
+    if (found.length === 0) return this.#revokeArtifactsOnRecord(tx);
+    await lockUsers(
+      tx,
+      found.map((session) => session.user_id),
+    );
+    const ids = found.map(({ id }) => id);
+    const [ended] = await sql<EndedRow>(tx)`
+      WITH ended AS (
+        DELETE FROM sessions WHERE id = ANY (${ids}::uuid[]) RETURNING expires_at > now() AS is_live
+      )
+      SELECT (SELECT count(*)::int FROM ended WHERE is_live) AS sessions,
+             ${grantsAndTokens(fragment`g.session_id = ANY (${ids}::uuid[])`)}`;
+    return { counts: endedCounts(ended), next: '' };
+  }
+
+  async #revokeArtifactsOnRecord(tx: EntityManager): Promise<EndedBatch> {
+    const found = await sql<{ model: string; id: Buffer; user_id: string | null }>(tx)`
+      SELECT model, id, user_id FROM oauth_artifacts ORDER BY model, id LIMIT ${ON_RECORD_BATCH}`;
+    await lockUsers(
+      tx,
+      found.map((artifact) => artifact.user_id),
+    );
+    const ended = await sql<{ is_token: boolean }>(tx)`
+      DELETE FROM oauth_artifacts a
+      USING unnest(${found.map(({ model }) => model)}::text[], ${found.map(({ id }) => id)}::bytea[]) AS k (model, id)
+      WHERE a.model = k.model AND a.id = k.id
+      RETURNING a.model IN ('AccessToken', 'ClientCredentials') AND a.consumed_at IS NULL
+                AND a.expires_at > now() AS is_token`;
+    const tokens = ended.filter((artifact) => artifact.is_token).length;
+    const next = found.length < ON_RECORD_BATCH ? undefined : '';
+    return { counts: withoutZeros({ tokens }), next };
   }
 
   /** Counts the live sessions of a user with the grants and tokens on them. */

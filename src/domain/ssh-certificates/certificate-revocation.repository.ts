@@ -2,8 +2,11 @@ import { Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
   idsOf,
+  ON_RECORD_BATCH,
+  withoutZeros,
   type CountOfKey,
   type DomainOfOrganization,
+  type EndedBatch,
   type LockedUser,
   type Revocable,
   type RevocationCause,
@@ -14,6 +17,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The certificates that one statement revokes: few enough that it ends long before its time limit. */
 const BATCH = 5000;
+
+/** The rows among which one statement looks for valid certificates: most have expired. */
+const WINDOW = 50_000;
 
 /** The certificates of each of many users that one statement revokes. */
 const FIRST = 10;
@@ -105,6 +111,38 @@ export class CertificateRevocation implements Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
     return { certificates: await this.#revoke(tx, id, keyId, cause) };
+  }
+
+  /**
+   * Revokes the valid certificates of all users, a window of serials after another. The rows that another transaction revokes meanwhile
+   * are waited for. Nothing is issued on a certificate, so that its user is not locked.
+   */
+  async revokeOnRecord(
+    tx: EntityManager,
+    { reason, revokedBy }: RevocationCause,
+    from: string,
+  ): Promise<EndedBatch> {
+    const [window] = await sql<{ last: string | null; rows: number }>(tx)`
+      SELECT max(serial)::text AS last, count(*)::int AS rows
+      FROM (SELECT serial FROM ssh_certificates WHERE serial > ${from || '0'}::bigint ORDER BY serial LIMIT ${WINDOW}) w`;
+    if (!window?.last) return { counts: {}, next: undefined };
+    const revoked = await sql<{ serial: string }>(tx)`
+      UPDATE ssh_certificates
+      SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
+      WHERE serial IN (
+        SELECT serial FROM ssh_certificates
+        WHERE serial > ${from || '0'}::bigint AND serial <= ${window.last}::bigint AND revoked_at IS NULL AND ${IS_VALID}
+        ORDER BY serial LIMIT ${ON_RECORD_BATCH} FOR UPDATE
+      )
+      RETURNING serial`;
+    // A full batch may have left some of its window.
+    const isWindowDone = revoked.length < ON_RECORD_BATCH;
+    const next = isWindowDone ? window.last : from || '0';
+    const isLast = isWindowDone && window.rows < WINDOW;
+    return {
+      counts: withoutZeros({ certificates: revoked.length }),
+      next: isLast ? undefined : next,
+    };
   }
 
   /** Counts the valid certificates of a user. */

@@ -41,6 +41,12 @@ export interface ClientSecret {
   readonly expiresAt: Date | null;
 }
 
+/** A secret of a client that a later one replaces. */
+export interface EndingSecret {
+  readonly id: string;
+  readonly endsAt: Date;
+}
+
 /** The number of valid tokens of a client, and of users who signed in to it. */
 export interface ClientAccess {
   readonly tokens: number;
@@ -79,6 +85,8 @@ export class ClientsRepository implements Revocable {
     'provider-withdrawn',
   ]);
   readonly endedByForeignKey = BY_DELETED_ROW;
+  /** The tokens of clients end with the sessions, as one list of records of the OAuth library. */
+  readonly revokeOnRecord = null;
 
   /** Finds clients by id, but none whose owner is deactivated and none that has expired unused. */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
@@ -159,12 +167,25 @@ export class ClientsRepository implements Revocable {
     }));
   }
 
-  /** Limits the life of all secrets of a client to some seconds. A secret that ends earlier keeps its end. */
-  async retireSecrets(tx: EntityManager, clientId: string, seconds: number): Promise<void> {
-    await sql(tx)`
+  /** Limits the life of all secrets of a client to some seconds, and returns them. A secret that ends earlier keeps its end. */
+  async retireSecrets(
+    tx: EntityManager,
+    clientId: string,
+    seconds: number,
+  ): Promise<readonly EndingSecret[]> {
+    const retired = await sql<{ id: string; expires_at: Date }>(tx)`
       UPDATE oauth_client_secrets
       SET expires_at = least(expires_at, now() + make_interval(secs => ${seconds}))
-      WHERE client_id = ${clientId}`;
+      WHERE client_id = ${clientId} RETURNING id, expires_at`;
+    return retired.map(({ id, expires_at: endsAt }) => ({ id, endsAt }));
+  }
+
+  /** Gives a secret the end that it had before the database lost it. Returns false when the secret is gone or ends earlier. */
+  async endSecretAt(tx: EntityManager, clientId: string, id: string, at: Date): Promise<boolean> {
+    const ended = await sql<{ id: string }>(tx)`
+      UPDATE oauth_client_secrets SET expires_at = ${at}
+      WHERE client_id = ${clientId} AND id = ${id} AND (expires_at IS NULL OR expires_at > ${at}) RETURNING id`;
+    return ended.length === 1;
   }
 
   /** Deletes a secret. False when there is no such valid secret. */
@@ -176,9 +197,11 @@ export class ClientsRepository implements Revocable {
     return revoked.length === 1;
   }
 
-  /** Deletes every secret of a client that no longer needs one. */
-  async removeSecrets(tx: EntityManager, clientId: string): Promise<void> {
-    await sql(tx)`DELETE FROM oauth_client_secrets WHERE client_id = ${clientId}`;
+  /** Deletes every secret of a client that no longer needs one. Returns their ids. */
+  async removeSecrets(tx: EntityManager, clientId: string): Promise<string[]> {
+    const removed = await sql<{ id: string }>(tx)`
+      DELETE FROM oauth_client_secrets WHERE client_id = ${clientId} RETURNING id`;
+    return removed.map(({ id }) => id);
   }
 
   /**

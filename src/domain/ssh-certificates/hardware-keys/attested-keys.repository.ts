@@ -54,6 +54,8 @@ export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = 21;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
+  /** A proof opens nothing without a session. */
+  readonly revokeOnRecord = null;
 
   /** Deletes every proof of some users. The audit event counts them where there were some. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { NotedSecret } from '#domain/audit/noted-act.js';
 import type {
   ClientApplication,
   ApplicationManager,
@@ -69,7 +70,7 @@ export class Applications {
       const metadata = await checkedMetadata(registration, client, this.oidcProvider);
       await this.clientsRepository.insert(tx, { ...client, kind: 'application', metadata });
       const application = await this.managedApplications.find({ ...manager, orgId }, client.id, tx);
-      const secret = usesSecret(method) ? (await this.#addSecret(tx, client.id)).secret : undefined;
+      const added = usesSecret(method) ? await this.#addSecret(tx, client.id) : undefined;
       const details = { name, type: kindOf };
       const act = {
         type: 'oauth_client_registered',
@@ -77,9 +78,10 @@ export class Applications {
         application,
         origin,
         details,
+        acts: added ? [noted('secret_made', application, added.id)] : [],
       } as const;
       await this.managedApplications.record(tx, act);
-      return { application, secret };
+      return { application, secret: added?.secret };
     });
   }
 
@@ -102,12 +104,13 @@ export class Applications {
       assertNewName(update.name, nameAndTypeOf(application).name);
       const metadata = await this.#changed(application, update);
       await this.clientsRepository.update(tx, id, metadata);
-      if (!usesSecret(registrationOf(metadata).auth_method)) {
-        await this.clientsRepository.removeSecrets(tx, id);
-      }
+      const keepsSecrets = usesSecret(registrationOf(metadata).auth_method);
+      const removed = keepsSecrets ? [] : await this.clientsRepository.removeSecrets(tx, id);
       const approval = await this.#limitApproval(tx, application, metadata, current.isOrgAdmin);
       const details = { changed: Object.keys(update), ...approval };
-      const act = { type: 'oauth_client_updated', manager, application, origin, details } as const;
+      const type = 'oauth_client_updated';
+      const acts = removed.map((secretId) => noted('secret_ended', application, secretId));
+      const act = { type, manager, application, origin, details, acts } as const;
       await this.managedApplications.record(tx, act);
       return this.managedApplications.find(manager, id, tx);
     });
@@ -129,7 +132,11 @@ export class Applications {
       const { length: secrets } = await this.clientsRepository.listSecrets(tx, id);
       await this.clientsRepository.remove(tx, id);
       const details = nameAndTypeOf(application);
-      const act = { type: 'oauth_client_deleted', manager, application, origin, details } as const;
+      const { orgId } = application;
+      const about = { clientId: id, orgId, name: details.name };
+      const removal = { kind: 'application_removed', ...about } as const;
+      const type = 'oauth_client_deleted';
+      const act = { type, manager, application, origin, details, acts: [removal] } as const;
       await this.managedApplications.record(tx, act);
       return { ...access, secrets };
     });
@@ -178,7 +185,7 @@ export class Applications {
   ): Promise<{ readonly added: NewSecret; readonly live: readonly ClientSecret[] }> {
     return this.managedApplications.change(manager, id, async (tx, application) => {
       assertUsesSecret(application);
-      await this.clientsRepository.retireSecrets(tx, id, overlap);
+      const retired = await this.clientsRepository.retireSecrets(tx, id, overlap);
       if ((await this.clientsRepository.listSecrets(tx, id)).length >= MOST_SECRETS) {
         throw new DomainError(
           'limit_reached',
@@ -191,7 +198,18 @@ export class Applications {
         expires_previous_in_seconds: overlap,
         ...(expiresInDays === null ? {} : { expires_in_days: expiresInDays }),
       };
-      const act = { type: 'oauth_secret_added', manager, application, origin, details } as const;
+      const acts = [
+        noted('secret_made', application, added.id),
+        ...retired.map(({ id: old, endsAt }) => noted('secret_ended', application, old, endsAt)),
+      ];
+      const act = {
+        type: 'oauth_secret_added',
+        manager,
+        application,
+        origin,
+        details,
+        acts,
+      } as const;
       await this.managedApplications.record(tx, act);
       return { added, live: await this.clientsRepository.listSecrets(tx, id) };
     });
@@ -209,7 +227,9 @@ export class Applications {
         throw new DomainError('not_found', 'The application has no such secret.');
       }
       const details = { secret_id: secretId };
-      const act = { type: 'oauth_secret_revoked', manager, application, origin, details } as const;
+      const acts = [noted('secret_ended', application, secretId.toLowerCase())];
+      const type = 'oauth_secret_revoked';
+      const act = { type, manager, application, origin, details, acts } as const;
       await this.managedApplications.record(tx, act);
     });
   }
@@ -268,6 +288,26 @@ export class Applications {
     }
     return owner.orgId;
   }
+}
+
+/** Describes a secret of an application, for a database that loses the act. */
+function noted(
+  kind: NotedSecret['kind'],
+  application: ClientApplication,
+  secretId: string,
+  endsAt?: Date,
+): NotedSecret {
+  const { id: clientId, orgId } = application;
+  const { name } = nameAndTypeOf(application);
+  return {
+    kind,
+    secret: 'client_secret',
+    secretId,
+    orgId,
+    clientId,
+    name,
+    ...(endsAt && { endsAt }),
+  };
 }
 
 /** @throws DomainError invalid_request for an application that authenticates without a secret */

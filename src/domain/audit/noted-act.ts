@@ -1,0 +1,61 @@
+/** An act that reduces access, or makes a secret. A database that loses its commit undoes it. */
+export type NotedAct =
+  | {
+      readonly kind: 'user_removed' | 'user_deactivated';
+      readonly userId: string;
+      readonly orgId: string | null;
+      /** The revoker in the records: `scim`, or the id of an admin. */
+      readonly revokedBy: string;
+      readonly reason: string;
+    }
+  | {
+      /** The user may sign in again: an earlier deactivation is not to be done again. */
+      readonly kind: 'user_activated';
+      readonly userId: string;
+    }
+  | {
+      readonly kind: 'credentials_revoked';
+      readonly userId: string;
+      readonly revokedBy: string;
+      readonly reason: string;
+      /** True if the user may enroll a key with a re-enrollment pass alone. */
+      readonly demandsPass: boolean;
+    }
+  | {
+      readonly kind: 'key_removed';
+      readonly userId: string;
+      readonly keyId: string;
+      readonly revokedBy: string;
+      readonly reason: string;
+    }
+  | { readonly kind: 'admin_demoted'; readonly userId: string; readonly orgId: string }
+  | {
+      /** The application is gone with its secrets, grants and tokens. */
+      readonly kind: 'application_removed';
+      readonly clientId: string;
+      readonly orgId: string | null;
+      readonly name: string;
+    }
+  | NotedSecret;
+
+/** A SCIM token or a secret of an application that was made, or that ended. */
+export interface NotedSecret {
+  readonly kind: 'secret_made' | 'secret_ended';
+  readonly secret: 'scim_token' | 'client_secret';
+  readonly secretId: string;
+  /** Null for an application of a user without an organization. */
+  readonly orgId: string | null;
+  /** The description of the token, or the name of the application. */
+  readonly name: string;
+  /** The application of a client secret. */
+  readonly clientId?: string;
+  /** The end of a secret that stays valid for a while beside its successor; at once by default. */
+  readonly endsAt?: Date;
+}
+
+/** The noted acts of an audit row whose commit has returned. */
+export interface CommittedActs {
+  /** If this row is missing, the acts are lost. */
+  readonly auditId: string;
+  readonly acts: readonly NotedAct[];
+}

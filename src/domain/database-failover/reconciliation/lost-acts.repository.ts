@@ -1,0 +1,74 @@
+import type { NotedSecret } from '#domain/audit/noted-act.js';
+import { newUuid } from '#platform/clock/random.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** Finds the audit rows that the server does not have. */
+export async function findLost(
+  tx: EntityManager,
+  auditIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT k.id FROM unnest(${auditIds}::uuid[]) AS k (id)
+    WHERE NOT EXISTS (SELECT FROM audit_events e WHERE e.id = k.id)`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/**
+ * Claims the acts of a lost audit row: true for one caller of all processes. The primary key decides, and a claim that is rolled back
+ * leaves the acts to the next caller.
+ */
+export async function claimLost(tx: EntityManager, auditId: string): Promise<boolean> {
+  const claimed = await sql<{ audit_id: string }>(tx)`
+    INSERT INTO redone_acts (audit_id)
+    SELECT ${auditId}::uuid WHERE NOT EXISTS (SELECT FROM audit_events WHERE id = ${auditId})
+    ON CONFLICT (audit_id) DO NOTHING
+    RETURNING audit_id`;
+  return claimed.length === 1;
+}
+
+/** Lists a secret of an organization for its admins to confirm. A secret that was listed as kept is listed again when it was lost. */
+export async function listSecret(
+  tx: EntityManager,
+  { kind, secret, secretId, orgId, clientId, name }: NotedSecret,
+  { isLost, at }: { readonly isLost: boolean; readonly at: Date },
+): Promise<void> {
+  await sql(tx)`
+    INSERT INTO secrets_to_confirm AS s (id, org_id, secret, secret_id, client_id, name, act, is_lost, happened_at)
+    VALUES (${newUuid()}, ${orgId}, ${secret}, ${secretId}, ${clientId ?? null}, ${name},
+            ${kind === 'secret_made' ? 'made' : 'ended'}, ${isLost}, ${at})
+    ON CONFLICT (secret, secret_id, act) DO UPDATE
+    SET is_lost = true, listed_at = now(), confirmed_at = NULL, confirmed_by = NULL
+    WHERE EXCLUDED.is_lost AND NOT s.is_lost`;
+}
+
+/**
+ * Lists the secrets that were made or ended within an hour by the audit log of this server, which has kept these acts.
+ *
+ * @returns their number
+ */
+export async function listKeptSecrets(tx: EntityManager): Promise<number> {
+  const listed = await sql<{ id: string }>(tx)`
+    INSERT INTO secrets_to_confirm (id, org_id, secret, secret_id, client_id, name, act, is_lost, happened_at)
+    SELECT gen_random_uuid(), e.org_id, k.secret, (e.details ->> k.id_in)::uuid, e.details ->> 'client_id',
+           coalesce(t.description, e.client_name, ''), k.act, false, e.created_at
+    FROM audit_events e
+    JOIN (VALUES ('scim_token_created', 'scim_token', 'made', 'scim_token_id'),
+                 ('scim_token_revoked', 'scim_token', 'ended', 'scim_token_id'),
+                 ('oauth_secret_added', 'client_secret', 'made', 'secret_id'),
+                 ('oauth_secret_revoked', 'client_secret', 'ended', 'secret_id')) AS k (type, secret, act, id_in)
+      ON k.type = e.type
+    LEFT JOIN scim_tokens t ON t.id::text = e.details ->> 'scim_token_id'
+    WHERE e.class = 'admin' AND e.created_at > now() - interval '1 hour' AND e.org_id IS NOT NULL
+      AND e.details ->> k.id_in IS NOT NULL
+    ON CONFLICT (secret, secret_id, act) DO NOTHING
+    RETURNING id`;
+  return listed.length;
+}
+
+/** Tells whether a user who lost a key has another one. */
+export async function hasKeyLeft(tx: EntityManager, userId: string): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`
+    SELECT id FROM authenticators WHERE user_id = ${userId} LIMIT 1`;
+  return found.length === 1;
+}

@@ -1,0 +1,89 @@
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { CommittedActs } from '#domain/audit/noted-act.js';
+import { Clock } from '#platform/clock/clock.js';
+
+/** The time for which an act is remembered, in milliseconds. */
+const REMEMBERED = 3_600_000;
+
+/** The most acts that a process remembers. */
+const MOST = 100_000;
+
+/** The interval of the warnings that acts were forgotten early, in milliseconds. */
+const WARN_EVERY = 60_000;
+
+/** Acts of this process whose commit has returned, and when. */
+export interface RecentEnd extends CommittedActs {
+  readonly at: Date;
+}
+
+interface Remembered extends RecentEnd {
+  /** Milliseconds of the monotonic clock. */
+  readonly notedAt: number;
+}
+
+/**
+ * The acts of the last hour that this process committed and that reduce access. A server that lost commits has undone them, and this
+ * memory alone knows them then.
+ */
+@Injectable()
+export class RecentEnds implements OnModuleInit {
+  readonly #security = new Logger('security');
+  /** By insertion, the oldest first. */
+  readonly #remembered = new Map<number, Remembered>();
+  #next = 0;
+  #warnedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly auditLog: AuditLog,
+  ) {}
+
+  onModuleInit(): void {
+    this.auditLog.onCommittedActs((committed) => this.note(committed));
+  }
+
+  /** Remembers an act whose commit has returned. */
+  note(committed: CommittedActs): void {
+    const now = this.clock.monotonic();
+    this.#forgetBefore(now - REMEMBERED);
+    for (const act of committed.acts) {
+      if (act.kind === 'user_activated') this.#forgetDeactivation(act.userId);
+    }
+    const entry = { ...committed, at: this.clock.now(), notedAt: now };
+    this.#remembered.set((this.#next += 1), entry);
+    if (this.#remembered.size > MOST) this.#forgetOldest(now);
+  }
+
+  /** Returns the acts of the last hour, the oldest first. */
+  recent(): readonly RecentEnd[] {
+    this.#forgetBefore(this.clock.monotonic() - REMEMBERED);
+    return [...this.#remembered.values()];
+  }
+
+  #forgetBefore(limit: number): void {
+    for (const [key, { notedAt }] of this.#remembered) {
+      if (notedAt >= limit) return;
+      this.#remembered.delete(key);
+    }
+  }
+
+  #forgetDeactivation(userId: string): void {
+    for (const [key, { acts }] of this.#remembered) {
+      const [act] = acts;
+      if (act?.kind === 'user_deactivated' && act.userId === userId) this.#remembered.delete(key);
+    }
+  }
+
+  #forgetOldest(now: number): void {
+    for (const key of this.#remembered.keys()) {
+      this.#remembered.delete(key);
+      break;
+    }
+    if (now - this.#warnedAt < WARN_EVERY) return;
+    this.#warnedAt = now;
+    this.#security.warn(
+      `More than ${MOST} ends of access within an hour: the oldest are not done again if the database loses them`,
+    );
+  }
+}

@@ -1,0 +1,201 @@
+import type { AccountAudit } from '#domain/directory/account.js';
+import type { EndKind, RecordEnd } from '#domain/directory/record-ends.service.js';
+import type { User } from '#domain/directory/users.repository.js';
+import type { AuditEvent } from '#domain/audit/audit-event.js';
+import type { NotedAct, NotedSecret } from '#domain/audit/noted-act.js';
+import { newUuid } from '#platform/clock/random.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { hasKeyLeft } from './lost-acts.repository.js';
+import type { RedoParts } from './redo-parts.js';
+
+/** The revoker in the records of SCIM. */
+const SCIM = 'scim';
+
+type ActOf<Kind extends NotedAct['kind']> = Extract<NotedAct, { readonly kind: Kind }>;
+
+/** A lost act in the transaction that does it again. */
+interface LostAct<Act extends NotedAct = NotedAct> {
+  readonly act: Act;
+  /** The id of the audit row that the server lost. */
+  readonly auditId: string;
+}
+
+/**
+ * Does a lost act again, with an audit row of its own that has no actor. Where its effect is there already, nothing happens.
+ *
+ * @returns true if something changed
+ */
+export async function redoAct(
+  tx: EntityManager,
+  parts: RedoParts,
+  { act, auditId }: LostAct,
+): Promise<boolean> {
+  switch (act.kind) {
+    case 'user_removed':
+    case 'user_deactivated':
+      return endUser(tx, parts, { act, auditId });
+    case 'credentials_revoked':
+      return revokeCredentials(tx, parts, { act, auditId });
+    case 'key_removed':
+      return removeKey(tx, parts, { act, auditId });
+    case 'admin_demoted':
+      return demote(tx, parts, { act, auditId });
+    case 'application_removed':
+      return removeApplication(tx, parts, { act, auditId });
+    case 'secret_ended':
+      return endSecret(tx, parts, { act, auditId });
+    case 'user_activated':
+    case 'secret_made':
+      break; // nothing that a reader of the server could use
+  }
+  return false;
+}
+
+/** Ends a user with the twins and links of the user, in the order of locks of the first time: directory, then users by id. */
+async function endUser(
+  tx: EntityManager,
+  { organizations, users, ends }: RedoParts,
+  { act, auditId }: LostAct<ActOf<'user_removed' | 'user_deactivated'>>,
+): Promise<boolean> {
+  const { userId, orgId, reason, revokedBy } = act;
+  if (orgId === null) return false;
+  const kind: EndKind = act.kind === 'user_removed' ? 'remove' : 'deactivate';
+  await organizations.lockDirectory(tx, orgId);
+  const reached = await ends.reach(tx, userId, kind);
+  const ids = reached.map(({ id }) => id);
+  await users.lockMembers(tx, orgId, ids);
+  const user = await users.lock(tx, userId);
+  if (!user || (kind === 'deactivate' && !user.active)) return false;
+  const end: RecordEnd = {
+    reason: { remove: reason, deactivate: reason },
+    revokedBy,
+    byAdmin: revokedBy !== SCIM,
+    auditOf: (ended, how, more) => auditOfEnd(ended, how, revokedBy, auditId, more),
+  };
+  await ends.end(tx, reached, end);
+  return true;
+}
+
+function auditOfEnd(
+  { id, email }: User,
+  kind: EndKind,
+  revokedBy: string,
+  auditId: string,
+  more: Readonly<Record<string, unknown>>,
+): AccountAudit {
+  const details = { email, ...lostDetails(auditId, revokedBy), ...more };
+  if (revokedBy !== SCIM) {
+    const type = kind === 'remove' ? 'admin_remove_user' : 'admin_deactivate';
+    return { type, ...noActor(), details };
+  }
+  const operation = kind === 'remove' ? 'delete' : 'update';
+  const about = { operation, resource_type: 'User', resource_id: id };
+  return { type: 'scim_operation', ...noActor(), details: { ...about, ...details } };
+}
+
+async function revokeCredentials(
+  tx: EntityManager,
+  { users, directory, passes }: RedoParts,
+  { act, auditId }: LostAct<ActOf<'credentials_revoked'>>,
+): Promise<boolean> {
+  const { userId, reason, revokedBy, demandsPass } = act;
+  const user = await users.lock(tx, userId);
+  if (!user) return false;
+  const details = { email: user.email, ...lostDetails(auditId, revokedBy) };
+  const audit = { type: 'admin_revoke_credentials', ...noActor(), details } as const;
+  await directory.revokeCredentials(tx, user, { reason, revokedBy, audit });
+  // The lost pass opens nothing: an admin gives another one.
+  if (demandsPass) await passes.demand(tx, userId);
+  return true;
+}
+
+async function removeKey(
+  tx: EntityManager,
+  { users, keys, accessRevocation, passes, audit }: RedoParts,
+  { act, auditId }: LostAct<ActOf<'key_removed'>>,
+): Promise<boolean> {
+  const { userId, keyId, reason, revokedBy } = act;
+  const user = await users.lock(tx, userId);
+  const key = user && (await keys.find(tx, userId, keyId));
+  if (!key) return false;
+  const counts = await accessRevocation.endOfKey(tx, user, keyId, { reason, revokedBy });
+  // The server may have lost the registration of the other key, too: the provider alone must not enroll one then.
+  const isLast = !(await hasKeyLeft(tx, userId));
+  if (isLast) await passes.demand(tx, userId);
+  const details = {
+    key_id: keyId,
+    name: key.name,
+    aaguid: key.aaguid,
+    ...counts,
+    ...(isLast && { enrollment_pass_demanded: true }),
+    ...lostDetails(auditId, revokedBy),
+  };
+  const about = { subjectId: userId, orgId: user.orgId };
+  await audit.record(tx, { type: 'key_removed', ...noActor(), ...about, details });
+  return true;
+}
+
+/** Takes the role of admin away again, unless the organization would have no admin then. */
+async function demote(
+  tx: EntityManager,
+  { users, organizations, audit }: RedoParts,
+  { act, auditId }: LostAct<ActOf<'admin_demoted'>>,
+): Promise<boolean> {
+  const { userId, orgId } = act;
+  const user = await users.lock(tx, userId);
+  if (!user || !(await organizations.hasOtherAdmin(tx, orgId, userId))) return false;
+  if (!(await users.setAdmin(tx, { id: userId, orgId }, false))) return false;
+  const details = { email: user.email, ...lostDetails(auditId) };
+  const about = { subjectId: userId, orgId };
+  await audit.record(tx, { type: 'admin_demote', ...noActor(), ...about, details });
+  return true;
+}
+
+async function removeApplication(
+  tx: EntityManager,
+  { clients, audit }: RedoParts,
+  { act, auditId }: LostAct<ActOf<'application_removed'>>,
+): Promise<boolean> {
+  const { clientId, orgId, name } = act;
+  if (!(await clients.remove(tx, clientId))) return false;
+  const details = { client_id: clientId, name, ...lostDetails(auditId) };
+  const about = { subjectId: null, orgId };
+  await audit.record(tx, { type: 'oauth_client_deleted', ...noActor(), ...about, details });
+  return true;
+}
+
+/** Ends a secret that the server shows as valid again. */
+async function endSecret(
+  tx: EntityManager,
+  { scimTokens, clients, audit }: RedoParts,
+  { act, auditId }: LostAct<NotedSecret>,
+): Promise<boolean> {
+  const { secret, secretId, orgId, clientId, endsAt } = act;
+  const about = { ...noActor(), subjectId: null, orgId };
+  if (secret === 'scim_token') {
+    if (orgId === null || !(await scimTokens.revoke(tx, orgId, secretId))) return false;
+    const details = { scim_token_id: secretId, ...lostDetails(auditId) };
+    await audit.record(tx, { type: 'scim_token_revoked', ...about, details });
+    return true;
+  }
+  if (clientId === undefined) return false;
+  const isEnded = endsAt
+    ? await clients.endSecretAt(tx, clientId, secretId, endsAt)
+    : await clients.removeSecret(tx, clientId, secretId);
+  if (!isEnded) return false;
+  const end = endsAt && { expires_at: endsAt.toISOString() };
+  const details = { client_id: clientId, secret_id: secretId, ...end, ...lostDetails(auditId) };
+  await audit.record(tx, { type: 'oauth_secret_revoked', ...about, details });
+  return true;
+}
+
+/** No request causes the act: an event needs an id of its own all the same. */
+function noActor(): Pick<AuditEvent, 'actorId' | 'origin'> {
+  return { actorId: null, origin: { requestId: newUuid(), ip: undefined, userAgent: undefined } };
+}
+
+/** The details by which a reader of the audit log sees that the act is done a second time. */
+function lostDetails(auditId: string, revokedBy?: string) {
+  const first = revokedBy === undefined ? {} : { first_revoked_by: revokedBy };
+  return { by: 'reconciliation', database_lost: auditId, ...first };
+}

@@ -1,0 +1,74 @@
+import { Logger } from '@nestjs/common';
+import type { NotedAct } from '#domain/audit/noted-act.js';
+import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
+import { claimLost, findLost, listSecret } from './lost-acts.repository.js';
+import type { RecentEnd } from './recent-ends.js';
+import { redoAct } from './redo-act.js';
+import { redoParts } from './redo-parts.js';
+
+/** The audit rows that one statement looks for. */
+const BATCH = 5000;
+
+/** The effect of {@link redo}. */
+export interface Redone {
+  /** The number of acts that the server had lost. */
+  readonly lost: number;
+  /** The number of acts that changed something now; another process may have done the others. */
+  readonly redone: number;
+}
+
+/**
+ * Does again what this process ended in the last hour and the server has lost, in the order of the first time, and lists the secrets
+ * that an admin has to confirm. Each act is a transaction of its own; of several processes, one does it. An act that fails is named in
+ * a `security` line, and the others are done.
+ *
+ * @param dataSource of a server that may be unconfirmed, with a connection that is free
+ * @throws the driver's error if the server goes away meanwhile
+ */
+export async function redo(dataSource: DataSource, ends: readonly RecentEnd[]): Promise<Redone> {
+  const security = new Logger('security');
+  const parts = redoParts();
+  const lostIds = await findAllLost(dataSource, ends);
+  let redone = 0;
+  let lost = 0;
+  for (const end of ends) {
+    const { auditId, acts, at } = end;
+    const isLost = lostIds.has(auditId);
+    if (!isLost && !acts.some(isListed)) continue;
+    if (isLost) lost += acts.length;
+    try {
+      redone += await withTransactionRetry(dataSource, async (tx) => {
+        let changed = 0;
+        if (isLost && (await claimLost(tx, auditId))) {
+          for (const act of acts) changed += (await redoAct(tx, parts, { act, auditId })) ? 1 : 0;
+        }
+        for (const act of acts) if (isListed(act)) await listSecret(tx, act, { isLost, at });
+        return changed;
+      });
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error;
+      const kinds = acts.map(({ kind }) => kind);
+      security.error({ auditId, kinds }, `a lost act was not done again: ${reasonOf(error)}`);
+    }
+  }
+  return { lost, redone };
+}
+
+async function findAllLost(
+  dataSource: DataSource,
+  ends: readonly RecentEnd[],
+): Promise<ReadonlySet<string>> {
+  const lost = new Set<string>();
+  for (let from = 0; from < ends.length; from += BATCH) {
+    const ids = ends.slice(from, from + BATCH).map(({ auditId }) => auditId);
+    for (const id of await findLost(dataSource.manager, ids)) lost.add(id);
+  }
+  return lost;
+}
+
+/** Tells whether an act is one that the admins of an organization confirm. */
+function isListed(act: NotedAct): act is Extract<NotedAct, { readonly secret: unknown }> {
+  return (act.kind === 'secret_made' || act.kind === 'secret_ended') && act.orgId !== null;
+}
