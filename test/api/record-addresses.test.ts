@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addressesOf } from '../../src/domain/directory/record-addresses.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { untilWaiting } from '../support/lock-waiters.js';
+import { repeatMigration } from '../support/migration-data.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
@@ -88,8 +88,7 @@ describe('the addresses of a record', () => {
     );
     await app.dataSource.query('DELETE FROM record_addresses WHERE user_id = $1', [json.id]);
     for (const name of ['1763790010100-addresses-of-records', '1763790010200-twins']) {
-      const text = await readFile(`migrations/${name}.sql`, 'utf8');
-      await app.dataSource.query(text);
+      await repeatMigration(app.dataSource, name);
     }
     const ties = await rows(
       app.dataSource,

@@ -20,6 +20,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'database/identity',
     'database/embedded-postgres',
     'database/tenants',
+    'database/migration-steps',
     'database',
     'rate-limit/buckets',
     'http/contract',

@@ -1,59 +1,91 @@
-import { createHash } from 'node:crypto';
-import { readFile, readdir } from 'node:fs/promises';
 import type { Logger } from '@nestjs/common';
-import type {
-  DataSource,
-  EntityManager,
-  QueryRunner,
-} from '#platform/database/statements/typeorm.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
+import { runInBackground } from '#platform/database/migration-steps/background.js';
+import { runInBatches } from '#platform/database/migration-steps/batches.js';
+import {
+  assertUnchanged,
+  MIGRATIONS,
+  readMigrations,
+  type Migration,
+} from '#platform/database/migration-steps/migration-files.js';
+import {
+  inTurn,
+  withShortLocks,
+  type Turn,
+} from '#platform/database/migration-steps/short-locks.js';
 import { switchOffCompilation } from './compilation.js';
 
-/** The folder of migrations; `src/` and `dist/` are equally deep below the package. */
-const MIGRATIONS = new URL('../../../migrations/', import.meta.url);
-
-interface Migration {
-  readonly name: string;
-  readonly text: string;
-  readonly sha256: string;
-}
+const START: Turn = {
+  key: ADVISORY_LOCKS.migrations,
+  waiting: 'Another process is migrating the database: waiting for it',
+  pollEvery: 100,
+};
+const BACKGROUND: Turn = {
+  key: ADVISORY_LOCKS.backgroundMigrations,
+  waiting: 'Another process is building indexes of this version',
+  pollEvery: 2_000,
+};
 
 /**
- * Applies the missing migrations in the order of their names: forward only, one transaction per file, under an advisory lock so
- * that replicas that start together do not collide. It also switches off the compilation of statements. Migrations that only the database knows are ignored: during a rolling
- * deployment the newer replica may migrate first.
+ * Applies the missing migrations that a start waits for, in the order of their names: forward only, under an advisory lock so
+ * that replicas that start together do not collide. It also switches off the compilation of statements. Migrations that only
+ * the database knows are ignored: during a rolling deployment the newer replica may migrate first.
  *
  * @param dataSource a data source without a client-side query timeout, since another process's migration may take long
+ * @returns true if indexes are missing, which {@link migrateInBackground} builds; a new database has them all
  * @throws Error when an applied file was changed, or a file fails; earlier files stay applied
  */
 export async function migrate(
   dataSource: DataSource,
   log: Logger,
   directory: URL = MIGRATIONS,
-): Promise<void> {
+): Promise<boolean> {
   const migrations = await readMigrations(directory);
-  const runner = dataSource.createQueryRunner();
-  try {
-    await takeLock(runner, log);
-    const applied = await appliedMigrations(runner.manager);
+  return inTurn(dataSource, log, START, async (manager) => {
+    const applied = await appliedMigrations(manager);
     for (const migration of migrations) {
       const sha256 = applied.get(migration.name);
-      if (sha256 === undefined) await apply(runner.manager, migration, log);
-      else if (sha256 !== migration.sha256) throw changedSince(migration);
+      if (sha256 !== undefined) assertUnchanged(migration, sha256);
+      else if (!migration.isBackground || applied.size === 0) await apply(manager, log, migration);
     }
-    await switchOffCompilation(runner.manager, log);
-  } finally {
-    // Releases the lock. A lost connection has released it already, and its error is being thrown.
-    await runner.query('RESET ALL; SELECT pg_advisory_unlock_all()').catch(() => undefined);
-    await runner.release();
-  }
+    await switchOffCompilation(manager, log);
+    return applied.size > 0 && missingInBackground(migrations, applied).length > 0;
+  });
+}
+
+/**
+ * Builds the indexes that no start waits for. One process builds them, and others wait until nothing is left for them.
+ *
+ * @throws Error when a file fails; what an earlier file built stays
+ */
+export async function migrateInBackground(
+  dataSource: DataSource,
+  log: Logger,
+  { directory = MIGRATIONS, signal }: { directory?: URL; signal?: AbortSignal } = {},
+): Promise<void> {
+  const migrations = await readMigrations(directory);
+  await inTurn(dataSource, log, { ...BACKGROUND, ...(signal && { signal }) }, async (manager) => {
+    const missing = missingInBackground(migrations, await appliedMigrations(manager));
+    for (const migration of missing) {
+      log.log(`Migration ${migration.name} runs in the background`);
+      await apply(manager, log, migration);
+    }
+  });
+}
+
+function missingInBackground(
+  migrations: readonly Migration[],
+  applied: ReadonlyMap<string, string>,
+): Migration[] {
+  return migrations.filter(({ name, isBackground }) => isBackground && !applied.has(name));
 }
 
 /** The names of the migrations that a database and this version do not share. */
 export interface MigrationDifference {
-  /** Those that the database lacks. */
+  /** Those that the database lacks, apart from indexes that are built in the background. */
   readonly missing: readonly string[];
   /** Those that this version lacks: a later version has migrated the database. */
   readonly later: readonly string[];
@@ -69,35 +101,14 @@ export async function compareMigrations(
   const applied = new Map(rows.map((row) => [row.name, row.sha256]));
   const migrations = await readMigrations(directory);
   for (const migration of migrations) {
-    if ((applied.get(migration.name) ?? migration.sha256) !== migration.sha256) {
-      throw changedSince(migration);
-    }
+    assertUnchanged(migration, applied.get(migration.name) ?? migration.sha256);
   }
   const names = new Set(migrations.map(({ name }) => name));
+  const needed = migrations.filter(({ isBackground }) => !isBackground);
   return {
-    missing: [...names].filter((name) => !applied.has(name)),
+    missing: needed.map(({ name }) => name).filter((name) => !applied.has(name)),
     later: [...applied.keys()].filter((name) => !names.has(name)),
   };
-}
-
-async function readMigrations(directory: URL): Promise<Migration[]> {
-  const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).toSorted();
-  return Promise.all(
-    names.map(async (name) => {
-      const text = await readFile(new URL(name, directory), 'utf8');
-      return { name, text, sha256: createHash('sha256').update(text).digest('hex') };
-    }),
-  );
-}
-
-/** Takes the lock of migrations, without time limits of the server or the role for the wait and for long migrations. */
-async function takeLock(runner: QueryRunner, log: Logger): Promise<void> {
-  await runner.query('SET statement_timeout = 0; SET lock_timeout = 0');
-  const [attempt] = await sql<{ taken: boolean }>(runner.manager)`
-    SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.migrations}) AS taken`;
-  if (attempt?.taken) return;
-  log.log('Another process is migrating the database: waiting for it');
-  await sql(runner.manager)`SELECT pg_advisory_lock(${ADVISORY_LOCKS.migrations})`;
 }
 
 /** Returns the applied migrations. It creates their table only if it is missing, so that a role without that right can start. */
@@ -117,21 +128,27 @@ async function appliedMigrations(manager: EntityManager): Promise<Map<string, st
   return new Map(rows.map((row) => [row.name, row.sha256]));
 }
 
-async function apply(manager: EntityManager, migration: Migration, log: Logger): Promise<void> {
+async function apply(manager: EntityManager, log: Logger, migration: Migration): Promise<void> {
   const { name, text, sha256 } = migration;
+  const record = (tx: EntityManager) =>
+    sql(tx)`INSERT INTO schema_migrations (name, sha256) VALUES (${name}, ${sha256})`;
   try {
-    await manager.transaction(async (tx) => {
-      await tx.query(text); // without parameters PostgreSQL takes a whole script
-      await sql(tx)`INSERT INTO schema_migrations (name, sha256) VALUES (${name}, ${sha256})`;
-    });
+    if (migration.isBackground) {
+      await runInBackground(manager, log, migration);
+      await record(manager);
+    } else if (migration.batches) {
+      await runInBatches(manager, log, migration, migration.batches);
+      await record(manager);
+    } else {
+      await withShortLocks(manager, log, `Migration ${name}`, async (tx) => {
+        await tx.query(text); // without parameters PostgreSQL takes a whole script
+        await record(tx);
+      });
+    }
   } catch (cause) {
-    throw new Error(`Migration ${name} failed and was rolled back: ${reasonOf(cause)}`, { cause });
+    const end =
+      migration.isBackground || migration.batches ? 'can be continued' : 'was rolled back';
+    throw new Error(`Migration ${name} failed and ${end}: ${reasonOf(cause)}`, { cause });
   }
   log.log(`Applied migration ${name}`);
-}
-
-function changedSince({ name }: Migration): Error {
-  return new Error(
-    `Migration ${name} was changed after it was applied. Restore the file and write a new migration instead.`,
-  );
 }

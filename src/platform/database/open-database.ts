@@ -2,6 +2,7 @@ import type { Logger } from '@nestjs/common';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
+import { completeMigrations, startBackgroundMigration } from './background-migration.js';
 import { compilesStatements, warnOfCompilation } from './compilation.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import {
@@ -85,15 +86,21 @@ export async function openDatabase(
   confirm?: ConfirmAtStart,
 ): Promise<Database> {
   const server = await locateServer(config, log);
+  let stopBackground: (() => Promise<void>) | undefined;
+  const stop = async () => {
+    await stopBackground?.();
+    await server.stop();
+  };
   try {
-    await prepare(server.address, composition, log);
+    const lacksIndexes = await prepare(server.address, composition, log);
     const unchecked = uncheckedDatabase(config, server, log);
     await confirm?.(unchecked);
     const gate = new ConfirmationGate();
     const pools = await openPools(config, server, log, confirm && gate);
-    return new Database(pools, gate, unchecked, () => server.stop());
+    if (lacksIndexes) stopBackground = startBackgroundMigration(server.address, log);
+    return new Database(pools, gate, unchecked, stop);
   } catch (error) {
-    await server.stop();
+    await stop();
     throw error;
   }
 }
@@ -119,6 +126,26 @@ export function uncheckedDatabase(
   return { isEmbedded: url === undefined, open: () => openMigrationConnection(address, log) };
 }
 
+/**
+ * Migrates the configured database, or the embedded one, and claims it for this composition. It waits for the indexes too, which
+ * a start of the service does not.
+ *
+ * @throws Error as {@link openDatabase}, and when an index cannot be built
+ */
+export async function migrateDatabase(
+  config: Config['database'],
+  composition: Composition,
+  log: Logger,
+): Promise<void> {
+  const server = await locateServer(config, log);
+  try {
+    const lacksIndexes = await prepare(server.address, composition, log);
+    if (lacksIndexes) await completeMigrations(server.address, log);
+  } finally {
+    await server.stop();
+  }
+}
+
 /** The address of a database, and the end of the embedded server where this process runs one. */
 export interface LocatedServer {
   readonly address: DatabaseAddress;
@@ -140,17 +167,19 @@ export async function locateServer(
   return { address: { host, port, user, database }, stop: () => server.stop() };
 }
 
+/** @returns true if the database lacks indexes that are built in the background */
 async function prepare(
   address: DatabaseAddress,
   composition: Composition,
   log: Logger,
-): Promise<void> {
+): Promise<boolean> {
   const dataSource = await connectPatiently(address, log);
   let compiled: boolean;
+  let lacksIndexes: boolean;
   try {
     await checkVersion(dataSource.manager);
     await refuseForeignDatabase(dataSource, composition);
-    await migrate(dataSource, log);
+    lacksIndexes = await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
     // This session is older than the setting that the migration makes.
     compiled = await compilesStatements(dataSource.manager);
@@ -158,6 +187,7 @@ async function prepare(
     await dataSource.destroy();
   }
   if (compiled) await checkNewConnection(address, log);
+  return lacksIndexes;
 }
 
 /** Looks at a connection that is opened now as a pool's are, without settings of its own. */

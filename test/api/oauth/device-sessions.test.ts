@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
 import {
@@ -10,6 +9,7 @@ import { cliToken } from '../../support/cli-token.js';
 import { addApplication } from '../../support/applications.js';
 import { assigned } from '../../support/domains.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { repeatMigration } from '../../support/migration-data.js';
 import { ath, newDpopKey, postForm, type DpopKey } from '../../support/oauth-flow.js';
 import { count, rows } from '../../support/rows.js';
 
@@ -325,11 +325,6 @@ describe('an organization that switches the device grant off', () => {
 });
 
 describe('the upgrade', () => {
-  const migration = new URL(
-    '../../../migrations/1763790040000-device-sessions.sql',
-    import.meta.url,
-  );
-
   it('marks and shortens the sessions of devices, ends their tokens for admins, and leaves logins by FIDO2', async () => {
     const [device, admin] = [await deviceToken(), await deviceToken()];
     const waiting = await newCodes();
@@ -341,8 +336,8 @@ describe('the upgrade', () => {
       `UPDATE oauth_artifacts SET payload = jsonb_set(payload, '{scope}', to_jsonb($1::text)) WHERE id = sha256($2)`,
       [EVERY_SCOPE, Buffer.from(admin.token)],
     );
-    const [, data = ''] = readFileSync(migration, 'utf8').split('ADD COLUMN device_grant');
-    await q(data.slice(data.indexOf('--')));
+    await repeatMigration(app.dataSource, '1763790040100-device-sessions-of-before');
+    await repeatMigration(app.dataSource, '1763790040200-device-tokens-of-before');
     const [session] = await rows(
       app.dataSource,
       `SELECT count(*) FILTER (WHERE of_device)::int AS marked,

@@ -3,7 +3,7 @@
  * with it, also when the process is killed.
  */
 export const ADVISORY_LOCKS = {
-  /** Held by the process that migrates. Other replicas that start wait for it. */
+  /** Held by the process that migrates. Other replicas that start poll for it. */
   migrations: 7_301_001,
   /** Held by the process that supervises an embedded server until it ends. */
   embeddedServer: 7_301_002,
@@ -13,6 +13,8 @@ export const ADVISORY_LOCKS = {
   cleanUp: 7_301_004,
   /** Held by the replica that checks the DNS proofs of domains; other replicas skip the check. */
   domainChecks: 7_301_005,
+  /** Held by the process that builds indexes in the background; others look again later. */
+  backgroundMigrations: 7_301_008,
   /** Held by the transaction that registers a client for itself, so that its limits are counted exactly. */
   selfRegistration: 7_301_601,
 } as const;

@@ -1,0 +1,68 @@
+import type { Logger } from '@nestjs/common';
+import { systemClock } from '#platform/clock/clock.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { openMigrationConnection, type DatabaseAddress } from './connection.js';
+import { migrateInBackground } from './migrations.js';
+
+/** The pauses between two attempts in milliseconds: the first one, and the longest. */
+const FIRST_PAUSE = 60_000;
+const LONGEST_PAUSE = 3_600_000;
+
+/**
+ * Builds the indexes of this version while the process serves, until they are there. A failure is logged and tried again later:
+ * without an index the service works and is slower.
+ *
+ * @returns a function that ends the work. PostgreSQL then completes the index that it is building, or a later process does.
+ */
+export function startBackgroundMigration(
+  address: DatabaseAddress,
+  log: Logger,
+): () => Promise<void> {
+  const stopping = new AbortController();
+  const ended = repeat(address, log, stopping.signal);
+  return async () => {
+    stopping.abort();
+    await ended;
+  };
+}
+
+async function repeat(address: DatabaseAddress, log: Logger, signal: AbortSignal): Promise<void> {
+  for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
+    try {
+      await completeMigrations(address, log, signal);
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      log.error(`The indexes of this version are not complete, trying again: ${reasonOf(error)}`);
+    }
+    try {
+      await systemClock.sleep(pause, { signal });
+    } catch {
+      return; // the process stops
+    }
+  }
+}
+
+/**
+ * Builds the indexes of this version on a connection of its own, which the signal closes.
+ *
+ * @throws Error when one cannot be built, or the signal ends the work
+ */
+export async function completeMigrations(
+  address: DatabaseAddress,
+  log: Logger,
+  signal?: AbortSignal,
+): Promise<void> {
+  const dataSource = await openMigrationConnection(address, log);
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= dataSource.destroy());
+  const closeEarly = () => void close();
+  signal?.addEventListener('abort', closeEarly, { once: true });
+  try {
+    if (signal?.aborted) return;
+    await migrateInBackground(dataSource, log, signal && { signal });
+  } finally {
+    signal?.removeEventListener('abort', closeEarly);
+    await close();
+  }
+}

@@ -1,0 +1,58 @@
+import type { Logger } from '@nestjs/common';
+import { systemClock } from '#platform/clock/clock.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { Batches, Migration } from './migration-files.js';
+import { withShortLocks } from './short-locks.js';
+
+/** The rows of one batch. A batch of updates takes about 0.1 s, and keeps its rows locked for that time. */
+const ROWS = 1_000;
+
+/** The interval of log lines about the progress, in milliseconds. */
+const LOG_EVERY = 10_000;
+
+/**
+ * Runs the statements of a file once for each 1,000 rows of its table, each time in a transaction of its own. The statements
+ * find the first and the last key of the batch in the settings `migration.first` and `migration.last`, as text. They must do
+ * nothing to rows that they changed before, since a migration that was killed begins with the first batch.
+ */
+export async function runInBatches(
+  manager: EntityManager,
+  log: Logger,
+  { name, text }: Migration,
+  batches: Batches,
+): Promise<void> {
+  let rows = 0;
+  let logAt = systemClock.monotonic() + LOG_EVERY;
+  let keys = await nextKeys(manager, batches);
+  while (keys.length > 0) {
+    const bounds = [keys[0], keys.at(-1)];
+    await withShortLocks(manager, log, `Migration ${name}`, async (tx) => {
+      await tx.query(
+        `SELECT set_config('migration.first', $1, true), set_config('migration.last', $2, true)`,
+        bounds,
+      );
+      await tx.query(text);
+    });
+    rows += keys.length;
+    if (systemClock.monotonic() >= logAt) {
+      log.log(`Migration ${name}: ${rows} rows of ${batches.table} so far`);
+      logAt = systemClock.monotonic() + LOG_EVERY;
+    }
+    keys = await nextKeys(manager, batches, bounds[1]);
+  }
+}
+
+/** Reads the keys of the next batch as text: those behind a key, or the first ones. */
+async function nextKeys(
+  manager: EntityManager,
+  { table, key, where }: Batches,
+  behind?: string,
+): Promise<string[]> {
+  const conditions = [where, behind === undefined ? '' : `${key} > $1`].filter((one) => one !== '');
+  const rows = await manager.query<{ key: string }[]>(
+    `SELECT ${key}::text AS key FROM ${table}
+     ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''} ORDER BY ${table}.${key} LIMIT ${ROWS}`,
+    behind === undefined ? [] : [behind],
+  );
+  return rows.map((row) => row.key);
+}

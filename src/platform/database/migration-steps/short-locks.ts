@@ -1,0 +1,101 @@
+import type { Logger } from '@nestjs/common';
+import { systemClock } from '#platform/clock/clock.js';
+import { isLostRace, sqlStateOf } from '#platform/database/statements/faults.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type {
+  DataSource,
+  EntityManager,
+  QueryRunner,
+} from '#platform/database/statements/typeorm.js';
+
+/** The SQLSTATE of a wait for a lock that took longer than `lock_timeout`. */
+const LOCK_TIMEOUT_STATE = '55P03';
+
+/**
+ * The longest wait of a statement for a lock, in milliseconds. While an ALTER TABLE waits behind a long transaction, every other
+ * statement on the table waits behind the ALTER TABLE. Thus it gives up early, and others go on meanwhile.
+ */
+const LOCK_TIMEOUT = 100;
+
+/** The pauses between two attempts in milliseconds: the first one, and the longest. */
+const FIRST_PAUSE = 100;
+const LONGEST_PAUSE = 2_000;
+
+/** After so many failed attempts the log says why nothing happens, and again after as many. */
+const LOG_EVERY = 10;
+
+/**
+ * Runs a part of a migration in a transaction whose waits for locks are short, and repeats it until it gets them. A transaction
+ * of a client that holds a lock for long, such as a backup, delays the migration and stops nothing.
+ */
+export async function withShortLocks(
+  manager: EntityManager,
+  log: Logger,
+  what: string,
+  part: (tx: EntityManager) => Promise<unknown>,
+): Promise<void> {
+  for (let failed = 1; ; failed += 1) {
+    try {
+      await manager.transaction(async (tx) => {
+        await tx.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}; SET LOCAL jit = off`);
+        await part(tx);
+      });
+      return;
+    } catch (error) {
+      if (sqlStateOf(error) !== LOCK_TIMEOUT_STATE && !isLostRace(error)) throw error;
+    }
+    if (failed % LOG_EVERY === 0) {
+      log.warn(
+        `${what} waits for a lock that another transaction holds, and is tried again. ` +
+          `End the long transactions that pg_stat_activity shows, such as a backup or an open psql.`,
+      );
+    }
+    await systemClock.sleep(Math.min(FIRST_PAUSE * failed, LONGEST_PAUSE));
+  }
+}
+
+/** How a process waits for its turn. */
+export interface Turn {
+  /** A key of ADVISORY_LOCKS. */
+  readonly key: number;
+  /** The line of the log when another process is at work. */
+  readonly waiting: string;
+  /** The interval of attempts in milliseconds. */
+  readonly pollEvery: number;
+  /** Ends the wait with an `AbortError`. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Runs an act under an advisory lock, on one connection without time limits of the server or the role. It polls for the lock: a
+ * session that waits inside `pg_advisory_lock` holds a snapshot, for which CREATE INDEX CONCURRENTLY waits.
+ */
+export async function inTurn<Result>(
+  dataSource: DataSource,
+  log: Logger,
+  turn: Turn,
+  act: (manager: EntityManager) => Promise<Result>,
+): Promise<Result> {
+  const runner = dataSource.createQueryRunner();
+  try {
+    await runner.query(
+      'SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0',
+    );
+    await takeLock(runner, log, turn);
+    return await act(runner.manager);
+  } finally {
+    // Releases the lock. A lost connection has released it already, and its error is being thrown.
+    await runner.query('RESET ALL; SELECT pg_advisory_unlock_all()').catch(() => undefined);
+    await runner.release();
+  }
+}
+
+async function takeLock(runner: QueryRunner, log: Logger, turn: Turn): Promise<void> {
+  for (let attempts = 1; ; attempts += 1) {
+    const [attempt] = await sql<{ taken: boolean }>(runner.manager)`
+      SELECT pg_try_advisory_lock(${turn.key}) AS taken`;
+    if (attempt?.taken) return;
+    if (attempts === 1) log.log(turn.waiting);
+    await systemClock.sleep(turn.pollEvery, turn.signal && { signal: turn.signal });
+  }
+}

@@ -1,0 +1,13 @@
+import type { DataSource } from 'typeorm';
+import { runInBatches } from '#platform/database/migration-steps/batches.js';
+import { MIGRATIONS, readMigrations } from '#platform/database/migration-steps/migration-files.js';
+import { RecordingLog } from './recording-log.js';
+
+/** Runs again what one migration does to the rows of a database, as an upgrade does it. */
+export async function repeatMigration(dataSource: DataSource, name: string): Promise<void> {
+  const migration = (await readMigrations(MIGRATIONS)).find((one) => one.name === `${name}.sql`);
+  if (!migration) throw new Error(`there is no migration ${name}`);
+  const { batches, text } = migration;
+  if (batches) await runInBatches(dataSource.manager, new RecordingLog(), migration, batches);
+  else await dataSource.query(text);
+}
