@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { encodeKeyRevocationList } from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
+import { NO_RUNS } from '#domain/ssh-certificates/revocation-list/serial-sections.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { ending, type Ending } from '../support/joining-host.js';
@@ -49,6 +50,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
         number: 42n,
         generatedAt: new Date(),
         comment: 'ssh-ca@example.com',
+        ranges: NO_RUNS,
         authorities: [{ authority: Buffer.from(key, 'base64'), serials }],
       }),
     );
@@ -75,6 +77,7 @@ requires('ssh-keygen').describe('OpenSSH PROTOCOL.krl, read by ssh-keygen -Q', (
       number: 0n,
       generatedAt: new Date(),
       comment: '',
+      ranges: NO_RUNS,
       authorities: [{ authority: Buffer.from(key, 'base64'), serials }],
     });
     expect(ours.length).toBeLessThanOrEqual(readFileSync(theirs).length);

@@ -6,6 +6,7 @@ import {
   encodeKeyRevocationList,
   type RevokedOfAuthority,
 } from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
+import { NO_RUNS } from '#domain/ssh-certificates/revocation-list/serial-sections.js';
 import { entityTag } from '#platform/http/request/entity-tag.js';
 import { hostScript } from '../../src/features/install/host-script.js';
 
@@ -63,7 +64,7 @@ export class RevocationServer {
   publishSections(number: number, authorities: readonly RevokedOfAuthority[]): Buffer {
     const comment = 'ssh-ca@example.com';
     const generatedAt = new Date();
-    const list = { number: BigInt(number), generatedAt, comment, authorities };
+    const list = { number: BigInt(number), generatedAt, comment, ranges: NO_RUNS, authorities };
     return (this.list = encodeKeyRevocationList(list));
   }
 

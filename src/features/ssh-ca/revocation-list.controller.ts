@@ -92,11 +92,15 @@ function written(body: Buffer): Written {
   return { body, tag: entityTag(body) };
 }
 
-function listJson({ authorities, generatedAt }: PublishedRevocations): RevocationListJson {
+function listJson({ authorities, ranges, generatedAt }: PublishedRevocations): RevocationListJson {
   const serials = authorities.flatMap((revoked) => Array.from(revoked.serials));
   if (authorities.length > 1) serials.sort((one, other) => one - other);
   return {
     revoked_serials: serials.map(String),
+    revoked_ranges: Array.from(ranges.low, (first, index) => ({
+      first: String(first),
+      last: String(ranges.high[index]),
+    })),
     total: serials.length,
     generated_at: generatedAt.toISOString(),
   };

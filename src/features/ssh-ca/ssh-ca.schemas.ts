@@ -17,7 +17,14 @@ export type SerialParameter = z.output<typeof SERIAL>;
 export const REVOCATION_LIST_JSON = z
   .object({
     revoked_serials: z.array(z.string()).readonly().meta({ description: 'Decimal, ascending.' }),
-    total: z.int(),
+    revoked_ranges: z
+      .array(z.object({ first: z.string(), last: z.string() }))
+      .readonly()
+      .meta({
+        description:
+          'Serials that are revoked whether or not a certificate is on record, both ends included: after PostgreSQL may have lost commits.',
+      }),
+    total: z.int().meta({ description: 'The number of `revoked_serials`, without the ranges.' }),
     generated_at: z.iso.datetime(),
   })
   .meta({ id: 'RevocationList' });

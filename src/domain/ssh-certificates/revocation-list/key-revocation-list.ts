@@ -1,5 +1,6 @@
 import {
   chooseSections,
+  joinRuns,
   type SerialEncoding,
   type SerialRuns,
   serialRuns,
@@ -21,6 +22,8 @@ export interface KeyRevocationList {
   /** The list has whole seconds. */
   readonly generatedAt: Date;
   readonly comment: string;
+  /** Serials that are revoked under each of the keys, ascending. */
+  readonly ranges: SerialRuns;
   /** The list is about certificates of these keys alone. */
   readonly authorities: readonly RevokedOfAuthority[];
 }
@@ -58,13 +61,19 @@ export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
     RESERVED,
     sshString(list.comment),
   ];
-  return Buffer.concat([...header, ...list.authorities.flatMap(certificateSection)]);
+  const sections = list.authorities.flatMap((revoked) => certificateSection(revoked, list.ranges));
+  return Buffer.concat([...header, ...sections]);
 }
 
 /** The section of one key, or nothing where none of its certificates is revoked. */
-function certificateSection({ authority, serials }: RevokedOfAuthority): Buffer[] {
-  if (serials.length === 0) return [];
-  const parts = chooseSections(serialRuns(serials)).flatMap((part) => {
+function certificateSection(
+  { authority, serials }: RevokedOfAuthority,
+  ranges: SerialRuns,
+): Buffer[] {
+  const listed = serialRuns(serials);
+  const runs = ranges.low.length === 0 ? listed : joinRuns(ranges, listed);
+  if (runs.low.length === 0) return [];
+  const parts = chooseSections(runs).flatMap((part) => {
     const [type, write] = SERIALS[part.encoding];
     return section(type, write(part));
   });

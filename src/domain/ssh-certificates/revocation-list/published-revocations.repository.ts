@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
+import { joinRuns, NO_RUNS, type SerialRuns } from './serial-sections.js';
 
 /** The number and the date of a published set of revoked serials. */
 export interface Publication {
@@ -12,9 +13,17 @@ export interface Publication {
 
 /** A set of revoked serials. */
 export interface RevokedSerials {
-  /** The revoked serials of each key of the authority that has any, ascending; each key in the SSH wire encoding. */
+  /**
+   * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending: the
+   * keys that have any, and every key if there are ranges.
+   */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
-  /** The SHA-256 of the serials, which identifies the set, since a serial belongs to one key. The row of the list has it, too. */
+  /** The serials that are revoked under every key, because their certificates may be lost. */
+  readonly ranges: SerialRuns;
+  /**
+   * The SHA-256 of the serials, since a serial belongs to one key, then of the ranges and the names of
+   * the keys. It identifies the set. The row of the list has it, too.
+   */
   readonly digest: Buffer;
 }
 
@@ -36,9 +45,16 @@ interface PublicationRow {
  */
 const BYTES_A_ROW = 16_384;
 
-type RevokedRow = { authority: Buffer | null; serials: Buffer | null; digest: Buffer } & (
-  PublicationRow | Record<keyof PublicationRow, null>
-);
+type RevokedRow = RevokedPart & { digest: Buffer } & (
+    PublicationRow | Record<keyof PublicationRow, null>
+  );
+
+/** Some serials of a key, or some of the ranges under it, which are pairs of serials. */
+interface RevokedPart {
+  readonly authority: Buffer | null;
+  readonly serials: Buffer | null;
+  readonly is_range: boolean | null;
+}
 
 /** The revoked certificates, and the list that was last published. */
 @Injectable()
@@ -48,6 +64,7 @@ export class SshRevocationsRepository {
    * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
    * the caller has. Serials of later keys travel once more, by their key; the others are of the oldest key. The clock is
    * the statement's, not its transaction's: a transaction that waited for {@link lock} sees nothing older than those before.
+   * The revoked ranges travel with the serials, once for each key.
    *
    * The arrays keep the estimate low: the planner takes a table of one row that was never analyzed for hundreds of rows,
    * times a thousand for each set, and PostgreSQL then compiles the statement, which costs 0.3 s of CPU.
@@ -60,10 +77,16 @@ export class SshRevocationsRepository {
         SELECT coalesce(string_agg(int8send(serial), ''::bytea ORDER BY valid_before, serial), ''::bytea) AS serials
         FROM ssh_certificates
         WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
+      ), carried AS MATERIALIZED (
+        SELECT string_agg(int8send(first_serial) || int8send(last_serial), ''::bytea ORDER BY first_serial) AS ranges
+        FROM ssh_revoked_ranges WHERE carried_until > statement_timestamp()
       ), digested AS MATERIALIZED (
-        SELECT serials, sha256(serials) AS digest FROM revoked
+        SELECT serials, ranges, sha256(serials || CASE WHEN ranges IS NULL THEN ''::bytea ELSE 'ranges'::bytea || ranges || (
+          SELECT convert_to(string_agg(fingerprint, ' ' ORDER BY fingerprint), 'UTF8') FROM ssh_authorities
+          WHERE public_key IS NOT NULL) END) AS digest
+        FROM revoked, carried
       ), compared AS MATERIALIZED (
-        SELECT serials, digest, digest IS DISTINCT FROM ${known?.digest ?? null}::bytea AS is_new FROM digested
+        SELECT serials, ranges, digest, digest IS DISTINCT FROM ${known?.digest ?? null}::bytea AS is_new FROM digested
       ), oldest AS MATERIALIZED (
         SELECT fingerprint, public_key FROM ssh_authorities ORDER BY published_at, fingerprint LIMIT 1
       ), parts AS MATERIALIZED (
@@ -77,8 +100,14 @@ export class SshRevocationsRepository {
           WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
             AND ca_fingerprint = a.fingerprint AND c.is_new
         ) later WHERE later.serials IS NOT NULL
+        UNION ALL
+        SELECT 2, a.fingerprint, a.public_key, c.ranges
+        FROM compared c, unnest(ARRAY(
+          SELECT fingerprint FROM ssh_authorities WHERE public_key IS NOT NULL
+        )) named JOIN ssh_authorities a ON a.fingerprint = named
+        WHERE c.is_new AND c.ranges IS NOT NULL
       )
-      SELECT p.public_key AS authority, substr(p.serials, first, ${BYTES_A_ROW}::int) AS serials,
+      SELECT p.public_key AS authority, p.place = 2 AS is_range, substr(p.serials, first, ${BYTES_A_ROW}::int) AS serials,
         c.digest, l.number, l.generated_at
       FROM compared c LEFT JOIN ssh_revocation_list l ON l.only_row AND l.digest = c.digest
         LEFT JOIN (parts p CROSS JOIN LATERAL unnest(ARRAY(
@@ -88,7 +117,7 @@ export class SshRevocationsRepository {
     const [row] = rows;
     if (!row) throw new Error('an aggregate without a row');
     const isKnown = known?.digest.equals(row.digest) === true;
-    const revoked = isKnown ? known : { authorities: readAuthorities(rows), digest: row.digest };
+    const revoked = isKnown ? known : { ...readRevoked(rows), digest: row.digest };
     return { revoked, publication: row.number === null ? undefined : publication(row) };
   }
 
@@ -111,11 +140,16 @@ export class SshRevocationsRepository {
     return publication(row);
   }
 
-  /** True when a certificate was revoked, at any time. It is false for a serial that was never issued. */
+  /**
+   * True when a certificate was revoked, at any time. It is false for a serial that was never issued,
+   * unless the serial is in a range whose certificates may be lost.
+   */
   async isRevoked(tx: EntityManager, serial: bigint): Promise<boolean> {
     const [row] = await sql<{ revoked: boolean }>(tx)`
       SELECT EXISTS (
         SELECT FROM ssh_certificates WHERE serial = ${serial.toString()}::bigint AND revoked_at IS NOT NULL
+      ) OR EXISTS (
+        SELECT FROM ssh_revoked_ranges WHERE ${serial.toString()}::bigint BETWEEN first_serial AND last_serial
       ) AS revoked`;
     return row?.revoked === true;
   }
@@ -125,8 +159,32 @@ function publication(row: PublicationRow): Publication {
   return { number: BigInt(row.number), generatedAt: row.generated_at };
 }
 
-/** Joins the parts of each authority, which follow one another. The first has all serials, and keeps those of no other. */
+/** Reads the serials of each key, and the ranges, which every key of the authority has. */
+function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'> {
+  const listed = readAuthorities(rows.filter((row) => row.is_range === false));
+  const withRanges = joinParts(rows.filter((row) => row.is_range === true));
+  const [ranges = NO_RUNS] = withRanges.map(({ bytes }) => readRanges(bytes));
+  const others = withRanges.filter(({ authority }) =>
+    listed.every((other) => !other.authority.equals(authority)),
+  );
+  const none = others.map(({ authority }) => ({ authority, serials: new Float64Array() }));
+  return { authorities: [...listed, ...none], ranges };
+}
+
+/** Reads the serials of each authority. The first has all serials, and keeps those of no other. */
 function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
+  const [oldest, ...later] = joinParts(rows).map(({ authority, bytes }) => ({
+    authority,
+    serials: readSerials(bytes).toSorted(),
+  }));
+  if (oldest === undefined || later.length === 0) return oldest ? [oldest] : [];
+  const ofLater = new Set(later.flatMap(({ serials }) => Array.from(serials)));
+  const own = oldest.serials.filter((serial) => !ofLater.has(serial));
+  return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
+}
+
+/** Joins the parts of each authority, which follow one another. */
+function joinParts(rows: readonly RevokedRow[]): { authority: Buffer; bytes: Buffer }[] {
   const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
   for (const { authority, serials } of rows) {
     if (serials === null) continue; // nothing is revoked
@@ -135,22 +193,26 @@ function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authoriti
     const { parts } = found.get(key) ?? { parts: [] };
     found.set(key, { authority, parts: [...parts, serials] });
   }
-  const [oldest, ...later] = [...found.values()].map(({ authority, parts }) => ({
+  return [...found.values()].map(({ authority, parts }) => ({
     authority,
-    serials: readSerials(Buffer.concat(parts)),
+    bytes: Buffer.concat(parts),
   }));
-  if (oldest === undefined || later.length === 0) return oldest ? [oldest] : [];
-  const ofLater = new Set(later.flatMap(({ serials }) => Array.from(serials)));
-  const own = oldest.serials.filter((serial) => !ofLater.has(serial));
-  return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
 }
 
-/** In ascending order. Serials stay below 2^53, the end of their sequence. */
+/** Reads pairs of a first and a last serial, which may overlap. */
+function readRanges(bytes: Buffer): SerialRuns {
+  const ends = readSerials(bytes);
+  const low = ends.filter((_, index) => index % 2 === 0);
+  const high = ends.filter((_, index) => index % 2 === 1);
+  return joinRuns({ low, high }, NO_RUNS);
+}
+
+/** Serials stay below 2^53, the end of their sequence. */
 function readSerials(bytes: Buffer): Float64Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const serials = new Float64Array(bytes.length / 8);
   for (let index = 0; index < serials.length; index += 1) {
     serials[index] = view.getUint32(8 * index) * 2 ** 32 + view.getUint32(8 * index + 4);
   }
-  return serials.toSorted();
+  return serials;
 }

@@ -9,6 +9,9 @@ export interface SerialRuns {
   readonly high: Float64Array;
 }
 
+/** No serials. */
+export const NO_RUNS: SerialRuns = { low: new Float64Array(), high: new Float64Array() };
+
 /** How a section of a key revocation list writes serials (OpenSSH PROTOCOL.krl, KRL_SECTION_CERT_SERIAL_*). */
 export type SerialEncoding = 'list' | 'range' | 'bitmap';
 
@@ -47,6 +50,26 @@ export function serialRuns(serials: ArrayLike<number>): SerialRuns {
     }
     if (last < 0 || serial > before + 1) low[(last += 1)] = serial;
     high[last] = before = serial;
+  }
+  return { low: low.subarray(0, last + 1), high: high.subarray(0, last + 1) };
+}
+
+/** Joins two columns of runs, each in the order of its first serials, so that each serial is in one. */
+export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
+  const low = new Float64Array(one.low.length + other.low.length);
+  const high = new Float64Array(low.length);
+  let last = -1;
+  let [left, right] = [0, 0];
+  while (left + right < low.length) {
+    const isLeft = (one.low[left] ?? Infinity) <= (other.low[right] ?? Infinity);
+    const first = (isLeft ? one.low[left] : other.low[right]) ?? 0;
+    const end = (isLeft ? one.high[left++] : other.high[right++]) ?? 0;
+    const before = high[last] ?? -Infinity;
+    if (first <= before + 1) high[last] = Math.max(before, end);
+    else {
+      low[(last += 1)] = first;
+      high[last] = end;
+    }
   }
   return { low: low.subarray(0, last + 1), high: high.subarray(0, last + 1) };
 }

@@ -76,6 +76,7 @@ export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<
   const ranges =
     move.revokeFrom === 'first' ? [{ first: 1n, last: floor }] : await unrecorded(tx, floor);
   await recordRanges(tx, ranges, move.sessionHours);
+  await leaveListBehind(tx, floor);
   await setSerial(tx, floor);
   return { floor, ranges };
 }
@@ -100,6 +101,15 @@ async function readFacts(tx: EntityManager, clock: number) {
     now: larger(BigInt(row.now), BigInt(Math.floor(clock)) * 1000n),
     confirmedAt: row.confirmed_at === null ? undefined : BigInt(row.confirmed_at),
   };
+}
+
+/**
+ * Gives the next revocation list a number beyond every earlier one, in milliseconds. Hosts may have a
+ * list that is lost here, and they refuse a list with a lower number.
+ */
+async function leaveListBehind(tx: EntityManager, floor: bigint): Promise<void> {
+  await sql(tx)`
+    UPDATE ssh_revocation_list SET digest = '', number = greatest(number, ${floor.toString()}::bigint / 1000)`;
 }
 
 /** Moves the sequence forward, never back. */

@@ -4,8 +4,12 @@ import {
   encodeKeyRevocationList,
   type KeyRevocationList,
 } from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
-import { serialRuns } from '#domain/ssh-certificates/revocation-list/serial-sections.js';
-import { SshReader, sshStrings } from '#domain/ssh-certificates/openssh/wire.js';
+import {
+  joinRuns,
+  NO_RUNS,
+  serialRuns,
+} from '#domain/ssh-certificates/revocation-list/serial-sections.js';
+import { SshReader, sshStrings, uint64 } from '#domain/ssh-certificates/openssh/wire.js';
 
 interface Vectors {
   readonly authority: string;
@@ -33,6 +37,7 @@ const encode = (
     number: 7n,
     generatedAt: new Date('2026-11-21T10:00:00.999Z'),
     comment: '',
+    ranges: NO_RUNS,
     authorities: [{ authority, serials }],
     ...rest,
   });
@@ -118,6 +123,51 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
         serials.push(serial);
       }
       expect(read(encode(serials)).serials).toEqual(serials);
+    }
+  });
+
+  it('in a range of every serial so far take 21 bytes under each key, and no serial is written twice', () => {
+    const range = (low: number, high: number) => ({
+      low: Float64Array.of(low),
+      high: Float64Array.of(high),
+    });
+    const other = sshStrings(['ssh-ed25519', Buffer.alloc(32, 1)]);
+    const listed = evenly(1_000, 1_009);
+    const above = START + 9_000_000_000;
+    const authorities = [
+      { authority: AUTHORITY, serials: [...listed, above] },
+      { authority: other, serials: [] },
+    ];
+    const header = encode([]).length;
+    const section = 5 + (4 + AUTHORITY.length) + 4;
+    const krl = encode([], { ranges: range(1, START + 8_000_000_000), authorities });
+    expect(krl).toHaveLength(header + 2 * (section + 21) + 5 + 8);
+    const [first] = sectionsOf(krl.subarray(44));
+    expect(first?.content.subarray(-13 - 16, -13).toString('hex')).toBe(
+      Buffer.concat([1, START + 8_000_000_000].map((end) => uint64(BigInt(end)))).toString('hex'),
+    );
+    const within = read(encode(listed, { ranges: range(START + 5, START + 3_000) }));
+    const row = evenly(2_996, 1, START + 5);
+    expect(within.serials).toEqual([...new Set([...listed, ...row])].toSorted((a, b) => a - b));
+  });
+
+  it('of two columns of runs are joined, for a thousand random ones', () => {
+    const random = randomNumbers(7);
+    for (let round = 0; round < 1_000; round += 1) {
+      const members = new Set<number>();
+      const runs = [0, 1].map(() => {
+        const low = evenly(8, 0, 0)
+          .map(() => Math.floor(random() * 60))
+          .toSorted((a, b) => a - b);
+        const high = low.map((first) => first + Math.floor(random() * 6));
+        low.forEach((first, run) =>
+          evenly((high[run] ?? 0) - first + 1, 1, first).forEach((serial) => members.add(serial)),
+        );
+        return { low: Float64Array.from(low), high: Float64Array.from(high) };
+      });
+      const [one = NO_RUNS, two = NO_RUNS] = runs;
+      const joined = joinRuns(one, two);
+      expect(joined).toEqual(serialRuns([...members].toSorted((a, b) => a - b)));
     }
   });
 
