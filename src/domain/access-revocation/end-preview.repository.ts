@@ -1,3 +1,4 @@
+import { isInRevokedRange } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { RevokedCounts } from './revocable.js';
@@ -22,7 +23,8 @@ export async function previewEnd(
   const [counts] = await sql<Record<string, number>>(tx)`
     SELECT (SELECT count(*)::int FROM sessions WHERE user_id = ${ids} AND expires_at > now()) AS sessions,
            (SELECT count(*)::int FROM ssh_certificates
-            WHERE user_id = ${ids} AND revoked_at IS NULL AND valid_before > now()) AS certificates,
+            WHERE user_id = ${ids} AND revoked_at IS NULL AND valid_before > now()
+              AND NOT ${isInRevokedRange(fragment`serial`)}) AS certificates,
            (SELECT count(*)::int FROM oauth_grants WHERE user_id = ${ids} AND expires_at > now()) AS grants,
            (SELECT count(*)::int FROM oauth_grants g JOIN oauth_artifacts t ON t.grant_id = g.id
             WHERE g.user_id = ${ids} AND g.expires_at > now() AND t.model = 'AccessToken'

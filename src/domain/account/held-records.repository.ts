@@ -1,3 +1,4 @@
+import { IN_RANGE_SINCE } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -74,9 +75,10 @@ export function listHeldCertificates(
   const range = fragment`AND serial < ${last}::bigint ORDER BY serial DESC LIMIT ${limit}`;
   return sql<HeldCertificate>(tx)`
     SELECT c.serial::text, key_id, principals, public_key, ca_fingerprint, session_id, authenticator_id, attested, aaguid,
-           issued_at, valid_after, valid_before, revoked_at, revoke_reason
-    FROM ((SELECT * FROM ssh_certificates WHERE user_id = ${userId} AND revoked_at IS NULL ${range})
+           issued_at, valid_after, valid_before, coalesce(revoked_at, in_range_since) AS revoked_at,
+           coalesce(revoke_reason, CASE WHEN in_range_since IS NOT NULL THEN 'database lost commits' END) AS revoke_reason
+    FROM (SELECT c.*, ${IN_RANGE_SINCE} AS in_range_since FROM ((SELECT * FROM ssh_certificates WHERE user_id = ${userId} AND revoked_at IS NULL ${range})
           UNION ALL
-          (SELECT * FROM ssh_certificates WHERE user_id = ${userId} AND revoked_at IS NOT NULL ${range})) c
+          (SELECT * FROM ssh_certificates WHERE user_id = ${userId} AND revoked_at IS NOT NULL ${range})) c) c
     ORDER BY c.serial DESC LIMIT ${limit}`;
 }

@@ -1,5 +1,6 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
+import { IN_RANGE_SINCE } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -76,7 +77,7 @@ export async function listOwnIssuances(
   { after, limit }: EventRange,
 ): Promise<IssuanceEvent[]> {
   const rows = await sql<Row & { readonly revokedAt: Date | null }>(tx)`
-    SELECT ${COLUMNS}, c.revoked_at AS "revokedAt"
+    SELECT ${COLUMNS}, coalesce(c.revoked_at, ${IN_RANGE_SINCE}) AS "revokedAt"
     FROM audit_events e
     LEFT JOIN ssh_certificates c
       ON e.type = 'ssh_credential' AND c.serial = (e.details ->> 'serial')::bigint AND c.user_id = e.subject_id

@@ -1,4 +1,5 @@
-import { sql } from '#platform/database/statements/sql.js';
+import { isInRevokedRange } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** The most items of each kind that a record lists: the newest. */
@@ -82,9 +83,10 @@ export async function readDetails(tx: EntityManager, userId: string): Promise<Me
          WHERE s.user_id = ${userId} AND s.expires_at > now()
          ORDER BY s.created_at DESC, s.id DESC LIMIT ${MOST_LISTED}) s) AS sessions,
       (SELECT coalesce(jsonb_agg(c), '[]') FROM (
-         SELECT serial::text AS serial, principals, issued_at, valid_before FROM ssh_certificates
-         WHERE user_id = ${userId} AND revoked_at IS NULL
-         ORDER BY ssh_certificates.serial DESC LIMIT ${CERTIFICATES_LISTED}) c) AS certificates,
+         SELECT serial::text AS serial, principals, issued_at, valid_before
+         FROM (SELECT * FROM ssh_certificates WHERE user_id = ${userId} AND revoked_at IS NULL
+               ORDER BY serial DESC LIMIT ${CERTIFICATES_LISTED}) newest
+         WHERE NOT ${isInRevokedRange(fragment`newest.serial`)} ORDER BY newest.serial DESC) c) AS certificates,
       (SELECT coalesce(jsonb_agg(a), '[]') FROM (
          SELECT g.client_id, c.metadata ->> 'client_name' AS name, max(g.created_at) AS last_granted_at
          FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id

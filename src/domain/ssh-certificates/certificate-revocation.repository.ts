@@ -12,6 +12,7 @@ import {
   type RevocationCause,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { isInRevokedRange } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -28,14 +29,14 @@ const FIRST = 10;
 const MOST_COUNTED = 10_000;
 
 /** The condition by which a certificate that ends is counted. */
-const IS_VALID = fragment`valid_before > now()`;
+const IS_VALID = fragment`(valid_before > now() AND NOT ${isInRevokedRange(fragment`serial`)})`;
 
 interface Revoked {
   serial: string;
   is_valid: boolean;
 }
 
-/** Returns the number of certificates that had not expired. */
+/** Returns the number of certificates that were valid. */
 function validOf(revoked: readonly Revoked[]): number {
   return revoked.filter((certificate) => certificate.is_valid).length;
 }
@@ -149,7 +150,7 @@ export class CertificateRevocation implements Revocable {
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ certificates: number }>(tx)`
       SELECT count(*)::int AS certificates
-      FROM (SELECT valid_before FROM ssh_certificates
+      FROM (SELECT serial, valid_before FROM ssh_certificates
             WHERE user_id = ${id} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
       WHERE ${IS_VALID}`;
     return { certificates: row?.certificates ?? 0 };
@@ -159,7 +160,7 @@ export class CertificateRevocation implements Revocable {
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; certificates: number }>(tx)`
       SELECT authenticator_id AS key_id, count(*)::int AS certificates
-      FROM (SELECT authenticator_id, valid_before FROM ssh_certificates
+      FROM (SELECT serial, authenticator_id, valid_before FROM ssh_certificates
             WHERE user_id = ${userId} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
       WHERE ${IS_VALID} AND authenticator_id IS NOT NULL
       GROUP BY authenticator_id`;

@@ -1,4 +1,5 @@
-import { sql } from '#platform/database/statements/sql.js';
+import { isInRevokedRange } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /** A certificate that its user revoked. */
@@ -33,8 +34,8 @@ export async function revokeOwnCertificate(
 export async function countOwnCertificates(tx: EntityManager, userId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n
-    FROM (SELECT valid_before FROM ssh_certificates
+    FROM (SELECT serial, valid_before FROM ssh_certificates
           WHERE user_id = ${userId} AND revoked_at IS NULL ORDER BY serial DESC LIMIT ${MOST_COUNTED}) newest
-    WHERE valid_before > now()`;
+    WHERE valid_before > now() AND NOT ${isInRevokedRange(fragment`serial`)}`;
   return row?.n ?? 0;
 }
