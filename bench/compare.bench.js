@@ -32,8 +32,9 @@ const WORKS = {
  * own, and take turns; the other one is idle meanwhile. A pair is before, after, after, before, and the next one the reverse:
  * slow changes of the machine's speed cancel out. Both servers start several times, since no two processes are equally fast.
  *
- * @param args `BASE_DIR [WORK…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`; `seconds` is for either tree in a
- *   pair; `--after` names another tree in place of this one, such as `BASE_DIR` itself, which shows how exact the measure is
+ * @param args `BASE_DIR [WORK…] [--only=ROW…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`; `--only` names a row of
+ *   the table, and may be given again; `seconds` is for either tree in a pair; `--after` names another tree in place of this one,
+ *   such as `BASE_DIR` itself, which shows how exact the measure is
  */
 export async function run(...args) {
   const options = optionsOf(args);
@@ -72,8 +73,8 @@ async function withServers({ baseDir, afterDir }, act) {
   }
 }
 
-async function measurePairs(servers, { works, pairs, seconds, from, to }, add) {
-  const scenarios = await prepareAll(works, servers);
+async function measurePairs(servers, { works, only, pairs, seconds, from, to }, add) {
+  const scenarios = await prepareAll(works, only, servers);
   for (const scenario of scenarios) {
     await measurePair(servers, scenario, { seconds: Math.min(seconds, 2), isReversed: false });
   }
@@ -92,6 +93,7 @@ function optionsOf(args) {
     args,
     allowPositionals: true,
     options: {
+      only: { type: 'string', multiple: true, default: [] },
       pairs: { type: 'string', default: '12' },
       seconds: { type: 'string', default: '2' },
       starts: { type: 'string', default: '2' },
@@ -100,25 +102,43 @@ function optionsOf(args) {
   });
   const [baseDir, ...works] = positionals;
   const [pairs, seconds, starts] = [values.pairs, values.seconds, values.starts].map(Number);
-  const isKnown = works.every((work) => work in WORKS);
+  const { only } = values;
+  const isKnown =
+    works.every((work) => work in WORKS) && only.every((row) => workOf(row) !== undefined);
   if (baseDir === undefined || !isKnown || !(pairs >= 2) || !(seconds > 0) || !(starts >= 1)) {
     process.stderr.write(
-      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\n`,
+      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--only=ROW…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\nrows: ${rowNames().join('; ')}\n`,
     );
     process.exit(2);
   }
   return {
     baseDir: resolve(baseDir),
     afterDir: resolve(values.after),
-    works: works.length === 0 ? Object.keys(WORKS) : works,
+    works: worksOf(works, only),
+    only,
     pairs,
     seconds,
     starts,
   };
 }
 
-/** Prepares both servers for every work, and lists the scenarios of all works. */
-async function prepareAll(works, servers) {
+/** Chooses the works: the named ones, otherwise those of the named rows, otherwise all. */
+function worksOf(works, only) {
+  if (works.length > 0) return works;
+  return only.length > 0 ? [...new Set(only.map(workOf))] : Object.keys(WORKS);
+}
+
+/** Finds the work of a row of the table; undefined for an unknown row. */
+function workOf(row) {
+  return Object.keys(WORKS).find((work) => WORKS[work].scenarios.some(({ what }) => what === row));
+}
+
+function rowNames() {
+  return Object.values(WORKS).flatMap(({ scenarios }) => scenarios.map(({ what }) => what));
+}
+
+/** Prepares both servers for every work, and lists the scenarios of all works, or only the named ones. */
+async function prepareAll(works, only, servers) {
   const scenarios = [];
   for (const work of works) {
     const { scenarios: ofWork, prepare } = WORKS[work];
@@ -126,7 +146,7 @@ async function prepareAll(works, servers) {
     for (const server of servers) targets.push(await prepare(server));
     scenarios.push(...ofWork.map((scenario) => ({ ...scenario, targets })));
   }
-  return scenarios;
+  return only.length === 0 ? scenarios : scenarios.filter(({ what }) => only.includes(what));
 }
 
 async function prepareScim({ baseUrl, database }) {
