@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
+import type { NamedAddresses } from '#domain/directory/record-addresses.js';
 import { newUuid } from '#platform/clock/random.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { fixedSql, fragment, sql } from '#platform/database/statements/sql.js';
@@ -48,6 +49,9 @@ interface KnownRow extends UserRow {
 
 const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, u.taken_over_at IS NOT NULL AS is_taken_over`;
 
+/** A part of the text of attributes with a manager, whose name and address are found by reading the user again. */
+const MANAGER_KEY = '"manager": ';
+
 /** The users of an organization as its identity provider sees them, also those that other paths created. */
 @Injectable()
 export class DirectoryUsersRepository {
@@ -73,6 +77,42 @@ export class DirectoryUsersRepository {
     const text = `SELECT ${KNOWN} FROM users u WHERE u.org_id = $1 AND u.id = $2 FOR UPDATE OF u`;
     const [row] = await fixedSql<KnownRow>(tx, text, [orgId, id]);
     return row && knownUser(row, orgId);
+  }
+
+  /**
+   * Adds a user with the audit row in one statement, which locks the directory itself, if no other user is concerned: none signs in
+   * with an address that the new one names, none has the userName, and nothing of a removed user is lifted.
+   *
+   * @param manager the data source's own: the statement stands alone
+   * @param named the addresses that the new user names
+   * @returns undefined where another user is concerned: nothing has changed
+   */
+  async insertUnclaimed(
+    manager: EntityManager,
+    actor: ScimActor,
+    user: NextUser,
+    { has, plain }: NamedAddresses,
+    id: string = newUuid(),
+  ): Promise<DirectoryUser | undefined> {
+    const { orgId } = actor;
+    const { userName, externalId, active, email } = user;
+    const operation = scimOperation(actor, 'create', 'User', id, { email });
+    const subject = { subjectId: fragment`id`, subjectEmail: fragment`${email}::text` };
+    const addresses = has.map(({ address }) => address);
+    const ranks = has.map(({ rank }) => rank);
+    const [row] = await sql<Pick<UserRow, 'attributes' | 'created_at' | 'updated_at'>>(manager)`
+      WITH asked AS (
+        SELECT ${id}::uuid AS id, ${JSON.stringify(user.attributes)}::jsonb AS attributes
+      ), made AS (
+        SELECT id, attributes FROM asked
+        WHERE add_unclaimed_record(id, ${orgId}, ${email}, ${user.name}, ${active}, ${userName}, ${externalId}, attributes,
+                                   ${addresses}, ${ranks}, ${plain})
+      ), audited AS (${recordAudit({ ...operation, ...subject }, fragment`FROM made`)})
+      SELECT attributes::text, now() AS created_at, now() AS updated_at, ${RECORDED} FROM made`;
+    if (!row) return undefined;
+    if (row.attributes.includes(MANAGER_KEY)) return this.find(manager, orgId, id);
+    const known = { id, user_name: userName, external_id: externalId, active, email, version: '1' };
+    return directoryUser({ ...row, ...known }, true);
   }
 
   /**

@@ -2,11 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { isLostRace } from '#platform/database/statements/faults.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { DirectoryUser } from './directory-user.js';
 import { DirectoryUsersRepository, type NextUser } from './directory-users.repository.js';
-import { isSame } from './record-plan.js';
+import { addressesIn, isSame } from './record-plan.js';
 import { RecordWrites } from './record-writes.service.js';
 import { leftOutDetails, type ScimActor } from './scim-operation.js';
 
@@ -30,12 +31,17 @@ export class UserProvisioning {
   ) {}
 
   /**
-   * Creates a user, or takes over the member who signs in with an address of the user.
+   * Creates a user, or takes over the member who signs in with an address of the user. One statement does it where no other user is
+   * concerned, which is nearly always.
    *
    * @param id the id of the new user, where a bulk request has promised it to another operation
    * @throws DomainError uniqueness
    */
-  create(actor: ScimActor, user: NextUser, id?: string): Promise<DirectoryUser> {
+  async create(actor: ScimActor, user: NextUser, id?: string): Promise<DirectoryUser> {
+    const made = await this.tenantWork.bounded(actor.orgId, (manager) =>
+      this.#createUnclaimed(manager, actor, user, id),
+    );
+    if (made) return made;
     return this.tenantWork.transact(actor.orgId, async (tx) => {
       await this.organizations.lockDirectory(tx, actor.orgId);
       return this.writes.create(tx, actor, user, id);
@@ -84,6 +90,21 @@ export class UserProvisioning {
       await this.organizations.lockDirectory(tx, actor.orgId);
       if (!(await this.writes.remove(tx, actor, id, verify))) throw noUser();
     });
+  }
+
+  /** @returns undefined where the user concerns another user, or where the statement lost a race: a transaction decides */
+  async #createUnclaimed(
+    manager: EntityManager,
+    actor: ScimActor,
+    user: NextUser,
+    id: string | undefined,
+  ): Promise<DirectoryUser | undefined> {
+    try {
+      return await this.users.insertUnclaimed(manager, actor, user, addressesIn(user), id);
+    } catch (error) {
+      if (isLostRace(error)) return undefined;
+      throw error;
+    }
   }
 
   /** @returns undefined where more than plain attributes changes, or where other requests change the same user too often */
