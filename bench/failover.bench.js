@@ -12,6 +12,7 @@ const {
   PROMOTION,
   READ_ONLY,
   RESTART,
+  SILENT_REPLICA,
   SWITCHOVER,
   TWO_PROMOTIONS,
   WITH_A_REPLICA,
@@ -50,7 +51,7 @@ const SETUPS = [
   {
     name: 'replica',
     options: { people: 4 },
-    rounds: [1000, 2000].map((lag) => ({ ...WITH_A_REPLICA, lag })),
+    rounds: [WITH_A_REPLICA, SILENT_REPLICA].map((scenario) => ({ ...scenario, lag: 2000 })),
   },
   { name: 'clock', options: { people: 4 }, rounds: [-5, 5, -5].map(clock) },
   {

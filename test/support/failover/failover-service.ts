@@ -23,6 +23,8 @@ interface Replica extends FrontTarget {
 export class FailoverService {
   readonly #vendor = new SoftwareKey();
   readonly #running: Replica[] = [];
+  /** True while the oldest replica alone serves. */
+  #isAlone = false;
   #started = 0;
 
   private constructor(
@@ -61,7 +63,7 @@ export class FailoverService {
       RUST_LOG: 'info',
       ...environment,
     };
-    const front: ReplicaFront = await startReplicaFront(port, () => service.#running);
+    const front: ReplicaFront = await startReplicaFront(port, () => service.#serving());
     const service = new FailoverService(baseUrl, shared, folder, idp, front);
     await service.startReplica();
     await service.startReplica();
@@ -102,6 +104,11 @@ export class FailoverService {
     this.#running.push({ port, process, logFile, inFlight: 0 });
   }
 
+  /** Sends each request to the oldest replica, or to every one in turn again. */
+  serveByOldest(isAlone: boolean): void {
+    this.#isAlone = isAlone;
+  }
+
   /** Kills the oldest replica with SIGKILL, and returns its port. */
   async killReplica(): Promise<number> {
     const replica = this.#running.shift();
@@ -126,6 +133,10 @@ export class FailoverService {
   /** Returns the log of the running replicas, one JSON object a line. */
   log(): string[] {
     return this.#running.flatMap(({ logFile }) => readFileSync(logFile, 'utf8').split('\n'));
+  }
+
+  #serving(): readonly Replica[] {
+    return this.#isAlone ? this.#running.slice(0, 1) : this.#running;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

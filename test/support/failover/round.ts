@@ -15,6 +15,8 @@ export interface Scenario {
   readonly lag?: number;
   /** True if a replica dies as well: what it remembers of leavers is gone. */
   readonly losesMemory?: boolean;
+  /** During the lag the oldest replica serves alone, so that no other one remembers what was lost. */
+  readonly isByOldest?: boolean;
   /** The load pauses during the change, so that a killed primary loses nothing. */
   readonly isQuiet?: boolean;
   /** The acts whose loss is tried; every one by default. */
@@ -30,7 +32,7 @@ export interface Leaver {
 /** What happened in a round, for the checks. */
 export interface Happened {
   readonly scenario: Scenario;
-  /** The time from which commits were held back, and that of the change, of `performance.now()`. */
+  /** The time from which commits were held back, and that when a primary took writes again, of `performance.now()`. */
   readonly began: number;
   readonly changed: number;
   readonly leavers: readonly Leaver[];
@@ -63,7 +65,7 @@ export interface RoundReport {
 
 /** Runs one round: people leave, the database changes, and everything that was answered before is tried. */
 export async function runRound(world: FailoverWorld, scenario: Scenario): Promise<RoundReport> {
-  const { load, ledger, cluster } = world;
+  const { load, ledger, cluster, service } = world;
   const equalSerials = ledger.equalSerials.length;
   const stays = await world.newPerson();
   const leavers = await newLeavers(world, scenario.leavings ?? LEAVINGS);
@@ -71,6 +73,8 @@ export async function runRound(world: FailoverWorld, scenario: Scenario): Promis
   const logins = load.logins;
   load.refusals.clear();
 
+  service.serveByOldest(scenario.isByOldest === true);
+  await load.untilEachGot(1); // no other replica has a request under way
   await cluster.caughtUp();
   if (scenario.isLossy) cluster.holdReplication();
   const began = performance.now();
@@ -82,8 +86,8 @@ export async function runRound(world: FailoverWorld, scenario: Scenario): Promis
     await cluster.caughtUp();
   }
   const undone = scenario.isLossy ? await undoneOf(world, leavers) : 0;
-  const changed = performance.now();
   await scenario.change(world);
+  const changed = performance.now();
   load.resume();
   await load.untilEachGot(2);
   const happened = { scenario, began, changed, leavers, stays, logins, equalSerials };

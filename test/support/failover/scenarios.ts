@@ -36,6 +36,20 @@ export const WITH_A_REPLICA: Scenario = {
   },
 };
 
+/** The replica that dies with the primary was the only one that answered in the lag. */
+export const SILENT_REPLICA: Scenario = {
+  name: 'the only witness dies with the primary',
+  isLossy: true,
+  losesMemory: true,
+  isByOldest: true,
+  change: async (world) => {
+    await Promise.all([world.cluster.killPrimary(), world.service.killReplica()]);
+    world.service.serveByOldest(false);
+    await world.cluster.promote();
+    await world.service.startReplica();
+  },
+};
+
 /** The primary dies after its standby has everything. */
 export const WITHOUT_LAG: Scenario = {
   name: 'promotion without lag',
