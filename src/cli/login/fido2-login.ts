@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { CliFailure, STATUS, errorCode } from '../program/failure.js';
-import { accepted } from '../server/server-client.js';
+import { accepted, codeOf, detailOf } from '../server/server-client.js';
 import type { StoredToken } from '../server/stored-token.js';
+import { loginByCode } from './code-login.js';
 import { CLIENT_ID, scopeOf, storeToken, type LoginParts } from './new-token.js';
 
 /** The answer of `/oauth/fido2/challenge`. */
@@ -55,6 +56,10 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
     state,
     assertion: Buffer.from(JSON.stringify(credential)).toString('base64url'),
   });
+  if (codeOf(answer) === 'interaction_required') {
+    terminal.warn(detailOf(answer) ?? 'The server asks you to sign in first.');
+    return loginByCode(parts);
+  }
   // A key that was removed, or replaced, must not be asked for again.
   if (answer.status >= 400) folder.remove(CREDENTIAL);
   const stored = await storeToken(parts, answer);

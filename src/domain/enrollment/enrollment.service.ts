@@ -19,6 +19,7 @@ import {
   SUBDOMAIN_OF_PROVEN,
 } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { noteProviderLogin } from '#domain/sessions/reconciled-login.repository.js';
 import {
   assuranceOf,
   type BootstrapSession,
@@ -208,11 +209,13 @@ export class Enrollment {
       const { orgId: directory } = session.user;
       if (directory !== null) await this.organizations.lockDirectory(tx, directory);
       user = await this.#lock(tx, session.user.id, passHash !== undefined);
+      await noteProviderLogin(tx, user.id, session.id);
       await this.#end(tx, session.id);
       const pass = { userId: user.id, orgId: user.orgId, hash: passHash };
       decidePass(await consumePass(tx, pass, origin));
     } else {
       if (passHash) throw passInvalid();
+      await noteProviderLogin(tx, newUserId, session.id);
       await this.#end(tx, session.id);
       user = await this.#create(tx, newUserId, session.pendingIdentity, origin);
     }

@@ -13,6 +13,7 @@ import {
   type VerifiedAssertion,
 } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import { assertProviderSinceReconciliation } from '#domain/sessions/reconciled-login.repository.js';
 import { AAL3, assuranceOf } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -46,7 +47,8 @@ export class KeyAuthentication {
    * and ends the old session. An assertion that changes no level renews `auth_time` only, and the token stays.
    *
    * @returns the new session, or undefined when the present session stays
-   * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused, unauthenticated
+   * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused, sign_in_required,
+   *   unauthenticated
    */
   async logIn(
     presented: PresentedAssertion,
@@ -55,9 +57,10 @@ export class KeyAuthentication {
     const { key, assertion } = await this.#verify(presented, origin);
     // A key that was enrolled without user verification proves presence only, also when it claims more.
     const userVerified = assertion.userVerified && key.userVerification;
-    const outcome = await this.dataSource.transaction(async (tx) => {
+    const loggedIn = this.dataSource.transaction(async (tx) => {
       const { id, orgId, email } = await this.directory.lockActive(tx, key.userId);
       await this.directory.assertBound(tx, { id, orgId });
+      await assertProviderSinceReconciliation(tx, id, presented.session?.id);
       const about = { actorId: id, subjectId: id, orgId, origin };
       const counter = await this.keys.advanceCounter(tx, key.id, assertion.signCount);
       if (counter === 'gone') throw rejected('This security key is not registered any more.');
@@ -74,6 +77,7 @@ export class KeyAuthentication {
       await this.audit.record(tx, { type: 'login_success', ...about, details });
       return session;
     });
+    const outcome = await this.#recordingSignInFirst(loggedIn, key, origin);
     // This error is thrown after the transaction, which commits the audit event.
     if (outcome === 'stuck') {
       this.#security.warn({ keyId: key.id, userId: key.userId }, 'signature counter did not grow');
@@ -129,6 +133,22 @@ export class KeyAuthentication {
       return { key, assertion };
     } catch (error) {
       if (error instanceof DomainError) await this.#recordFailure(key, error.detail, origin);
+      throw error;
+    }
+  }
+
+  /** Records a login with a key alone that needed the identity provider, after its transaction. */
+  async #recordingSignInFirst<Result>(
+    login: Promise<Result>,
+    key: AssertingKey,
+    origin: AuditOrigin,
+  ): Promise<Result> {
+    try {
+      return await login;
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'sign_in_required') {
+        await this.#recordFailure(key, error.detail, origin);
+      }
       throw error;
     }
   }

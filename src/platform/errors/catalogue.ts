@@ -67,6 +67,7 @@ export const CATALOGUE = {
   unknown_provider: { status: 404, title: 'Unknown identity provider', oauth: 'invalid_request' },
   sign_in_failed: { status: 400, title: 'Sign-in failed', oauth: 'invalid_request' },
   sign_in_refused: { status: 403, title: 'Sign-in refused', oauth: 'access_denied' },
+  sign_in_required: { status: 403, title: 'Sign in first', oauth: 'interaction_required' },
   upstream_unavailable: {
     status: 502,
     title: 'Identity provider unavailable',

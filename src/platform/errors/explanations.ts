@@ -113,6 +113,12 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     cause: 'The identity provider knows you, and your organization does not admit this account.',
     remedy: 'Sign in with another account, or ask an admin of your organization.',
   },
+  sign_in_required: {
+    cause:
+      'The database of the service lost changes, and everything on record was ended. The first login after that needs the identity provider and the key, because the account of a user who left may be back.',
+    remedy:
+      'Sign in at your identity provider, then use your key. After that the key alone is enough again.',
+  },
   upstream_unavailable: {
     cause: 'The identity provider does not respond.',
     remedy: TRY_LATER,

@@ -1,3 +1,4 @@
+import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from '#platform/http/errors/error-formats.js';
 import { errors } from '../protocol/library.js';
@@ -31,6 +32,12 @@ export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
     return await attempt;
   } catch (error) {
     if (!(error instanceof DomainError) || error.status >= 500) throw error;
+    if (error.code === 'sign_in_required') throw signInRequired(error);
     throw invalidGrant(error.detail);
   }
+}
+
+/** Creates the error of a login that needs a browser, so that a client can tell it from a wrong assertion. */
+function signInRequired({ code, detail }: DomainError): errors.InvalidGrant {
+  return Object.assign(invalidGrant(detail), { error: CATALOGUE[code].oauth });
 }
