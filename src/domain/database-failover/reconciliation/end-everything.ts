@@ -3,6 +3,7 @@ import type { EndedBatch, RevokedCounts } from '#domain/access-revocation/revoca
 import { everyRevocation } from '#domain/revocation-kinds/every-revocation.js';
 import { forgetUncollected } from '#domain/saml/received-assertions.repository.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { ENDED_TABLES, waitForWriters } from './ended-tables.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
 /** The reason of the end, as the revocation records keep it. */
@@ -20,6 +21,9 @@ export const LOST_COMMITS = {
  * @returns the numbers of what was live
  */
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
+  for (const table of ENDED_TABLES) {
+    await dataSource.transaction((tx) => waitForWriters(tx, table));
+  }
   const transact = (work: (tx: EntityManager) => Promise<EndedBatch>) =>
     withTransactionRetry(dataSource, work);
   const counts = await everyRevocation().endOnRecord(transact, LOST_COMMITS);

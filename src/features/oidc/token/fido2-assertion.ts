@@ -39,5 +39,6 @@ export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
 
 /** Creates the error of a login that needs a browser, so that a client can tell it from a wrong assertion. */
 function signInRequired({ code, detail }: DomainError): errors.InvalidGrant {
-  return Object.assign(invalidGrant(detail), { error: CATALOGUE[code].oauth });
+  const { oauth } = CATALOGUE[code];
+  return Object.assign(invalidGrant(detail), { error: oauth, message: oauth });
 }
