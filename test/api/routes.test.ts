@@ -176,6 +176,8 @@ DELETE /api/v1/org/providers/:id                  general        none   256 api 
 POST   /api/v1/org/scim-tokens                    general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/scim-tokens                    general        none   256 api        problem    verified    svc:admin
 DELETE /api/v1/org/scim-tokens/:id                general        none   256 api        problem    verified    svc:admin
+GET    /api/v1/org/secrets-to-confirm             general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/secrets-to-confirm/:id/confirm general        json   256 api        problem    verified    svc:admin touch:300
 
 GET    /scim/v2/ServiceProviderConfig             general        none   64  api        scim       provisioner
 GET    /scim/v2/Schemas                           general        none   64  api        scim       provisioner

@@ -64,6 +64,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'ssh-certificates/revocation-list',
     'ssh-certificates',
     'aws-tokens',
+    'sessions/provider-login',
     'sessions',
     'directory',
     'directory/provisioning',

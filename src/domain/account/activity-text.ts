@@ -68,6 +68,7 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   org_domain_removed: (of) => `You removed the domain ${of('domain')}`,
   scim_token_created: (of) => `You made the SCIM token “${of('description', 'SCIM token')}”`,
   scim_token_revoked: () => 'You ended a SCIM token',
+  secret_confirmed: () => 'You confirmed a secret after the database had lost changes',
   audit_question_saved: (of) => `You saved the question “${of('name', 'Question')}”`,
   audit_question_removed: (of) => `You removed the question “${of('name', 'Question')}”`,
   github_installation_linked: (of) => `You linked the GitHub installation of ${of('owner')}`,

@@ -67,6 +67,7 @@ export const AUDIT_CLASS = {
   org_provider_withdrawn: 'admin',
   scim_token_created: 'admin',
   scim_token_revoked: 'admin',
+  secret_confirmed: 'admin',
   org_domain_added: 'admin',
   org_domain_verified: 'admin',
   org_domain_removed: 'admin',

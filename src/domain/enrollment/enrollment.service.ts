@@ -19,7 +19,7 @@ import {
   SUBDOMAIN_OF_PROVEN,
 } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { noteProviderLogin } from '#domain/sessions/reconciled-login.repository.js';
+import { noteProviderLogin } from '#domain/sessions/provider-login/provider-login.repository.js';
 import {
   assuranceOf,
   type BootstrapSession,

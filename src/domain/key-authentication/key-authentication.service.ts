@@ -13,7 +13,7 @@ import {
   type VerifiedAssertion,
 } from '#domain/authenticators/webauthn-ceremonies.service.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
-import { assertProviderSinceReconciliation } from '#domain/sessions/reconciled-login.repository.js';
+import { assertProviderSinceReconciliation } from '#domain/sessions/provider-login/provider-login.repository.js';
 import { AAL3, assuranceOf } from '#domain/sessions/session.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
 import { newUuid } from '#platform/clock/random.js';

@@ -89,6 +89,12 @@ export const API: ApiDescription = {
       paths: ['/api/v1/org/scim-tokens*'],
     },
     {
+      name: 'Secrets to confirm',
+      description:
+        'The SCIM tokens and secrets that an admin compares after the database has lost commits.',
+      paths: ['/api/v1/org/secrets-to-confirm*'],
+    },
+    {
       name: 'Audit log',
       description: 'The audit events of an organization.',
       paths: ['/api/v1/org/audit-events*'],

@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
+import { ReconciliationModule } from '#domain/database-failover/reconciliation/reconciliation.module.js';
 import { OrganizationAdminModule } from '#domain/organization-admin/organization-admin.module.js';
 import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
 import { MemberAccessModule } from '#domain/member-access/member-access.module.js';
@@ -17,6 +18,7 @@ import { MembersController } from './members/members.controller.js';
 import { OrganizationController } from './organization.controller.js';
 import { ProvidersController } from './providers/providers.controller.js';
 import { ScimTokensController } from './scim-tokens.controller.js';
+import { SecretsToConfirmController } from './secrets/secrets-to-confirm.controller.js';
 
 @UnmatchedPaths({ '/api/v1/org/*': { tier: 'general' } })
 @Module({
@@ -29,6 +31,7 @@ import { ScimTokensController } from './scim-tokens.controller.js';
     MemberRecordsModule,
     EnrollmentPassesModule,
     OrganizationProvidersModule,
+    ReconciliationModule,
   ],
   controllers: [
     DomainsController,
@@ -40,6 +43,7 @@ import { ScimTokensController } from './scim-tokens.controller.js';
     OrganizationController,
     ProvidersController,
     ScimTokensController,
+    SecretsToConfirmController,
   ],
 })
 export class OrgAdminModule {}

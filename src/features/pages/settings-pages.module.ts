@@ -1,5 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { ApplicationsModule } from '#domain/applications/applications.module.js';
+import { ReconciliationModule } from '#domain/database-failover/reconciliation/reconciliation.module.js';
 import { GitHubAppModule } from '#domain/github-app/github-app.module.js';
 import { GitHubTokensModule } from '#domain/github-tokens/github-tokens.module.js';
 import { OrganizationAdminModule } from '#domain/organization-admin/organization-admin.module.js';
@@ -27,6 +28,7 @@ const VIEWS = ['admin/tokens/views/', 'admin/settings/views/', 'admin/applicatio
     OrganizationAdminModule,
     OrganizationDomainsModule,
     OrganizationProvidersModule,
+    ReconciliationModule,
   ],
   controllers: [
     ApplicationsPageController,

@@ -69,6 +69,7 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   scim_request_refused: 'A change[ of {subject}] by the identity provider was refused[: {reason}]',
   scim_token_created: '{actor} made the SCIM token[ “{description}”]',
   scim_token_revoked: '{actor} revoked a SCIM token',
+  secret_confirmed: '{actor} confirmed a secret after the database had lost changes',
   org_domain_added: '{actor} added the domain {domain}',
   org_domain_verified: '{actor} proved the domain {domain}',
   org_domain_removed: '{actor} removed the domain {domain}',

@@ -4,6 +4,8 @@ import {
   OrganizationAdmin,
   type ListedToken,
 } from '#domain/organization-admin/organization-admin.service.js';
+import type { ListedSecret } from '#domain/database-failover/reconciliation/listed-secrets.repository.js';
+import { SecretsToConfirm } from '#domain/database-failover/reconciliation/secrets-to-confirm.service.js';
 import type { ListedRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
 import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
 import { rotationStep } from '#domain/scim-tokens/token-rotation.js';
@@ -25,6 +27,7 @@ export class TokensPageController {
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly organizationAdmin: OrganizationAdmin,
+    private readonly secretsToConfirm: SecretsToConfirm,
     private readonly views: Views,
   ) {
     this.#scimUrl = `${config.http.baseUrl}/scim/v2`;
@@ -35,11 +38,12 @@ export class TokensPageController {
   @Route({ summary: 'Shows the SCIM tokens of the organization' })
   async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'scim-tokens', async (admin) => {
-      const [tokens, refusals, isFirst, { membership }] = await Promise.all([
+      const [tokens, refusals, isFirst, { membership }, secrets] = await Promise.all([
         this.organizationAdmin.listTokens(admin),
         this.organizationAdmin.listRefusals(admin),
         this.organizationAdmin.isFirstToken(admin),
         this.organizationAdmin.show(admin),
+        this.secretsToConfirm.list(admin),
       ]);
       return {
         scimUrl: this.#scimUrl,
@@ -47,6 +51,7 @@ export class TokensPageController {
         expiring: tokens.filter(({ expiresSoon }) => expiresSoon).length,
         tokens: tokens.map((token) => listedToken(token, tokens)),
         refusals: refusals.map((refusal) => shownRefusal(refusal, tokens)),
+        secrets: secrets.map(shownSecret),
       };
     });
   }
@@ -70,6 +75,37 @@ export class TokensPageController {
       };
     });
   }
+}
+
+/** A secret to confirm for a template. */
+function shownSecret({
+  id,
+  secret,
+  clientId,
+  name,
+  act,
+  isLost,
+  isValid,
+  happenedAt,
+}: ListedSecret) {
+  return {
+    id,
+    what: secret === 'scim_token' ? 'SCIM token' : 'Secret of an application',
+    name,
+    applicationId: clientId,
+    act: act === 'made' ? 'Made' : 'Ended',
+    outcome: outcomeOf(act, isLost),
+    isValid,
+    happened: moment(happenedAt),
+  };
+}
+
+/** Says what the database kept of an act. */
+function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
+  if (!isLost) return 'The database has kept this.';
+  return act === 'made'
+    ? 'The database lost this: the secret does not exist. Make a new one.'
+    : 'The database lost this: the secret was ended again.';
 }
 
 /** A token for a template. */

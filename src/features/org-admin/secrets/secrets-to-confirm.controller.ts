@@ -1,0 +1,50 @@
+import { Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
+import { z } from 'zod';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { SecretsToConfirm } from '#domain/database-failover/reconciliation/secrets-to-confirm.service.js';
+import { adminOf } from '#domain/directory/members.service.js';
+import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import {
+  LISTED_ID,
+  SECRET_TO_CONFIRM_JSON,
+  secretToConfirmJson,
+  type SecretToConfirmJson,
+} from './secrets.schemas.js';
+
+/** `/api/v1/org/secrets-to-confirm`: what an admin compares after the database has lost commits. */
+@Controller('api/v1/org/secrets-to-confirm')
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
+export class SecretsToConfirmController {
+  constructor(private readonly secrets: SecretsToConfirm) {}
+
+  @Get()
+  @Route({
+    auth: ADMIN_READS,
+    summary: 'Lists the secrets to confirm after the database has lost commits',
+    answers: { 200: z.object({ secrets: z.array(SECRET_TO_CONFIRM_JSON) }) },
+    refusals: ['admin_required'],
+  })
+  async list(@Caller() session: VerifiedSession): Promise<{ secrets: SecretToConfirmJson[] }> {
+    const listed = await this.secrets.list(adminOf(session));
+    return { secrets: listed.map(secretToConfirmJson) };
+  }
+
+  @Post(':id/confirm')
+  @Route({
+    summary: 'Confirms that a secret is as it should be',
+    answers: { 204: null },
+    refusals: ['admin_required', 'not_found'],
+  })
+  @HttpCode(204)
+  async confirm(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: LISTED_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.secrets.confirm(adminOf(session), id, origin);
+  }
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import type { ListedSecret } from '#domain/database-failover/reconciliation/listed-secrets.repository.js';
+
+/** An id that is not a UUID is the id of no secret: 404, not 400. */
+export const LISTED_ID = z.object({ id: z.string() });
+
+/** A secret that an admin confirms. */
+export const SECRET_TO_CONFIRM_JSON = z
+  .object({
+    id: z.string().meta({ description: 'The id of the entry, by which it is confirmed.' }),
+    kind: z.enum(['scim_token', 'client_secret']),
+    secret_id: z.string(),
+    client_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The application of a secret; null for a SCIM token.' }),
+    name: z
+      .string()
+      .meta({ description: 'The description of the token, or the name of the application.' }),
+    act: z.enum(['made', 'ended']),
+    lost: z.boolean().meta({
+      description:
+        'True if the database had lost the act: what was made is gone, what was ended was ended again.',
+    }),
+    happened_at: z.iso.datetime(),
+    valid: z.boolean().meta({ description: 'True if the secret is valid now.' }),
+  })
+  .meta({ id: 'SecretToConfirm' });
+/** The JSON of {@link SECRET_TO_CONFIRM_JSON}. */
+export type SecretToConfirmJson = z.output<typeof SECRET_TO_CONFIRM_JSON>;
+
+/** Returns the JSON of a secret in the list. */
+export function secretToConfirmJson(listed: ListedSecret): SecretToConfirmJson {
+  return {
+    id: listed.id,
+    kind: listed.secret,
+    secret_id: listed.secretId,
+    client_id: listed.clientId,
+    name: listed.name,
+    act: listed.act,
+    lost: listed.isLost,
+    happened_at: listed.happenedAt.toISOString(),
+    valid: listed.isValid,
+  };
+}
