@@ -1,5 +1,11 @@
 import { readFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import type { Config } from '#platform/config/config.js';
+import {
+  DEFAULT_PORT,
+  parseDatabaseUrl,
+  type DatabaseHost,
+} from '#platform/config/shapes/database-url.js';
 
 /** The parts of the configuration that the start-up line contains. */
 export type StartUpFacts = Pick<Config, 'http' | 'database' | 'upstream'>;
@@ -18,9 +24,14 @@ export function startUpLine({ http, database, upstream }: StartUpFacts, port: nu
 
 function describeDatabase({ url, dataDir }: Config['database']): string {
   if (url === undefined) return `embedded PostgreSQL in ${dataDir}`;
-  if (!URL.canParse(url)) return 'PostgreSQL at SVC_DATABASE_URL';
-  const { host, pathname, searchParams } = new URL(url); // without user and password
-  return `PostgreSQL at ${searchParams.get('host') ?? host}${decodeURI(pathname)}`;
+  const parsed = parseDatabaseUrl(url); // user and password stay apart
+  if (!parsed) return 'PostgreSQL at SVC_DATABASE_URL';
+  return `PostgreSQL at ${parsed.hosts.map(describeHost).join(',')}/${parsed.database}`;
+}
+
+function describeHost({ host, port }: DatabaseHost): string {
+  const name = isIPv6(host) ? `[${host}]` : host;
+  return port === DEFAULT_PORT ? name : `${name}:${port}`;
 }
 
 function readVersion(): string {

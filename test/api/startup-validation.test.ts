@@ -230,9 +230,23 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     { SVC_EXTRA_CA_CERTS: `/${PLANTED}.pem` },
     'SVC_EXTRA_CA_CERTS: must be PEM certificates, or a readable file of them',
   ],
-  [{ SVC_DATABASE_URL: `mysql://${PLANTED}` }, 'SVC_DATABASE_URL: must be a postgres:// URL'],
+  [
+    { SVC_DATABASE_URL: `mysql://${PLANTED}` },
+    'SVC_DATABASE_URL: must be a postgres:// URL (docs/operations/databases.md)',
+  ],
+  [
+    { SVC_DATABASE_URL: `postgres://svc:${PLANTED}@a:5432,b:99999/svc` },
+    'SVC_DATABASE_URL: must be like postgres://user:password@host:port,host:port/database (docs/operations/databases.md)',
+  ],
+  [
+    { SVC_DATABASE_URL: `postgres://a,b/svc?target_session_attrs=${PLANTED}` },
+    'SVC_DATABASE_URL: target_session_attrs must be read-write, primary or any (docs/operations/databases.md)',
+  ],
   [{ SVC_DB_MAX_CONNECTIONS: PLANTED }, 'SVC_DB_MAX_CONNECTIONS: must be a whole number'],
-  [{ SVC_DATABASE_FAILOVER: PLANTED }, 'SVC_DATABASE_FAILOVER: must be synchronous or'],
+  [
+    { SVC_DATABASE_FAILOVER: PLANTED },
+    'SVC_DATABASE_FAILOVER: must be synchronous or asynchronous',
+  ],
   [{ SVC_MTLS_PORT: '0' }, 'SVC_MTLS_PORT: must be between 1 and 65535'],
   [
     { SVC_MTLS_CLIENT_CA_CERTS: PLANTED },

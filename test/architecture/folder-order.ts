@@ -17,6 +17,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'config/sources',
     'outbound',
     'database/statements',
+    'database/hosts',
     'database/identity',
     'database/embedded-postgres',
     'database/tenants',

@@ -20,36 +20,39 @@ const versionOf = (path: string) => Number(/postgresql\/(\d+)/.exec(path)?.[1]);
 
 /** A PostgreSQL of Debian on loopback, whose programs `pg_dump` and `pg_restore` have its version. */
 export interface DebianPostgres {
+  readonly port: number;
   /** Returns the address of a database, for a role. */
   url(role: string, database: string): string;
+  /** Copies the server and starts the copy as its standby. The caller must stop it. */
+  startStandby(): Promise<DebianPostgres>;
   /** Stops the server and deletes its data. */
   stop(): Promise<void>;
 }
 
 /** Makes a cluster and starts its server. The caller must stop it. */
 export async function startDebianPostgres(): Promise<DebianPostgres> {
+  const settings = ['-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C'];
+  return startCluster('initdb', settings);
+}
+
+/** Makes the data of a cluster by a program of PostgreSQL, and starts its server. */
+async function startCluster(maker: string, settings: readonly string[]): Promise<DebianPostgres> {
   const programs = debianPostgres();
   if (programs === undefined) throw new Error('no PostgreSQL of Debian is installed');
   const folder = await makeTemporaryDirectory();
   const user = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
   if (user.uid !== undefined) chownSync(folder, user.uid, NOBODY);
   const data = join(folder, 'cluster');
-  const settings = ['-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C', '-D', data];
-  const made = spawnSync(join(programs, 'initdb'), settings, { ...user, cwd: folder });
+  const made = spawnSync(join(programs, maker), [...settings, '-D', data], {
+    ...user,
+    cwd: folder,
+  });
   if (made.status !== 0) throw new Error(String(made.stderr));
   const port = await freePort();
+  const options = ['listen_addresses=127.0.0.1', 'unix_socket_directories='];
   const child = spawn(
     join(programs, 'postgres'),
-    [
-      '-D',
-      data,
-      '-p',
-      String(port),
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      'unix_socket_directories=',
-    ],
+    ['-D', data, '-p', String(port), ...options.flatMap((option) => ['-c', option])],
     { ...user, cwd: folder, stdio: 'ignore' },
   );
   const ended = once(child, 'close');
@@ -62,7 +65,12 @@ export async function startDebianPostgres(): Promise<DebianPostgres> {
     await delay(20);
   }
   return {
+    port,
     url,
+    startStandby: () => {
+      const copy = ['-d', url('postgres', 'postgres'), '-R', '-c', 'fast', '--no-sync'];
+      return startCluster('pg_basebackup', copy);
+    },
     stop: async () => {
       child.kill('SIGINT');
       await ended;

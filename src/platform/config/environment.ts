@@ -3,6 +3,7 @@ import { parseEnv } from 'node:util';
 import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { holdsCertificates, holdsPrivateKey } from '#platform/tls/tls-material.js';
+import { databaseUrl } from '#platform/config/shapes/database-url.js';
 import {
   aaguidPolicy,
   attributeName,
@@ -66,10 +67,7 @@ export const ENVIRONMENT = z.object({
     .pipe(z.array(origin.refine((text) => !text.includes('*'), 'must name origins: * is refused')))
     .default([]),
 
-  SVC_DATABASE_URL: z
-    .string()
-    .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
-    .optional(), // default: the embedded server
+  SVC_DATABASE_URL: databaseUrl.optional(), // default: the embedded server
   SVC_DATA_DIR: z.string().default('./data'),
   SVC_DB_MAX_CONNECTIONS: wholeNumber(1, 1000).default(25),
   SVC_DATABASE_FAILOVER: z

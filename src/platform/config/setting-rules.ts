@@ -1,3 +1,4 @@
+import { DATABASE_PAGE, parseDatabaseUrl } from '#platform/config/shapes/database-url.js';
 import { isIP } from 'node:net';
 import { isLoopbackHost } from '#platform/text/loopback.js';
 import type { ValidConfig } from './config.js';
@@ -78,8 +79,21 @@ export function warningsOf(environment: Environment, config: ValidConfig): strin
       'SVC_SSH_PRINCIPALS_DOMAIN: has no effect without username in SVC_SSH_PRINCIPALS',
     );
   }
-  warnings.push(...tlsWarnings(environment), ...objectStoreWarnings(environment));
+  warnings.push(
+    ...hostWarnings(config.database.url),
+    ...tlsWarnings(environment),
+    ...objectStoreWarnings(environment),
+  );
   return warnings;
+}
+
+/** Warns of several hosts of which each may be used, as it is in libpq, because a standby takes no writes. */
+function hostWarnings(url: string | undefined): string[] {
+  const parsed = url === undefined ? undefined : parseDatabaseUrl(url);
+  if (!parsed || parsed.hosts.length === 1 || parsed.target !== undefined) return [];
+  return [
+    `SVC_DATABASE_URL: names several hosts and may reach a standby, which takes no writes; add target_session_attrs=read-write (${DATABASE_PAGE})`,
+  ];
 }
 
 /** Warns of settings of an object store where there is none. */

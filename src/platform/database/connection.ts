@@ -2,14 +2,14 @@ import { EventEmitter } from 'node:events';
 import type { Logger } from '@nestjs/common';
 import { Client, Pool, type ClientBase, type PoolClient, type PoolConfig } from 'pg';
 import { DataSource } from '#platform/database/statements/typeorm.js';
-import { READ_ONLY } from '#platform/database/statements/faults.js';
+import { isReadOnly } from '#platform/database/statements/faults.js';
 import { NO_COMPILATION } from './compilation.js';
+import type { UrlAddress } from '#platform/database/hosts/host-client.js';
 import type { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
 export type DatabaseAddress =
-  | { readonly connectionString: string }
-  | Readonly<Record<'host' | 'user' | 'database', string> & { port: number }>;
+  UrlAddress | Readonly<Record<'host' | 'user' | 'database', string> & { port: number }>;
 
 /** Time limits in milliseconds, so that no request waits without limit for a database that hangs. */
 export const TIMEOUTS = {
@@ -116,8 +116,8 @@ function noteReadOnly(client: PoolClient): void {
   if (!('connection' in client) || !(client.connection instanceof EventEmitter)) {
     throw new TypeError('The client has no messages of the pg that this project locks');
   }
-  client.connection.on('errorMessage', ({ code }: { readonly code?: string }) => {
-    if (code === READ_ONLY) readOnly.add(client);
+  client.connection.on('errorMessage', (fault: unknown) => {
+    if (isReadOnly(fault)) readOnly.add(client);
   });
 }
 

@@ -13,6 +13,7 @@ import {
 } from './connection.js';
 import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embedded-postgres.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+import { addressOf } from '#platform/database/hosts/host-client.js';
 import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 import { migrate } from './migrations.js';
 import { sql } from '#platform/database/statements/sql.js';
@@ -158,7 +159,7 @@ export async function locateServer(
   log: Logger,
 ): Promise<LocatedServer> {
   if (url !== undefined) {
-    return { address: { connectionString: url }, stop: () => Promise.resolve() };
+    return { address: addressOf(url), stop: () => Promise.resolve() };
   }
   // Beside the pool: the supervisor's own session, a migration, an operator who looks in.
   const settings = { max_connections: String(maxConnections + 10) };

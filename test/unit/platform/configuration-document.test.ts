@@ -267,7 +267,7 @@ describe('a configuration document', () => {
     // A variable with several values, a number or a flag must not be here: register its shape in JSON_FORMS.
     for (const name of textual) {
       expect(name).toMatch(
-        /URL|_ID$|_NAME$|_HOST$|_ADDR$|SECRET|TOKEN|_KEY|TLS_|DATA_DIR|AUDIENCE|S3_|FORMAT|RUST_LOG|OTEL|AWS_|PRINCIPALS_DOMAIN|SECURITY_CONTACT/,
+        /URL|_ID$|_NAME$|_HOST$|_ADDR$|SECRET|TOKEN|_KEY|TLS_|DATA_DIR|AUDIENCE|S3_|FORMAT|FAILOVER|RUST_LOG|OTEL|AWS_|PRINCIPALS_DOMAIN|SECURITY_CONTACT/,
       );
     }
     expect(Object.fromEntries(forms)).toMatchObject({

@@ -108,7 +108,12 @@ describe('loadConfig', () => {
       'must be a comma-separated list of addresses or CIDR ranges',
     ],
     ['SVC_CORS_ORIGINS', 'https://a.example,*', 'must name origins: * is refused'],
-    ['SVC_DATABASE_URL', 'mysql://x', 'must be a postgres:// URL'],
+    ['SVC_DATABASE_URL', 'mysql://x', 'must be a postgres:// URL (docs/operations/databases.md)'],
+    [
+      'SVC_DATABASE_URL',
+      'postgres://svc@a,b/svc?target_session_attrs=standby',
+      'target_session_attrs must be read-write, primary or any (docs/operations/databases.md)',
+    ],
     ['SVC_DB_MAX_CONNECTIONS', '0', 'must be between 1 and 1000'],
     ['SVC_DATABASE_FAILOVER', 'sync', 'must be synchronous or asynchronous'],
     ['SVC_SESSION_HOURS', 'eight', 'must be a whole number'],
@@ -309,6 +314,18 @@ describe('loadConfig', () => {
     );
     expect(loadDatabaseConfig(environment).failover).toBe('asynchronous');
     expect(loadOperatorConfig(environment).database.failover).toBe('asynchronous');
+  });
+
+  it('warns of several hosts that may all be used, since a standby takes no writes', () => {
+    const urls = [
+      'postgres://a/x',
+      'postgres://a,b/x?target_session_attrs=any',
+      'postgres://a,b/x',
+    ];
+    const warned = urls.map(
+      (url) => loadConfig({ ...WORKING, SVC_DATABASE_URL: url }).warnings.length,
+    );
+    expect(warned).toEqual([0, 0, 1]);
   });
 
   it('needs only a URL for the database alone', () => {

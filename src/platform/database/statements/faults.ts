@@ -3,16 +3,34 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError } from './typeorm.js'
 /** The SQLSTATE of a write to a server that takes none: a standby, or a server that was made read-only. */
 export const READ_ONLY = '25006';
 
+/** The SQLSTATE of a function that PostgreSQL does not run in the present state of the server. */
+const NOT_IN_STATE = '55000';
+/** The functions about the write-ahead log that a standby refuses with {@link NOT_IN_STATE}. */
+const OF_WRITES = /^pg_(?:current_wal_|walfile_name)/;
+
+/**
+ * Returns true if a server refused a statement because it takes no writes: it is a standby, or was made read-only. A standby
+ * refuses functions about the write-ahead log by another SQLSTATE, which has further meanings. The name of the function in the
+ * error tells them apart, because the message depends on the language of the server.
+ */
+export function isReadOnly(error: unknown): boolean {
+  const fault = reportedBy(error);
+  if (typeof fault !== 'object' || fault === null || !('code' in fault)) return false;
+  if (fault.code === READ_ONLY) return true;
+  if (fault.code !== NOT_IN_STATE || !('routine' in fault)) return false;
+  return typeof fault.routine === 'string' && OF_WRITES.test(fault.routine);
+}
+
 /** The SQLSTATE of a start of PostgreSQL that this service has not confirmed (`database/identity`). */
 export const UNCONFIRMED = 'SVC01';
 
 /**
  * SQLSTATEs of a server that is going, gone, coming or overloaded: connection exceptions (08), insufficient resources
  * such as too many connections (53), operator intervention: shutdown, crash, start-up, and the statement timeout (57),
- * the lock timeout, the end of a transaction that idled, and a server that takes no writes or is not confirmed, which is not
- * the one that this service needs.
+ * the lock timeout, the end of a transaction that idled, and a server that is not confirmed. A server that takes no writes is
+ * away as well, because it is not the one that this service needs: {@link isReadOnly}.
  */
-const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|25006|SVC01)$/;
+const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
 
 /** Node's error codes for a server that does not listen or does not respond. */
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
@@ -50,6 +68,7 @@ export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof QueryRunnerAlreadyReleasedError) return true; // its connection died under a transaction
   const fault = reportedBy(error);
   if (!(fault instanceof Error)) return false;
+  if (isReadOnly(fault)) return true;
   const code = codeOf(fault);
   if (code !== undefined && AWAY_WHEN_CONNECTING.has(code)) {
     return 'syscall' in fault && fault.syscall === 'connect';

@@ -1,0 +1,91 @@
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import type { DatabaseHost } from '#platform/config/shapes/database-url.js';
+import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+
+/** For so long a host that was found fit counts as fit, in milliseconds. */
+const FRESH = 1_000;
+/** After so long without an answer the next host is tried beside the first one, so that a dead host delays nothing more. */
+const STAGGER = 250;
+
+/** Connects to a host and ends the connection. It rejects if the host is away or is not what the service needs. */
+type Probe = (host: DatabaseHost) => Promise<void>;
+
+/** No host of the list can be used now. The code is that of a connection that cannot be made, which may succeed later. */
+export class NoFittingHost extends Error {
+  readonly code = '08001';
+}
+
+/**
+ * Finds the host for new connections. It tries the hosts in their order, the one that was used last first, and remembers the
+ * result for a second. One search serves all connections that are made meanwhile.
+ */
+export class HostSearch {
+  private last: DatabaseHost;
+  private foundAt = -Infinity;
+  private running: Promise<DatabaseHost> | undefined;
+
+  constructor(
+    private readonly hosts: readonly [DatabaseHost, ...DatabaseHost[]],
+    private readonly probe: Probe,
+    private readonly clock: Clock = systemClock,
+  ) {
+    this.last = hosts[0];
+  }
+
+  /** @throws NoFittingHost if every host is away or unfit; the driver's error if a host refuses the login */
+  choose(): Promise<DatabaseHost> {
+    if (this.clock.monotonic() - this.foundAt < FRESH) return Promise.resolve(this.last);
+    this.running ??= this.search().finally(() => {
+      this.running = undefined;
+    });
+    return this.running;
+  }
+
+  /** Makes the next connection look again, because a connection failed or a server refused a write. */
+  doubt(): void {
+    this.foundAt = -Infinity;
+  }
+
+  private async search(): Promise<DatabaseHost> {
+    const others = this.hosts.filter((host) => host !== this.last);
+    this.last = await firstFit([this.last, ...others], this.probe);
+    this.foundAt = this.clock.monotonic();
+    return this.last;
+  }
+}
+
+/** Resolves with the first host that is fit. The next one is tried when the one before failed, or did not answer soon. */
+function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<DatabaseHost> {
+  const { promise, resolve, reject } = Promise.withResolvers<DatabaseHost>();
+  const faults = new Map<DatabaseHost, unknown>();
+  const waiting = hosts.values();
+  let over = false;
+  const tryNext = async (): Promise<void> => {
+    const host = over ? undefined : waiting.next().value;
+    if (host === undefined) return;
+    const later = setTimeout(() => void tryNext(), STAGGER);
+    try {
+      await probe(host);
+      over = true;
+      resolve(host);
+    } catch (fault) {
+      faults.set(host, fault);
+      if (faults.size === hosts.length) reject(faultOf(faults));
+      else void tryNext();
+    } finally {
+      clearTimeout(later);
+    }
+  };
+  void tryNext();
+  return promise;
+}
+
+/** Returns the fault that waiting does not mend, such as a wrong password, or else one that names every host. */
+function faultOf(faults: ReadonlyMap<DatabaseHost, unknown>): unknown {
+  const lasting = [...faults.values()].find((fault) => !isDatabaseAway(fault));
+  if (lasting !== undefined) return lasting;
+  const reasons = [...faults].map(
+    ([{ host, port }, fault]) => `${host}:${port}: ${reasonOf(fault)}`,
+  );
+  return new NoFittingHost(`no host can be used: ${reasons.join('; ')}`);
+}
