@@ -1,7 +1,8 @@
-import { requireNode } from './node-version.js';
+import { refuseArguments, requireNode } from './node-version.js';
 import { runOrExit } from './start.js';
 
 requireNode();
+refuseArguments('main.js');
 await runOrExit(async () => {
   const { readConfiguration } = await import('#platform/config/sources/read-configuration.js');
   const loaded = await readConfiguration(); // reports a wrong configuration before any other module is loaded

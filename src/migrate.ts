@@ -1,5 +1,6 @@
-import { requireNode } from './node-version.js';
+import { refuseArguments, requireNode } from './node-version.js';
 
 requireNode();
+refuseArguments('migrate.js');
 const { migrateProduction } = await import('./migrate-production.js');
 await migrateProduction();

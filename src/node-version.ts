@@ -10,3 +10,15 @@ export function requireNode(): void {
   process.stderr.write(`svc-server needs Node ${OLDEST} or newer; this is ${node}.\n`);
   process.exit(1);
 }
+
+/**
+ * Ends the process with status 2 if an entry point without arguments was given one, because it would start without what the
+ * operator meant. The text of an argument is not repeated: it may hold a password.
+ */
+export function refuseArguments(program: string, given = process.argv.slice(2)): void {
+  if (given.length === 0) return;
+  process.stderr.write(
+    `${program} takes no arguments, and ${given.length} were given. Settings are environment variables (docs/operations/variables.md).\n`,
+  );
+  process.exit(2);
+}

@@ -7,6 +7,7 @@ import type { Environment } from '#platform/config/environment.js';
 import { ConfigProblems, loadOperatorConfig } from '#platform/config/load-config.js';
 import { configurationOf } from '#platform/config/sources/read-configuration.js';
 import { refuseForeignDatabase } from '#platform/database/composition.js';
+import { durabilityWarnings, readDurability } from '#platform/database/durability.js';
 import {
   assertInstalled,
   connectToInstalled,
@@ -77,7 +78,8 @@ async function checkDatabase(
 ): Promise<InstalledDatabase | undefined> {
   let opened: InstalledDatabase | undefined;
   try {
-    opened = await connectToInstalled(loadOperatorConfig(environment).database);
+    const config = loadOperatorConfig(environment).database;
+    opened = await connectToInstalled(config);
     const { dataSource } = opened;
     await refuseForeignDatabase(dataSource, 'production');
     findings.ok('database', `PostgreSQL ${(await serverFacts(dataSource.manager)).version}`);
@@ -87,6 +89,12 @@ async function checkDatabase(
       () => 'every migration of this version is applied',
     );
     if (later !== undefined) findings.warn('migrations', later);
+    const { url, failover } = config;
+    if (url !== undefined) {
+      const settings = await readDurability(dataSource.manager);
+      for (const warning of durabilityWarnings(settings, failover))
+        findings.warn('database', warning);
+    }
     await checkClock(findings, opened);
     return opened;
   } catch (error) {

@@ -6,6 +6,7 @@ import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { openMigrationConnection, openPool } from '#platform/database/connection.js';
+import { warnOfLoss } from '#platform/database/durability.js';
 import { addressOf } from '#platform/database/hosts/host-client.js';
 import { isDatabaseAway, isReadOnly } from '#platform/database/statements/faults.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
@@ -100,6 +101,16 @@ requires('postgresql', 'psql').describe('a database with several hosts', () => {
     const other: unknown = await client.query("SELECT currval('x')").catch((e: unknown) => e);
     expect(isReadOnly(other)).toBe(false);
     await client.end();
+  });
+
+  it('with an asynchronous standby is named at the start', async () => {
+    const dataSource = await openMigration(primary.url('postgres', 'postgres'));
+    const log = new RecordingLog();
+    await warnOfLoss(dataSource.manager, undefined, log);
+    await warnOfLoss(dataSource.manager, 'asynchronous', log);
+    await dataSource.destroy();
+    expect(log.lines).toHaveLength(1);
+    expect(log.lines[0]).toContain('synchronous_standby_names is empty');
   });
 
   it('leaves a server that was made read-only, and reaches the promoted one', async () => {

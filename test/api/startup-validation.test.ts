@@ -9,6 +9,7 @@ import {
 } from '../../src/demo/identity-provider/identity-provider.js';
 import { ENVIRONMENT } from '../../src/platform/config/environment.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { run } from '../support/entry-point.js';
 import { freePort } from '../support/free-port.js';
 import { startServerProcess } from '../support/server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
@@ -374,6 +375,18 @@ describe('the start', () => {
     },
   );
 
+  it.concurrent.each(['main.js', 'migrate.js'])(
+    'of %s with an argument ends with status 2, and does not repeat it',
+    async (program) => {
+      const ended = await run(program, [`--${PLANTED}`], { cwd: folder });
+      expect(ended).toMatchObject({ status: 2, stdout: '' });
+      expect(ended.stderr).toMatch(
+        /^\w+\.js takes no arguments, .*docs\/operations\/variables\.md\)\.\n$/,
+      );
+      expect(ended.stderr).not.toContain(PLANTED);
+    },
+  );
+
   it('is tested with a wrong value of every variable that can have one', () => {
     const refused = Object.entries(ENVIRONMENT.shape)
       .filter(([, shape]) => WRONG_FOR_MANY.some((value) => !shape.safeParse(value).success))
@@ -460,6 +473,9 @@ describe('the start', () => {
       ...['DEMO_TYPE', 'DEMO_ISSUER', 'DEMO_CLIENT_ID', 'DEMO_CLIENT_SECRET', 'CORP_CLIENT_ID'].map(
         (name) => `config: SVC_IDP_${name}: belongs to no provider that SVC_IDPS lists`,
       ),
+      // The server of the tests runs without these, for speed.
+      expect.stringMatching(/^database: SVC_DATABASE_URL: fsync is off: /),
+      expect.stringMatching(/^database: SVC_DATABASE_URL: full_page_writes is off: /),
       expect.stringMatching(/^token-signing: SVC_OIDC_SIGNING_KEY: is not set;/),
       expect.stringMatching(/^token-signing: SVC_OIDC_RSA_SIGNING_KEY: is not set;/),
       expect.stringMatching(/^security: Certification test mode is on/),

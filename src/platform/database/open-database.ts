@@ -15,6 +15,8 @@ import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embe
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { addressOf } from '#platform/database/hosts/host-client.js';
 import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
+import { warnOfLoss } from './durability.js';
+import { databaseProblem, isRefusal, startProblem } from '#platform/database/hosts/refusals.js';
 import { migrate } from './migrations.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
@@ -93,7 +95,7 @@ export async function openDatabase(
     await server.stop();
   };
   try {
-    const lacksIndexes = await prepare(server.address, composition, log);
+    const lacksIndexes = await prepare(server.address, config, composition, log);
     const unchecked = uncheckedDatabase(config, server, log);
     await confirm?.(unchecked);
     const gate = new ConfirmationGate();
@@ -102,7 +104,7 @@ export async function openDatabase(
     return new Database(pools, gate, unchecked, stop);
   } catch (error) {
     await stop();
-    throw error;
+    throw startProblem(error);
   }
 }
 
@@ -140,8 +142,10 @@ export async function migrateDatabase(
 ): Promise<void> {
   const server = await locateServer(config, log);
   try {
-    const lacksIndexes = await prepare(server.address, composition, log);
+    const lacksIndexes = await prepare(server.address, config, composition, log);
     if (lacksIndexes) await completeMigrations(server.address, log);
+  } catch (error) {
+    throw startProblem(error);
   } finally {
     await server.stop();
   }
@@ -171,6 +175,7 @@ export async function locateServer(
 /** @returns true if the database lacks indexes that are built in the background */
 async function prepare(
   address: DatabaseAddress,
+  { url, failover }: Config['database'],
   composition: Composition,
   log: Logger,
 ): Promise<boolean> {
@@ -182,6 +187,7 @@ async function prepare(
     await refuseForeignDatabase(dataSource, composition);
     lacksIndexes = await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
+    if (url !== undefined) await warnOfLoss(dataSource.manager, failover, log);
     // This session is older than the setting that the migration makes.
     compiled = await compilesStatements(dataSource.manager);
   } finally {
@@ -208,7 +214,7 @@ async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<
     try {
       return await openMigrationConnection(address, log);
     } catch (error) {
-      if (!isDatabaseAway(error) || systemClock.monotonic() >= deadline)
+      if (!isDatabaseAway(error) || isRefusal(error) || systemClock.monotonic() >= deadline)
         throw unreachable(address, error);
       log.warn(`The database cannot be reached yet (${reasonOf(error)}): trying again`);
       await systemClock.sleep(RETRY_EVERY);
@@ -219,9 +225,7 @@ async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<
 /** Returns the error of a start that cannot connect, with the name of the variable of the address. */
 export function unreachable(address: DatabaseAddress, cause: unknown): unknown {
   if (!('connectionString' in address)) return cause;
-  return new Error(`SVC_DATABASE_URL: the database cannot be reached: ${reasonOf(cause)}`, {
-    cause,
-  });
+  return databaseProblem('the database cannot be reached', cause);
 }
 
 /** @throws Error for a server that is older than PostgreSQL 15 */

@@ -1,6 +1,7 @@
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import type { DatabaseHost } from '#platform/config/shapes/database-url.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+import { isRefusal } from './refusals.js';
 
 /** For so long a host that was found fit counts as fit, in milliseconds. */
 const FRESH = 1_000;
@@ -82,7 +83,7 @@ function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<Databas
 
 /** Returns the fault that waiting does not mend, such as a wrong password, or else one that names every host. */
 function faultOf(faults: ReadonlyMap<DatabaseHost, unknown>): unknown {
-  const lasting = [...faults.values()].find((fault) => !isDatabaseAway(fault));
+  const lasting = [...faults.values()].find((fault) => isRefusal(fault) || !isDatabaseAway(fault));
   if (lasting !== undefined) return lasting;
   const reasons = [...faults].map(
     ([{ host, port }, fault]) => `${host}:${port}: ${reasonOf(fault)}`,

@@ -1,0 +1,103 @@
+import type { Logger } from '@nestjs/common';
+import type { Config } from '#platform/config/config.js';
+import { DATABASE_PAGE } from '#platform/config/shapes/database-url.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+type Failover = Config['database']['failover'];
+
+/** The settings of a PostgreSQL that decide which of its commits survive a crash or a failover. */
+export interface DurabilitySettings {
+  readonly fsync: string;
+  readonly fullPageWrites: string;
+  readonly synchronousCommit: string;
+  readonly synchronousStandbyNames: string;
+  /** The standbys that are attached now. */
+  readonly standbys: number;
+}
+
+/** Reads the settings. Consumers of logical replication and running backups are no standbys. */
+export async function readDurability(manager: EntityManager): Promise<DurabilitySettings> {
+  const [row] = await sql<{
+    fsync: string;
+    full_page_writes: string;
+    synchronous_commit: string;
+    synchronous_standby_names: string;
+    standbys: number;
+  }>(manager)`
+    SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
+      current_setting('synchronous_commit') AS synchronous_commit,
+      current_setting('synchronous_standby_names') AS synchronous_standby_names,
+      (SELECT count(*)::integer FROM pg_stat_replication r
+       WHERE r.application_name <> 'pg_basebackup' AND NOT EXISTS (
+         SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) AS standbys`;
+  if (!row) throw new Error('SELECT returned no row');
+  return {
+    fsync: row.fsync,
+    fullPageWrites: row.full_page_writes,
+    synchronousCommit: row.synchronous_commit,
+    synchronousStandbyNames: row.synchronous_standby_names,
+    standbys: row.standbys,
+  };
+}
+
+/**
+ * Returns a warning for each setting with which PostgreSQL may lose commits that it has acknowledged. The loss of one server
+ * concerns every installation. That of a failover concerns one whose operator has not said `asynchronous`, because then
+ * a failover ends all access, lost commits or not.
+ */
+export function durabilityWarnings(
+  settings: DurabilitySettings,
+  failover: Failover,
+): readonly string[] {
+  const { fsync, fullPageWrites, synchronousCommit } = settings;
+  const warnings: string[] = [];
+  if (fsync === 'off') {
+    warnings.push(
+      'fsync is off: a crash of the machine may lose commits or destroy the database. Set fsync = on',
+    );
+  }
+  if (fullPageWrites === 'off') {
+    warnings.push(
+      'full_page_writes is off: a crash of the machine may destroy pages of the database. Set full_page_writes = on, unless the file system writes whole pages',
+    );
+  }
+  if (synchronousCommit === 'off') {
+    warnings.push(
+      'synchronous_commit is off: a crash loses the last commits, such as revocations of access. Set synchronous_commit = on for the role of the service',
+    );
+  }
+  if (failover !== 'asynchronous') warnings.push(...replicationWarnings(settings, failover));
+  return warnings.map((warning) => `SVC_DATABASE_URL: ${warning} (${DATABASE_PAGE})`);
+}
+
+/** Warns of a promotion that may lose commits. Nothing is asked of a server without standbys, unless the operator says so. */
+function replicationWarnings(
+  { synchronousCommit, synchronousStandbyNames, standbys }: DurabilitySettings,
+  failover: Failover,
+): string[] {
+  const loses = 'a failover may lose the last commits, such as revocations of access';
+  const advice =
+    'or set SVC_DATABASE_FAILOVER=asynchronous, and a failover ends all access by itself';
+  const wrong = failover === 'synchronous' ? ', although SVC_DATABASE_FAILOVER is synchronous' : '';
+  if (synchronousStandbyNames === '') {
+    if (standbys === 0 && failover === undefined) return [];
+    return [
+      `synchronous_standby_names is empty${wrong}: ${loses}. Name the standbys in it, ${advice}`,
+    ];
+  }
+  if (synchronousCommit !== 'local') return [];
+  return [
+    `synchronous_commit is local${wrong}: ${loses}. Set synchronous_commit = on for the role of the service, ${advice}`,
+  ];
+}
+
+/** Logs a warning for each setting of the server with which commits may be lost. */
+export async function warnOfLoss(
+  manager: EntityManager,
+  failover: Failover,
+  log: Logger,
+): Promise<void> {
+  const warnings = durabilityWarnings(await readDurability(manager), failover);
+  for (const warning of warnings) log.warn(warning);
+}

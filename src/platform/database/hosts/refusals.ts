@@ -1,0 +1,79 @@
+import { DATABASE_PAGE } from '#platform/config/shapes/database-url.js';
+import { codeOf, reasonOf } from '#platform/database/statements/faults.js';
+
+/** What an operator does about a refused connection. Waiting mends none of these. */
+interface Refusal {
+  readonly is: (code: string | undefined, message: string) => boolean;
+  readonly advice: string;
+}
+
+const LOST_STATEMENT: Refusal = {
+  is: (code) => code === '26000' || code === '42P05',
+  advice:
+    'A pooler in transaction mode loses prepared statements. Connect to PostgreSQL itself, or use session mode',
+};
+
+/** PgBouncer gives every fault of its own the SQLSTATE 08P01, so that its text alone tells them apart. It is not translated. */
+const REFUSALS: readonly Refusal[] = [
+  {
+    is: (_, message) => message.startsWith('unsupported startup parameter'),
+    advice:
+      'PgBouncer refuses a setting that the service sends. Set ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout in its configuration',
+  },
+  LOST_STATEMENT,
+  {
+    is: (code, message) =>
+      code === '3D000' || /^(?:no such database|database ".*" does not exist)/.test(message),
+    advice: 'Create the database, or correct its name; PgBouncer must list it under [databases]',
+  },
+  {
+    is: (code, message) =>
+      message === 'SSL required' || (code === '28000' && message.endsWith('no encryption')),
+    advice: 'The server accepts TLS alone. Add sslmode=verify-full to the URL',
+  },
+  {
+    is: (code, message) =>
+      code === '28P01' || code === '28000' || /authentication failed|no such user/.test(message),
+    advice:
+      'Correct the user and the password, and the lines of pg_hba.conf (auth_file of PgBouncer) for this user and address',
+  },
+  {
+    is: (_, message) => message === 'The server does not support SSL connections',
+    advice:
+      'The server offers no TLS. Set ssl = on (client_tls_sslmode in PgBouncer), or leave sslmode out of the URL on a network that is yours alone',
+  },
+  {
+    is: (code) => code === 'ERR_TLS_CERT_ALTNAME_INVALID',
+    advice: 'The certificate of the server must have the host name of the URL',
+  },
+  {
+    is: (code) => code !== undefined && /CERT|SELF_SIGNED|LEAF_SIGNATURE/.test(code),
+    advice:
+      'The certificate of the server is not trusted. Name the file of its authority in sslrootcert',
+  },
+];
+
+function refusalOf(error: unknown): Refusal | undefined {
+  const [code, message] = [codeOf(error), reasonOf(error)];
+  return REFUSALS.find(({ is }) => is(code, message));
+}
+
+/** Returns true if a database answered with a refusal that only an operator ends, so that a start need not wait. */
+export function isRefusal(error: unknown): boolean {
+  return refusalOf(error) !== undefined;
+}
+
+/** Returns the error of a start that cannot use its database: the variable, the reason, what to do, and the page. */
+export function databaseProblem(what: string, cause: unknown): Error {
+  const advice = refusalOf(cause)?.advice;
+  const text = `SVC_DATABASE_URL: ${what}: ${reasonOf(cause)}`;
+  return new Error(advice === undefined ? text : `${text}. ${advice} (${DATABASE_PAGE})`, {
+    cause,
+  });
+}
+
+/** Returns the error of a start that fails after it has connected. A pooler loses statements only then. */
+export function startProblem(cause: unknown): unknown {
+  const isLost = LOST_STATEMENT.is(codeOf(cause), reasonOf(cause));
+  return isLost ? databaseProblem('the database cannot be used', cause) : cause;
+}
