@@ -4,14 +4,20 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Batches, Migration } from './migration-files.js';
 import { withShortLocks } from './short-locks.js';
 
-/** The rows of one batch. A batch of updates takes about 0.1 s, and keeps its rows locked for that time. */
-const ROWS = 1_000;
+/**
+ * The rows of one batch. Every COMMIT waits until all that was written before it is on the disk, so a batch is small, and the
+ * next one begins after a pause as long as the batch took.
+ */
+const ROWS = 250;
+
+/** The longest pause between two batches, in milliseconds. */
+const LONGEST_PAUSE = 1_000;
 
 /** The interval of log lines about the progress, in milliseconds. */
 const LOG_EVERY = 10_000;
 
 /**
- * Runs the statements of a file once for each 1,000 rows of its table, each time in a transaction of its own. The statements
+ * Runs the statements of a file once for each 250 rows of its table, each time in a transaction of its own. The statements
  * find the first and the last key of the batch in the settings `migration.first` and `migration.last`, as text. They must do
  * nothing to rows that they changed before, since a migration that was killed begins with the first batch.
  */
@@ -26,6 +32,7 @@ export async function runInBatches(
   let keys = await nextKeys(manager, batches);
   while (keys.length > 0) {
     const bounds = [keys[0], keys.at(-1)];
+    const begun = systemClock.monotonic();
     await withShortLocks(manager, log, `Migration ${name}`, async (tx) => {
       await tx.query(
         `SELECT set_config('migration.first', $1, true), set_config('migration.last', $2, true)`,
@@ -39,6 +46,9 @@ export async function runInBatches(
       logAt = systemClock.monotonic() + LOG_EVERY;
     }
     keys = await nextKeys(manager, batches, bounds[1]);
+    if (keys.length > 0) {
+      await systemClock.sleep(Math.min(systemClock.monotonic() - begun, LONGEST_PAUSE));
+    }
   }
 }
 

@@ -4,7 +4,7 @@ import { readFile, readdir } from 'node:fs/promises';
 /** The folder of migrations; `src/` and `dist/` are equally deep below the package. */
 export const MIGRATIONS = new URL('../../../../migrations/', import.meta.url);
 
-/** The rows that a file of batches goes through: those of a table in the order of a key, each 1,000 in a transaction. */
+/** The rows that a file of batches goes through: those of a table in the order of a key, each 250 in a transaction. */
 export interface Batches {
   readonly table: string;
   /** A column that an index has in order. */

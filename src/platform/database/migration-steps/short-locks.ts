@@ -15,11 +15,11 @@ const LOCK_TIMEOUT_STATE = '55P03';
  * The longest wait of a statement for a lock, in milliseconds. While an ALTER TABLE waits behind a long transaction, every other
  * statement on the table waits behind the ALTER TABLE. Thus it gives up early, and others go on meanwhile.
  */
-const LOCK_TIMEOUT = 100;
+const LOCK_TIMEOUT = 200;
 
 /** The pauses between two attempts in milliseconds: the first one, and the longest. */
 const FIRST_PAUSE = 100;
-const LONGEST_PAUSE = 2_000;
+const LONGEST_PAUSE = 1_000;
 
 /** After so many failed attempts the log says why nothing happens, and again after as many. */
 const LOG_EVERY = 10;
