@@ -1,27 +1,14 @@
-import { cp, mkdir, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openMigrationConnection } from '#platform/database/connection.js';
 import { compareMigrations, migrate, migrateInBackground } from '#platform/database/migrations.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/database.js';
 import { databaseDigest } from '../support/database-digest.js';
+import { earlierMigrations } from '../support/earlier-migrations.js';
 import { RecordingLog } from '../support/recording-log.js';
 import { count } from '../support/rows.js';
 import { schemaDump } from '../support/schema-dump.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
-
-/** The texts of 0.10.0 that stopped issuance, and the files of today that 0.10.0 did not have yet. */
-const EARLIER = 'test/vectors/migrations-0.10.0';
-const LAST_OF_0_9 = '1763788060000-issuances-of-subject.sql';
-const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
-const SPLIT_OFF = [
-  '1763790010110-names-of-removals.sql',
-  '1763790040100-device-sessions-of-before.sql',
-  '1763790040200-device-tokens-of-before.sql',
-  '1763790040300-index-of-device-sessions.sql',
-];
 
 /** The tables whose rows they change. */
 const CHANGED = [
@@ -73,16 +60,8 @@ describe('the migrations that were rewritten after 0.10.0', () => {
 
   beforeAll(async () => {
     folder = await makeTemporaryDirectory();
-    const names = (await readdir('migrations')).toSorted();
-    const of09 = await copied(
-      '0.9',
-      names.filter((name) => name <= LAST_OF_0_9),
-    );
-    const of010 = await copied(
-      '0.10',
-      names.filter((name) => name <= LAST_OF_0_10 && !SPLIT_OFF.includes(name)),
-    );
-    await cp(EARLIER, join(folder, '0.10'), { recursive: true });
+    const of09 = await earlierMigrations('0.9', folder);
+    const of010 = await earlierMigrations('0.10', folder);
     from09 = await upgraded([of09]);
     from010 = await upgraded([of09, of010]);
   });
@@ -91,13 +70,6 @@ describe('the migrations that were rewritten after 0.10.0', () => {
     for (const each of databases) await each.drop();
     await removeDirectory(folder);
   });
-
-  async function copied(version: string, names: readonly string[]): Promise<URL> {
-    const to = join(folder, version);
-    await mkdir(to);
-    for (const name of names) await cp(join('migrations', name), join(to, name));
-    return new URL(`${pathToFileURL(to).href}/`);
-  }
 
   /** Applies earlier versions one after the other, with rows in the first one, and then this version. */
   async function upgraded([first, ...others]: readonly URL[]): Promise<DataSource> {

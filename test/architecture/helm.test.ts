@@ -133,6 +133,38 @@ describe('the Helm chart', () => {
     }
   });
 
+  it('migrates in a job of its own, which no request reaches, before the pods of a version start', () => {
+    const job = read('templates/migration.yaml');
+    for (const line of [
+      'helm.sh/hook: pre-install,pre-upgrade',
+      'activeDeadlineSeconds: {{ .Values.migration.deadlineSeconds }}',
+      'command: [node, dist/migrate.js]',
+      'automountServiceAccountToken: false',
+      'runAsNonRoot: true',
+      'readOnlyRootFilesystem: true',
+      'allowPrivilegeEscalation: false',
+      'drop: [ALL]',
+    ]) {
+      expect(job, line).toContain(line);
+    }
+    expect(job).toMatch(/^\{\{- if \.Values\.migration\.enabled -\}\}\n[^]*\n\{\{- end \}\}\n$/);
+    expect(job).not.toContain('svc.selectorLabels');
+    expect(job).not.toContain('serviceAccountName');
+    expect(job.match(/key: SVC_/g)).toEqual(['key: SVC_']);
+    // The release's own files are made after the job, so its labels are not those that the Service selects.
+    expect(job).toContain('app.kubernetes.io/name: {{ .Chart.Name }}-migrate');
+  });
+
+  it('gives a pod the time of the job to start, if no job migrates', () => {
+    const deployment = read('templates/deployment.yaml');
+    expect(deployment).toContain(
+      'failureThreshold: {{ if .Values.migration.enabled }}60{{ else }}{{ div .Values.migration.deadlineSeconds 5 }}{{ end }}',
+    );
+    const { migration } = JSON.parse(read('values.schema.json')).properties;
+    expect(migration.properties.deadlineSeconds).toEqual({ type: 'integer', minimum: 300 });
+    expect(read('values.yaml')).toMatch(/^migration:\n {2}enabled: true$/m);
+  });
+
   it('gives a pod the time to stop, after the time that proxies take to notice', () => {
     const deployment = read('templates/deployment.yaml');
     const listeners = readFileSync(

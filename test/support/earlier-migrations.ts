@@ -1,0 +1,36 @@
+import { cp, mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+const LAST_OF_0_9 = '1763788060000-issuances-of-subject.sql';
+const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
+
+/** The texts of 0.10.0 that stopped issuance, and the files of today that 0.10.0 did not have yet. */
+const EARLIER_TEXTS = 'test/vectors/migrations-0.10.0';
+const SPLIT_OFF: ReadonlySet<string> = new Set([
+  '1763790010110-names-of-removals.sql',
+  '1763790040100-device-sessions-of-before.sql',
+  '1763790040200-device-tokens-of-before.sql',
+  '1763790040300-index-of-device-sessions.sql',
+]);
+
+/** The migration after which the first batches of an upgrade from 0.9.0 run. */
+const BEFORE_BATCHES = '1763790010000-people-of-records.sql';
+
+/** Makes a folder of the migrations of an earlier version, below another folder. */
+export async function earlierMigrations(
+  version: '0.9' | 'before batches' | '0.10',
+  below: string,
+): Promise<URL> {
+  const folder = join(below, version.replace(' ', '-'));
+  await mkdir(folder);
+  const last = { '0.9': LAST_OF_0_9, 'before batches': BEFORE_BATCHES, '0.10': LAST_OF_0_10 }[
+    version
+  ];
+  for (const name of await readdir('migrations')) {
+    if (name <= last && !SPLIT_OFF.has(name))
+      await cp(join('migrations', name), join(folder, name));
+  }
+  if (version === '0.10') await cp(EARLIER_TEXTS, folder, { recursive: true });
+  return new URL(`${pathToFileURL(folder).href}/`);
+}
