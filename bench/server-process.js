@@ -14,8 +14,7 @@ import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
 
-const PEOPLE = 32;
-const [folder] = process.argv.slice(2);
+const [folder, people = '32'] = process.argv.slice(2);
 const port = 20_000 + (process.pid % 20_000);
 const baseUrl = `http://localhost:${port}`;
 
@@ -53,7 +52,7 @@ const app = await createApp(config, logger, {
 });
 await app.listen();
 const tokens = [];
-for (let person = 0; person < PEOPLE; person += 1) tokens.push(await enroll(person));
+for (let person = 0; person < Number(people); person += 1) tokens.push(await enroll(person));
 
 process.on('message', ({ count }) => void answerCount(count));
 process.on('disconnect', () => void stop());

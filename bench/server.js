@@ -11,9 +11,11 @@ const THIS_TREE = dirname(import.meta.dirname);
  * @param folder where it keeps its data
  * @param environment variables over its own
  * @param tree the checkout whose `dist` and `bench/server-process.js` run: this one, unless named
+ * @param people how many have enrolled a key
  */
-export async function startBenchServer(folder, environment = {}, tree = THIS_TREE) {
-  const { child, ...server } = await startProcess('server-process.js', [folder], environment, tree);
+export async function startBenchServer(folder, environment = {}, tree = THIS_TREE, people = 32) {
+  const args = [folder, String(people)];
+  const { child, ...server } = await startProcess('server-process.js', args, environment, tree);
   return {
     ...server,
     /** How many rows a `FROM …` has. */
