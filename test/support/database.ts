@@ -26,6 +26,11 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
   return create('');
 }
 
+/** Copies a database with all that it holds, as a standby has it. No connection to the database may be open. */
+export function copyDatabase({ name }: TestDatabase): Promise<TestDatabase> {
+  return create(`TEMPLATE ${name}`);
+}
+
 async function create(options: string): Promise<TestDatabase> {
   const server = inject('testServer');
   const name = `test_${randomUUID().replaceAll('-', '')}`;
