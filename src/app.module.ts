@@ -5,6 +5,8 @@ import {
   type TrustAnchor,
 } from '#domain/authenticators/attestation/trust-anchors.js';
 import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
+import { DatabaseFailoverModule } from '#domain/database-failover/database-failover.module.js';
+import { FAILOVER_LIMITS, type FailoverLimits } from '#domain/database-failover/failover-limits.js';
 import { confirmAtStart } from '#domain/database-failover/confirm-at-start.js';
 import { ReconciliationModule } from '#domain/database-failover/reconciliation/reconciliation.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
@@ -62,6 +64,8 @@ export interface CompositionRoot extends ListenerPlan {
   readonly pageScripts: readonly string[];
   /** The time-outs and retries of calls to KMS. */
   readonly kmsLimits: KmsLimits;
+  /** The times of a failover of the database; by default those of production. */
+  readonly failoverLimits?: FailoverLimits | undefined;
   /** Modules in addition to the product's features. Production: none. */
   readonly modules: readonly (Type | DynamicModule)[];
   /** The document of the object store, which may change while the application runs. Undefined: there is none. */
@@ -103,7 +107,8 @@ export class AppModule {
           },
         ]),
         ClockModule,
-        DatabaseModule.forRoot(root.composition, () => confirmAtStart),
+        DatabaseFailoverModule.forRoot(root.failoverLimits ?? FAILOVER_LIMITS),
+        DatabaseModule.forRoot(root.composition, (own) => confirmAtStart(own, root.failoverLimits)),
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
         HttpModule,

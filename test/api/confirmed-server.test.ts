@@ -9,7 +9,7 @@ describe('an unconfirmed start of PostgreSQL', () => {
     app.dataSource.query(`UPDATE database_identity SET started_at = started_at ${change}`);
 
   beforeAll(async () => {
-    app = await startTestApp();
+    app = await startTestApp({ failoverLimits: { heartbeat: 60_000 } });
     person = await app.enrolled('ada@example.com');
   });
   afterAll(() => app.close());

@@ -9,6 +9,10 @@ import {
   trustAnchorFromPem,
   type TrustAnchor,
 } from '../../src/domain/authenticators/attestation/trust-anchors.js';
+import {
+  FAILOVER_LIMITS,
+  type FailoverLimits,
+} from '../../src/domain/database-failover/failover-limits.js';
 import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';
@@ -42,6 +46,8 @@ export interface TestAppOptions {
   readonly timeouts?: Partial<EdgeTimeouts>;
   /** Time-outs and retries of KMS that are shorter than those of production. */
   readonly kmsLimits?: Partial<KmsLimits>;
+  /** Times of a failover of the database that are shorter than those of production. */
+  readonly failoverLimits?: Partial<FailoverLimits>;
   /** Attestation roots, PEM, that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];
   /** Further trust anchors, such as roots with known intermediates. */
@@ -119,6 +125,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     hosts: [],
     timeouts: { ...EDGE_TIMEOUTS, ...options.timeouts },
     kmsLimits: { ...KMS_LIMITS, ...options.kmsLimits },
+    failoverLimits: { ...FAILOVER_LIMITS, ...options.failoverLimits },
     trustAnchors: [
       ...PINNED_ROOTS,
       ...[vendor.rootPem, ...(options.attestationRoots ?? [])].map((pem) =>

@@ -43,6 +43,7 @@ export const AUDIT_CLASS = {
   oauth_secret_added: 'admin',
   oauth_secret_revoked: 'admin',
   scim_operation: 'admin',
+  database_confirmed: 'admin',
   admin_promote: 'admin',
   admin_demote: 'admin',
   admin_deactivate: 'admin',

@@ -67,6 +67,11 @@ function serialsOf(
   return mayBeLost ? 'first' : 'unrecorded';
 }
 
+/** Tells whether an identity on record is that of a server, so that the server is confirmed. */
+export function isSameServer(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
+  return confirmed.startedAt === now.startedAt && !differs(confirmed, now);
+}
+
 /** Compares what only a promotion or a restore changes. A value that one of the servers did not show is not compared. */
 function differs(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   const fields = ['systemIdentifier', 'databaseOid', 'timeline'] as const;

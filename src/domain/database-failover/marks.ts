@@ -6,8 +6,8 @@ const ID_BYTES = 16;
 /** Marks become compact in parts of this many milliseconds. */
 const PART = 1_000;
 
-/** Ids whose commits returned within one second. */
-interface Part {
+/** The ids whose commits returned within about a second, the oldest first. */
+export interface MarkPart {
   /** The time of the first and of the last id, by the monotonic clock. */
   readonly from: number;
   until: number;
@@ -19,7 +19,7 @@ interface Part {
  * that 3,000 a second take 3 MB.
  */
 export class Marks {
-  #parts: Part[] = [];
+  #parts: MarkPart[] = [];
 
   /**
    * @param span how long every id is remembered, in milliseconds
@@ -50,22 +50,26 @@ export class Marks {
     return this.provable > 0;
   }
 
-  /** Returns what is remembered, the newest part first. */
-  *newestFirst(): Generator<readonly string[]> {
-    const now = this.clock.monotonic();
-    this.#forget(now);
-    for (const part of this.#parts.toReversed()) {
-      if (now - part.from < this.provable) {
-        yield Array.isArray(part.ids) ? part.ids : unpacked(part.ids);
-      }
-    }
+  /** Takes out everything that is remembered, the oldest first. */
+  take(): readonly MarkPart[] {
+    this.#forget(this.clock.monotonic());
+    const taken = this.#parts;
+    this.#parts = [];
+    return taken;
   }
 
-  /** Takes everything that is remembered out. */
-  takeAll(): string[] {
-    const ids = [...this.newestFirst()].flat();
-    this.#parts = [];
-    return ids;
+  /** Puts parts back that were taken out. They are older than what is here. */
+  putBack(taken: readonly MarkPart[]): void {
+    this.#parts = [...taken, ...this.#parts];
+    this.#forget(this.clock.monotonic());
+  }
+
+  /** Returns the ids of parts that can prove something. */
+  provableIds(parts: readonly MarkPart[]): string[] {
+    const now = this.clock.monotonic();
+    return parts
+      .filter(({ from }) => now - from < this.provable)
+      .flatMap(({ ids }) => (Array.isArray(ids) ? ids : unpacked(ids)));
   }
 
   /** Forgets the parts that are older than the span, but for the newest id of them. */

@@ -17,6 +17,7 @@ import { addressOf } from '#platform/database/hosts/host-client.js';
 import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 import { warnOfLoss } from './durability.js';
 import { databaseProblem, isRefusal, startProblem } from '#platform/database/hosts/refusals.js';
+import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { migrate } from './migrations.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
@@ -60,6 +61,12 @@ export class Database {
   /** The work of tenants, whose costly part has a pool of its own. */
   get tenantWork(): TenantWork {
     return this.pools.tenantWork;
+  }
+
+  /** Sets the function that learns the ids of audit rows whose commit through a pool has returned. */
+  onRecorded(listener: (ids: readonly string[]) => void): void {
+    onRecorded(this.pools.main, listener);
+    onRecorded(this.pools.costly, listener);
   }
 
   /** Closes the pools, then stops the embedded server if this process runs one. */

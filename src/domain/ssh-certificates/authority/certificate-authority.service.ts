@@ -21,6 +21,7 @@ export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
  */
 export class CertificateAuthority {
   readonly #signing: SigningKey;
+  #listener: ((serial: bigint) => void) | undefined;
 
   private constructor(
     keys: ConfiguredKeys,
@@ -77,8 +78,14 @@ export class CertificateAuthority {
     return this.keys.map((key) => this.#line(key));
   }
 
+  /** Calls a function with the serial of each certificate that is signed: the process remembers the highest. */
+  onSerial(listener: (serial: bigint) => void): void {
+    this.#listener = listener;
+  }
+
   /** Signs a certificate that is on record already; see {@link signUserCertificate} for the line it returns. */
   sign(certificate: UnsignedCertificate): Promise<string> {
+    this.#listener?.(certificate.serial);
     return signUserCertificate({ ...certificate, nonce: nonceBytes(32) }, this.#signing);
   }
 

@@ -16,7 +16,9 @@ export class ConfirmationGate {
   /** @throws Error with the SQLSTATE `UNCONFIRMED`; the driver's error */
   async check(client: ClientBase): Promise<void> {
     const { rows } = await client.query<{ is_confirmed: boolean }>(
-      'SELECT started_at = pg_postmaster_start_time() AS is_confirmed FROM database_identity',
+      `SELECT started_at = pg_postmaster_start_time() AND database_oid = (
+         SELECT oid FROM pg_database WHERE datname = current_database()) AS is_confirmed
+       FROM database_identity`,
     );
     if (rows[0]?.is_confirmed === true) return;
     this.#listeners.forEach((listener) => listener());

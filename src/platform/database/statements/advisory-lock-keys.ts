@@ -15,6 +15,8 @@ export const ADVISORY_LOCKS = {
   domainChecks: 7_301_005,
   /** Held by the process that builds indexes in the background; others look again later. */
   backgroundMigrations: 7_301_008,
+  /** Held by the transaction that confirms a start of PostgreSQL; other replicas look again soon. */
+  confirmation: 7_301_006,
   /** Held by the transaction that registers a client for itself, so that its limits are counted exactly. */
   selfRegistration: 7_301_601,
 } as const;

@@ -1,0 +1,39 @@
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { ReplicaMemory } from './replica-memory.js';
+import { countMissing, hasHeartbeat, lastConfirmation } from './replicas.repository.js';
+
+/** The ids of one statement. */
+const BATCH = 10_000;
+
+/**
+ * Finds something that a process knows to be on record and that a server lacks. PostgreSQL loses only the newest commits, so that one
+ * missing row proves a loss.
+ *
+ * @returns what is missing, for the operator; undefined if all is there
+ */
+export async function findLoss(
+  tx: EntityManager,
+  memory: ReplicaMemory,
+): Promise<string | undefined> {
+  const { known, settledHeartbeat } = memory;
+  if (known === undefined) return undefined;
+  const confirmation = await lastConfirmation(tx);
+  if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {
+    return 'the confirmation of an earlier start';
+  }
+  if (settledHeartbeat !== undefined) {
+    if (!(await hasHeartbeat(tx, memory.id, settledHeartbeat)))
+      return 'a heartbeat of a minute ago';
+  }
+  const missing = await countMissingOf(tx, memory.takeForComparison());
+  return missing === 0 ? undefined : `${missing} audit rows`;
+}
+
+/** Counts the audit rows among any number of ids that are not on the server. */
+export async function countMissingOf(tx: EntityManager, ids: readonly string[]): Promise<number> {
+  let missing = 0;
+  for (let from = 0; from < ids.length; from += BATCH) {
+    missing += await countMissing(tx, ids.slice(from, from + BATCH));
+  }
+  return missing;
+}

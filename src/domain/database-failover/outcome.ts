@@ -1,0 +1,28 @@
+import type { Logger } from '@nestjs/common';
+import type { FailoverDecision } from './decision.js';
+
+const PAGE = 'See docs/operations/failover.md.';
+
+/** Tells the operator what a change of the server meant. A plain restart needs no line of `security`. */
+export function announce(security: Logger, decision: FailoverDecision): void {
+  const { isAnother, isProved, hasWitness, endsEverything } = decision;
+  if (endsEverything) {
+    const reason = isProved
+      ? 'the database lost commits'
+      : 'the database may have lost commits after a promotion or a restore';
+    security.warn(
+      `${reason}: all sessions, grants, tokens and passes have ended, and all SSH certificates are revoked. ` +
+        `Start a full directory sync, and confirm the listed tokens and secrets. ${PAGE}`,
+    );
+    return;
+  }
+  if (!isAnother) return;
+  if (hasWitness) {
+    security.log(`PostgreSQL was promoted or restored, and no commit is missing. ${PAGE}`);
+    return;
+  }
+  security.warn(
+    'PostgreSQL was promoted or restored, and no process remembers what was committed before. Since SVC_DATABASE_FAILOVER is ' +
+      `synchronous, only the SSH certificates are revoked. ${PAGE}`,
+  );
+}

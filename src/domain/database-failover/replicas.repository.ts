@@ -1,0 +1,188 @@
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { ReplicaReport } from './decision.js';
+import type { FailoverLimits } from './failover-limits.js';
+import type { KnownStart } from './replica-memory.js';
+
+/** The report of a process, with its id. */
+export interface OwnReport extends ReplicaReport {
+  readonly replicaId: string;
+}
+
+/** An answered heartbeat. */
+export interface RecordedHeartbeat extends KnownStart {
+  /** The time on record, in microseconds of the epoch. It ascends, also when a clock is set back. */
+  readonly seenAt: bigint;
+}
+
+const THIS_START = fragment`pg_postmaster_start_time()`;
+
+/**
+ * Says that a process runs, if the server is confirmed and is the one that the process knows. It also deletes the rows of processes
+ * that ended a day ago without a word.
+ *
+ * @param known undefined for the first heartbeat of a process
+ * @returns undefined if the process has to compare its memory with the server first
+ * @throws Error with the SQLSTATE `UNCONFIRMED`
+ */
+export async function recordHeartbeat(
+  tx: EntityManager,
+  id: string,
+  known: KnownStart | undefined,
+): Promise<RecordedHeartbeat | undefined> {
+  const [row] = await sql<{ seen_at: string; started_at: string; confirmed_at: string }>(tx)`
+    WITH confirmed AS (
+      SELECT (extract(epoch FROM started_at) * 1000000)::bigint::text AS started_at,
+        (extract(epoch FROM confirmed_at) * 1000000)::bigint::text AS confirmed_at
+      FROM database_identity
+      WHERE ${CONFIRMED} AND database_oid = (SELECT oid FROM pg_database WHERE datname = current_database())
+    ), ended AS (
+      DELETE FROM replicas WHERE seen_at < clock_timestamp() - interval '1 day' AND id <> ${id}
+    )
+    INSERT INTO replicas AS r (id, seen_at)
+    SELECT ${id}, clock_timestamp() FROM confirmed
+    WHERE (started_at, confirmed_at) =
+      (coalesce(${known?.startedAt ?? null}, started_at), coalesce(${known?.confirmedAt ?? null}, confirmed_at))
+    ON CONFLICT (id) DO UPDATE SET seen_at = greatest(excluded.seen_at, r.seen_at + interval '1 microsecond')
+    RETURNING (extract(epoch FROM seen_at) * 1000000)::bigint::text AS seen_at,
+      (SELECT started_at FROM confirmed), (SELECT confirmed_at FROM confirmed)`;
+  return (
+    row && {
+      seenAt: BigInt(row.seen_at),
+      startedAt: row.started_at,
+      confirmedAt: row.confirmed_at,
+    }
+  );
+}
+
+/** Deletes the row of a process that stops. */
+export async function forgetReplica(tx: EntityManager, id: string): Promise<void> {
+  await sql(tx)`DELETE FROM replicas WHERE id = ${id}`;
+}
+
+/** Deletes the rows of all processes, for a database that only one process can use: that process starts now. */
+export async function forgetReplicas(tx: EntityManager): Promise<void> {
+  await sql(tx)`DELETE FROM replicas`;
+}
+
+/** Reads the time of the last confirmation, in microseconds of the epoch, and whether it is of this start. */
+export async function lastConfirmation(
+  tx: EntityManager,
+): Promise<(KnownStart & { readonly isOfThisStart: boolean }) | undefined> {
+  const [row] = await sql<{ started_at: string; confirmed_at: string; is_this: boolean }>(tx)`
+    SELECT (extract(epoch FROM started_at) * 1000000)::bigint::text AS started_at,
+      (extract(epoch FROM confirmed_at) * 1000000)::bigint::text AS confirmed_at,
+      started_at = ${THIS_START} AS is_this
+    FROM database_identity`;
+  return (
+    row && {
+      startedAt: row.started_at,
+      confirmedAt: row.confirmed_at,
+      isOfThisStart: row.is_this,
+    }
+  );
+}
+
+/** Takes the confirmation back, so that nothing is issued until the server is confirmed again. */
+export async function withdrawConfirmation(tx: EntityManager): Promise<void> {
+  await sql(tx)`UPDATE database_identity SET started_at = 'epoch'`;
+}
+
+/** Counts the audit rows among some ids that are not on the server. */
+export async function countMissing(tx: EntityManager, ids: readonly string[]): Promise<number> {
+  const [row] = await sql<{ missing: number }>(tx)`
+    SELECT count(*)::int AS missing FROM unnest(${ids}::uuid[]) AS mark (id)
+    WHERE NOT EXISTS (SELECT FROM audit_events e WHERE e.id = mark.id)`;
+  return row?.missing ?? ids.length;
+}
+
+/** Tells whether a heartbeat of a process is on the server, or a later one. */
+export async function hasHeartbeat(
+  tx: EntityManager,
+  id: string,
+  seenAt: bigint,
+): Promise<boolean> {
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT id FROM replicas
+    WHERE id = ${id} AND (extract(epoch FROM seen_at) * 1000000)::bigint >= ${seenAt.toString()}::bigint`;
+  return rows.length > 0;
+}
+
+/** Records the report of a process about this start. A loss that was reported stays reported. */
+export async function recordReport(tx: EntityManager, report: OwnReport): Promise<void> {
+  const { replicaId, isWitness, isLost, highestSerial } = report;
+  await sql(tx)`
+    INSERT INTO replica_reports AS r (replica_id, started_at, is_witness, is_lost, highest_serial, reported_at)
+    VALUES (${replicaId}, ${THIS_START}, ${isWitness}, ${isLost}, ${highestSerial?.toString() ?? null}::bigint,
+            clock_timestamp())
+    ON CONFLICT (replica_id, started_at) DO UPDATE SET is_witness = r.is_witness OR excluded.is_witness,
+      is_lost = r.is_lost OR excluded.is_lost, highest_serial = greatest(r.highest_serial, excluded.highest_serial)`;
+}
+
+/** Reads the reports about this start; undefined while a running process may still report. */
+export async function completeReports(
+  tx: EntityManager,
+  { recent, patience }: FailoverLimits,
+): Promise<ReplicaReport[] | undefined> {
+  const [state] = await sql<{ is_complete: boolean }>(tx)`
+    SELECT NOT EXISTS (
+        SELECT FROM replicas r
+        WHERE r.seen_at > (SELECT max(seen_at) FROM replicas) - make_interval(secs => ${recent / 1000}::float8)
+          AND NOT EXISTS (SELECT FROM replica_reports p WHERE p.replica_id = r.id AND p.started_at = ${THIS_START})
+      ) OR EXISTS (
+        SELECT FROM replica_reports p
+        WHERE p.started_at = ${THIS_START}
+          AND p.reported_at <= clock_timestamp() - make_interval(secs => ${patience / 1000}::float8)
+      ) AS is_complete`;
+  if (state?.is_complete !== true) return undefined;
+  const rows = await sql<{ is_witness: boolean; is_lost: boolean; highest_serial: string | null }>(
+    tx,
+  )`
+    SELECT is_witness, is_lost, highest_serial::text FROM replica_reports WHERE started_at = ${THIS_START}`;
+  return rows.map(({ is_witness, is_lost, highest_serial }) => ({
+    isWitness: is_witness,
+    isLost: is_lost,
+    highestSerial: highest_serial === null ? undefined : BigInt(highest_serial),
+  }));
+}
+
+/** Deletes every report. */
+export async function deleteReports(tx: EntityManager): Promise<void> {
+  await sql(tx)`DELETE FROM replica_reports`;
+}
+
+/** Takes the lock of the confirmation until the end of the transaction. @returns false if another process has it */
+export async function tryConfirmationLock(tx: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ taken: boolean }>(tx)`
+    SELECT pg_try_advisory_xact_lock(${ADVISORY_LOCKS.confirmation}) AS taken`;
+  return row?.taken === true;
+}
+
+/** Lifts the time limits of a transaction, which ends everything on record meanwhile. */
+export async function liftTimeLimits(tx: EntityManager): Promise<void> {
+  await sql(tx)`SET LOCAL statement_timeout = 0`;
+  await sql(tx)`SET LOCAL lock_timeout = 0`;
+  await sql(tx)`SET LOCAL idle_in_transaction_session_timeout = 0`;
+}
+
+/** The fault of a transaction that reaches another PostgreSQL than the one before it. */
+export class AnotherServer extends Error {}
+
+/** @throws AnotherServer if the transaction reaches another start of PostgreSQL than the given one */
+export async function assertStart(tx: EntityManager, startedAt: string): Promise<void> {
+  const [row] = await sql<{ started_at: string }>(tx)`
+    SELECT (extract(epoch FROM ${THIS_START}) * 1000000)::bigint::text AS started_at`;
+  if (row?.started_at !== startedAt) throw new AnotherServer('another PostgreSQL answers now');
+}
+
+/** Records in the audit log that a start of PostgreSQL was confirmed, and what ended. */
+export async function recordConfirmation(tx: EntityManager, details: object): Promise<void> {
+  await sql(tx)`${recordAudit({
+    type: 'database_confirmed',
+    origin: fragment`NULL::text, NULL::inet, NULL::text`,
+    details,
+  })}`;
+}

@@ -1,0 +1,244 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FailoverSetting } from '#domain/database-failover/decision.js';
+import type { EnrolledUser, TestApp } from '../support/app.js';
+import { FailoverWorld, issueCertificate } from '../support/failover-world.js';
+
+const NOTHING_LOST = { change: 'another server', loss: 'none', ended_everything: false };
+const PROVED = { loss: 'proved', ended_everything: true };
+
+describe('a change of the PostgreSQL behind running processes', () => {
+  let world: FailoverWorld;
+  let app: TestApp;
+  let other: TestApp;
+  let user: EnrolledUser;
+
+  beforeAll(async () => {
+    world = await FailoverWorld.open();
+    app = await world.start();
+    other = await world.start();
+  });
+  afterAll(() => world.close());
+  beforeEach(async () => {
+    await ready();
+    await world.query("DELETE FROM audit_events WHERE type = 'database_confirmed'");
+    await world.query(
+      "DELETE FROM replicas WHERE seen_at < clock_timestamp() - interval '5 seconds'",
+    );
+    user = await app.enrolled(`${randomUUID()}@example.com`);
+    app.log.length = 0;
+  });
+
+  const issued = async () => (await issueCertificate(user)).status;
+  const ready = async () => {
+    for (const each of [app, other]) {
+      await expect.poll(async () => (await each.client().get('/health/ready')).status).toBe(200);
+    }
+  };
+
+  it('ends no session of a planned switchover that lost nothing', async () => {
+    expect(await issued()).toBe(200);
+    await world.promote();
+    await expect.poll(() => world.confirmations()).toMatchObject([NOTHING_LOST]);
+    await ready();
+    expect(await issued()).toBe(200);
+    await expect.poll(() => app.log.join('')).toContain('no commit is missing');
+    expect(await world.query('SELECT replica_id FROM replica_reports')).toEqual([]);
+  });
+
+  it('ends no session of a restart', async () => {
+    await world.restart();
+    await expect
+      .poll(() => world.confirmations())
+      .toMatchObject([{ change: 'restart', ended_everything: false }]);
+    await ready();
+    expect(await issued()).toBe(200);
+  });
+
+  it('ends all access, once, if a committed audit row of one process is missing', async () => {
+    expect(await issued()).toBe(200);
+    await world.loseTheLastCommit('promote');
+    await expect.poll(() => world.confirmations()).toMatchObject([PROVED]);
+    expect(await world.sessions()).toBe(0);
+    await ready();
+    expect(await issued()).toBe(401);
+    const [identity] = await world.query('SELECT reconciled_at FROM database_identity');
+    expect(identity?.['reconciled_at']).toBeInstanceOf(Date);
+    expect(await world.query('SELECT FROM ssh_revoked_ranges WHERE first_serial = 1')).toHaveLength(
+      1,
+    );
+    const log = app.log.join('');
+    expect(log).toContain('1 audit rows');
+    expect(log).toContain('the database lost commits: all sessions');
+
+    // What was found lost proves nothing again.
+    await world.promote();
+    await expect.poll(() => world.confirmations()).toMatchObject([PROVED, NOTHING_LOST]);
+  });
+
+  it('ends all access after a crash that lost commits on the same timeline', async () => {
+    await world.loseTheLastCommit('restart');
+    await expect
+      .poll(() => world.confirmations())
+      .toMatchObject([{ ...PROVED, change: 'restart' }]);
+    expect(await world.sessions()).toBe(0);
+  });
+
+  it('issues nothing until every running process has reported', async () => {
+    const silent = randomUUID();
+    await world.addSilentReplica(silent);
+    await world.promote();
+    await expect.poll(async () => (await app.client().get('/health/ready')).status).toBe(503);
+    const refused = await issueCertificate(user);
+    expect([refused.status, refused.json.code]).toEqual([503, 'unavailable']);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect((await app.client().get('/health')).status).toBe(200);
+    const found = { is_witness: true, is_lost: false };
+    await expect
+      .poll(() => world.query('SELECT is_witness, is_lost FROM replica_reports'))
+      .toEqual([found, found]);
+    expect(await world.isConfirmed()).toBe(false);
+
+    await world.report(silent, true);
+    await expect.poll(() => world.isConfirmed()).toBe(true);
+    expect(await world.confirmations()).toMatchObject([PROVED]);
+    await ready();
+    expect(await issued()).toBe(401);
+    await world.query('DELETE FROM replicas WHERE id = $1', [silent]);
+  });
+
+  it('waits 30 seconds from the first report on, and not for a process that died', async () => {
+    const silent = randomUUID();
+    await world.addSilentReplica(silent);
+    await world.promote();
+    await expect.poll(() => world.query('SELECT FROM replica_reports')).toHaveLength(2);
+    expect(await world.isConfirmed()).toBe(false);
+    await world.query(
+      "UPDATE replica_reports SET reported_at = reported_at - interval '30 seconds'",
+    );
+    await expect.poll(() => world.confirmations()).toMatchObject([NOTHING_LOST]);
+    await world.query('DELETE FROM replicas WHERE id = $1', [silent]);
+  });
+
+  it('does not wait for a process that was last seen long before the others', async () => {
+    await world.query(
+      "INSERT INTO replicas (id, seen_at) VALUES ($1, clock_timestamp() - interval '31 seconds')",
+      [randomUUID()],
+    );
+    await world.promote();
+    await expect.poll(() => world.confirmations()).toMatchObject([NOTHING_LOST]);
+  });
+
+  it('is proved by a process that finds its commits missing after others have confirmed', async () => {
+    await world.loseTheLastCommit('confirmed by others');
+    await expect.poll(() => world.confirmations()).toMatchObject([PROVED]);
+    expect(await world.sessions()).toBe(0);
+  });
+
+  it('is proved by the loss of an earlier confirmation, as after two promotions within one lag', async () => {
+    await world.query(
+      `UPDATE database_identity SET started_at = started_at - interval '1 hour',
+         confirmed_at = confirmed_at - interval '1 microsecond'`,
+    );
+    await expect.poll(() => world.confirmations()).toMatchObject([PROVED]);
+    expect(app.log.join('')).toContain('the confirmation of an earlier start');
+  });
+
+  it('is proved by an old heartbeat, so that an idle process notices a restored backup', async () => {
+    const newest = async () => {
+      const [row] = await world.query<{ at: string }>(
+        'SELECT (extract(epoch FROM min(seen_at)) * 1000)::float8 AS at FROM replicas',
+      );
+      return Number(row?.at);
+    };
+    const before = await newest();
+    await expect.poll(newest).toBeGreaterThan(before + 150);
+    await world.direct.transaction(async (tx) => {
+      await tx.query("UPDATE replicas SET seen_at = seen_at - interval '1 hour'");
+      await tx.query("UPDATE database_identity SET started_at = started_at - interval '1 hour'");
+    });
+    await expect.poll(() => world.confirmations()).toMatchObject([PROVED]);
+    expect(app.log.join('')).toContain('a heartbeat of a minute ago');
+  });
+
+  it('compares a copy of the database that has the same start time', async () => {
+    await world.query('UPDATE database_identity SET database_oid = 1');
+    await expect.poll(() => world.confirmations()).toMatchObject([NOTHING_LOST]);
+    await ready();
+    expect(await issued()).toBe(200);
+  });
+
+  it('deletes the row of a process that stops, and keeps that of one that runs', async () => {
+    await world.query(
+      "DELETE FROM replicas WHERE seen_at < clock_timestamp() - interval '5 seconds'",
+    );
+    await expect.poll(() => world.query('SELECT FROM replicas')).toHaveLength(2);
+    await other.close();
+    expect(await world.query('SELECT FROM replicas')).toHaveLength(1);
+  });
+});
+
+describe('a change of the PostgreSQL while no process runs', () => {
+  let world: FailoverWorld;
+
+  beforeAll(async () => {
+    world = await FailoverWorld.open();
+    const app = await world.start();
+    await app.enrolled('ada@example.com');
+    await app.close();
+  });
+  afterAll(() => world.close());
+  beforeEach(async () => {
+    await world.query("DELETE FROM audit_events WHERE type = 'database_confirmed'");
+  });
+
+  const confirm = (setting?: FailoverSetting) => world.confirmAtStart(setting);
+
+  it('ends nothing of a restart, without a wait', async () => {
+    await world.restart();
+    await confirm();
+    expect(await world.confirmations()).toMatchObject([
+      { change: 'restart', loss: 'unknown', ended_everything: false },
+    ]);
+  });
+
+  it('goes on at once after a process of the service died, since the server is confirmed', async () => {
+    await world.addSilentReplica(randomUUID());
+    await confirm();
+    expect(await world.confirmations()).toEqual([]);
+    await world.query('DELETE FROM replicas');
+  });
+
+  it('ends nothing on another timeline if the standbys replicate synchronously', async () => {
+    await world.promote();
+    await confirm('synchronous');
+    expect(await world.sessions()).toBeGreaterThan(0);
+    expect(await world.confirmations()).toMatchObject([
+      { loss: 'unknown', ended_everything: false },
+    ]);
+    expect(await world.query('SELECT FROM ssh_revoked_ranges')).toHaveLength(1);
+  });
+
+  it('makes a process that starts meanwhile no witness, so that all access ends as if a commit were missing', async () => {
+    await world.addSilentReplica(randomUUID());
+    await world.promote();
+    const confirmed = confirm();
+    await expect
+      .poll(() => world.query('SELECT is_witness FROM replica_reports'))
+      .toEqual([{ is_witness: false }]);
+    expect(await world.sessions()).toBeGreaterThan(0);
+    await world.query('DELETE FROM replicas');
+    await confirmed;
+    expect(await world.sessions()).toBe(0);
+    expect(await world.confirmations()).toMatchObject([
+      { loss: 'unknown', ended_everything: true },
+    ]);
+  });
+
+  it('does not wait for earlier processes of an embedded database, which only one can use', async () => {
+    await world.addSilentReplica(randomUUID());
+    await world.restart();
+    await world.confirmAtStart(undefined, true);
+    expect(await world.confirmations()).toMatchObject([{ ended_everything: false }]);
+  });
+});

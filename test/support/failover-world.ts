@@ -1,0 +1,141 @@
+import { generateKeyPairSync } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import { confirmAtStart } from '../../src/domain/database-failover/confirm-at-start.js';
+import type { FailoverSetting } from '../../src/domain/database-failover/decision.js';
+import {
+  FAILOVER_LIMITS,
+  type FailoverLimits,
+} from '../../src/domain/database-failover/failover-limits.js';
+import { writePrivateKey } from '../../src/domain/ssh-certificates/openssh/private-key.js';
+import { openMigrationConnection, openPool } from '../../src/platform/database/connection.js';
+import { startTestApp, type EnrolledUser, type TestApp } from './app.js';
+import { newAddress, type Answer } from './client.js';
+import { createTestDatabase, type TestDatabase } from './database.js';
+import { RecordingLog } from './recording-log.js';
+import { rows } from './rows.js';
+import { PUBLIC_KEY } from './ssh-issuance.js';
+
+/** Shorter times than those of production. No test waits for another process longer than it must. */
+const FAST: Partial<FailoverLimits> = { heartbeat: 20, poll: 10, remembered: 30 };
+
+/**
+ * A database whose identity a test rewrites, so that the running server is another one than that on record. Several processes of the
+ * service use it, each with its own connections.
+ */
+export class FailoverWorld {
+  readonly #parts = new AsyncDisposableStack();
+  readonly #environment = {
+    SVC_SSH_CA_KEY: writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca'),
+  };
+
+  private constructor(
+    readonly database: TestDatabase,
+    /** Connections that no gate checks. */
+    readonly direct: DataSource,
+  ) {
+    this.#parts.defer(() => database.drop());
+    this.#parts.defer(() => direct.destroy());
+  }
+
+  static async open(): Promise<FailoverWorld> {
+    const database = await createTestDatabase();
+    const address = { connectionString: database.url };
+    return new FailoverWorld(database, await openPool(address, new RecordingLog(), 4));
+  }
+
+  close(): Promise<void> {
+    return this.#parts.disposeAsync();
+  }
+
+  /** Starts a process of the service. It may be closed before the world. */
+  async start(): Promise<TestApp> {
+    const app = await startTestApp({
+      database: this.database,
+      failoverLimits: FAST,
+      environment: this.#environment,
+    });
+    let closing: Promise<void> | undefined;
+    const close = () => (closing ??= app.close());
+    this.#parts.defer(close);
+    return { ...app, close };
+  }
+
+  query<Row = Record<string, unknown>>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return rows<Row>(this.direct, text, values);
+  }
+
+  /** Makes the server on record an earlier start, as a restart does. */
+  async restart(): Promise<void> {
+    await this.query("UPDATE database_identity SET started_at = started_at - interval '1 hour'");
+  }
+
+  /** Makes the server on record one of an earlier timeline, as a promotion does. */
+  async promote(): Promise<void> {
+    await this.query(
+      "UPDATE database_identity SET started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",
+    );
+  }
+
+  /** Loses the newest audit row by the change of the server. */
+  async loseTheLastCommit(by: 'promote' | 'restart' | 'confirmed by others'): Promise<void> {
+    const changes = {
+      promote: "started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",
+      restart: "started_at = started_at - interval '1 hour'",
+      'confirmed by others': 'confirmed_at = clock_timestamp()',
+    };
+    await this.direct.transaction(async (tx) => {
+      await tx.query(
+        'DELETE FROM audit_events WHERE id = (SELECT id FROM audit_events ORDER BY id DESC LIMIT 1)',
+      );
+      await tx.query(`UPDATE database_identity SET ${changes[by]}`);
+    });
+  }
+
+  /** Confirms the server as the start of a process does. */
+  async confirmAtStart(setting: FailoverSetting, isEmbedded = false): Promise<void> {
+    const address = { connectionString: this.database.url };
+    const confirm = confirmAtStart(
+      { database: { ...this.database.config, failover: setting }, session: { hours: 12 } },
+      { ...FAILOVER_LIMITS, ...FAST },
+    );
+    await confirm({ isEmbedded, open: () => openMigrationConnection(address, new RecordingLog()) });
+  }
+
+  /** Adds a process that runs and never reports. */
+  async addSilentReplica(id: string): Promise<void> {
+    await this.query('INSERT INTO replicas (id, seen_at) VALUES ($1, clock_timestamp())', [id]);
+  }
+
+  /** Lets the silent process report. */
+  async report(id: string, isLost: boolean): Promise<void> {
+    await this.query(
+      `INSERT INTO replica_reports (replica_id, started_at, is_witness, is_lost, reported_at)
+       VALUES ($1, pg_postmaster_start_time(), true, $2, clock_timestamp())`,
+      [id, isLost],
+    );
+  }
+
+  async isConfirmed(): Promise<boolean> {
+    const [row] = await this.query<{ is: boolean }>(
+      `SELECT started_at = pg_postmaster_start_time() AND timeline <> 'FFFFFFFF' AS is FROM database_identity`,
+    );
+    return row?.is === true;
+  }
+
+  /** Returns the details of each confirmation but the first. */
+  async confirmations(): Promise<Record<string, unknown>[]> {
+    const found = await this.query<{ details: Record<string, unknown> }>(
+      "SELECT details FROM audit_events WHERE type = 'database_confirmed' ORDER BY created_at",
+    );
+    return found.map(({ details }) => details);
+  }
+
+  async sessions(): Promise<number> {
+    return (await this.query('SELECT id FROM sessions')).length;
+  }
+}
+
+/** Asks for an SSH certificate, from an unused address. */
+export function issueCertificate({ client }: EnrolledUser): Promise<Answer> {
+  return client.post('/v1/credentials/ssh', { public_key: PUBLIC_KEY }, { address: newAddress() });
+}
