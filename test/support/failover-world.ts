@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { confirmAtStart } from '../../src/domain/database-failover/confirm-at-start.js';
 import type { FailoverSetting } from '../../src/domain/database-failover/decision.js';
@@ -15,14 +15,20 @@ import { RecordingLog } from './recording-log.js';
 import { rows } from './rows.js';
 import { PUBLIC_KEY } from './ssh-issuance.js';
 
-/** Shorter times than those of production. No test waits for another process longer than it must. */
-const FAST: Partial<FailoverLimits> = { heartbeat: 20, poll: 10, remembered: 30 };
+/** Other times than those of production: short pauses, and a wait that never ends while a test looks. */
+const FAST: Partial<FailoverLimits> = {
+  heartbeat: 20,
+  poll: 10,
+  remembered: 30,
+  patience: 3_600_000,
+};
 
 /**
  * A database whose identity a test rewrites, so that the running server is another one than that on record. Several processes of the
  * service use it, each with its own connections.
  */
 export class FailoverWorld {
+  readonly #silent: string[] = [];
   readonly #parts = new AsyncDisposableStack();
   readonly #environment = {
     SVC_SSH_CA_KEY: writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca'),
@@ -101,9 +107,20 @@ export class FailoverWorld {
     await confirm({ isEmbedded, open: () => openMigrationConnection(address, new RecordingLog()) });
   }
 
-  /** Adds a process that runs and never reports. */
-  async addSilentReplica(id: string): Promise<void> {
-    await this.query('INSERT INTO replicas (id, seen_at) VALUES ($1, clock_timestamp())', [id]);
+  /** Adds a process that was seen so many seconds ago, and never reports. */
+  async addSilentReplica(secondsAgo = 0): Promise<string> {
+    const id = randomUUID();
+    this.#silent.push(id);
+    await this.query(
+      'INSERT INTO replicas (id, seen_at) VALUES ($1, clock_timestamp() - make_interval(secs => $2))',
+      [id, secondsAgo],
+    );
+    return id;
+  }
+
+  /** Removes the processes that never report, so that no test waits for them. */
+  async removeSilentReplicas(): Promise<void> {
+    await this.query('DELETE FROM replicas WHERE id = ANY ($1)', [this.#silent.splice(0)]);
   }
 
   /** Lets the silent process report. */

@@ -8,6 +8,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { Confirmation } from './confirmation.js';
 import { FAILOVER_LIMITS, type FailoverLimits } from './failover-limits.js';
 import { endEverything } from './reconciliation/end-everything.js';
+import { listKeptSecrets } from './reconciliation/lost-acts.repository.js';
 import { ReplicaMemory } from './replica-memory.js';
 import { AnotherServer, forgetReplicas } from './replicas.repository.js';
 
@@ -35,6 +36,7 @@ export function confirmAtStart(
         clock,
         security,
         endEverything: (dataSource) => endEverything(dataSource, log),
+        listSecrets: listKeptSecrets,
         redo: () => Promise.resolve(),
       },
       new ReplicaMemory(limits, 0, clock),

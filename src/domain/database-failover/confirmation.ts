@@ -41,6 +41,8 @@ export interface ConfirmationParts {
   readonly signal?: AbortSignal;
   /** Ends everything on record that gives access. */
   endEverything(dataSource: DataSource): Promise<object>;
+  /** Lists the tokens and secrets that an admin confirms, in the transaction that confirms the server. */
+  listSecrets(tx: EntityManager): Promise<number>;
   /** Does the ends of access again that this process remembers. */
   redo(dataSource: DataSource): Promise<void>;
 }
@@ -160,7 +162,10 @@ export class Confirmation {
     const reports = await completeReports(tx, this.parts.limits);
     if (!reports) return undefined;
     const decision = confirmed && decide(confirmed, identity, reports, this.parts.setting);
-    if (decision?.endsEverything === true) await this.#endEverything();
+    if (decision?.endsEverything === true) {
+      await this.#endEverything();
+      await this.parts.listSecrets(tx);
+    }
     await this.#moveSerials(tx, decision);
     await recordIdentity(tx, identity, decision?.endsEverything === true);
     if (confirmed && decision)

@@ -18,6 +18,7 @@ import {
 import { Confirmation } from './confirmation.js';
 import type { FailoverLimits } from './failover-limits.js';
 import { endEverything } from './reconciliation/end-everything.js';
+import { listKeptSecrets } from './reconciliation/lost-acts.repository.js';
 import { RecentEnds } from './reconciliation/recent-ends.js';
 import { redo } from './reconciliation/redo.js';
 import { ReplicaMemory } from './replica-memory.js';
@@ -64,6 +65,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
         security: new Logger('security'),
         signal: this.#stop.signal,
         endEverything: (dataSource) => endEverything(dataSource, this.#log),
+        listSecrets: listKeptSecrets,
         redo: async (dataSource) => {
           await redo(dataSource, recentEnds.recent());
         },

@@ -1,0 +1,65 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { RoutePolicies, type CompiledRoute } from '#platform/http/routing/route-policies.js';
+import type { EnrolledUser, TestApp } from '../support/app.js';
+import { newAddress, type Answer } from '../support/client.js';
+import { FailoverWorld } from '../support/failover-world.js';
+import { addTenant, type ScimTenant } from '../support/scim.js';
+
+describe('a PostgreSQL that is not confirmed', () => {
+  let world: FailoverWorld;
+  let app: TestApp;
+  let user: EnrolledUser;
+  let tenant: ScimTenant;
+
+  beforeAll(async () => {
+    world = await FailoverWorld.open();
+    app = await world.start();
+    user = await app.enrolled('ada@example.com');
+    tenant = await addTenant(app);
+    await world.addSilentReplica();
+    await world.promote();
+    await vi.waitFor(async () =>
+      expect((await app.client().get('/health/ready')).status).toBe(503),
+    );
+  });
+  afterAll(() => world.close());
+
+  const routes = (...sessions: string[]) =>
+    app.nest
+      .get(RoutePolicies)
+      .routes.filter(({ policy }) => sessions.includes(policy.auth.session));
+
+  function send({ method, template, policy }: CompiledRoute): Promise<Answer> {
+    const path = template.replaceAll(/:\w+/g, randomUUID());
+    const body = method === 'GET' || method === 'DELETE' ? {} : { body: {} };
+    if (policy.auth.session === 'provisioner') {
+      return tenant.send(method, path.replace('/scim/v2', ''), body.body);
+    }
+    return user.client.send(method, path, { address: newAddress(), ...body });
+  }
+
+  it('gives 503 with retry-after on every route that needs a credential', async () => {
+    // The GET of a token for AWS takes no cookie, so that it looks nothing up here.
+    const needing = routes('any', 'verified', 'provisioner').filter(
+      ({ method, template }) => `${method} ${template}` !== 'GET /v1/credentials/aws/token',
+    );
+    expect(needing.length).toBeGreaterThan(60);
+    const wrong: unknown[] = [];
+    for (const route of needing) {
+      const { status, headers } = await send(route);
+      const seen = [status, headers.get('retry-after')];
+      if (seen.join() !== '503,1') wrong.push([route.method, route.template, ...seen]);
+    }
+    expect(wrong).toEqual([]);
+  });
+
+  it('is alive and not ready', async () => {
+    const [live, ready] = [
+      await app.client().get('/health'),
+      await app.client().get('/health/ready'),
+    ];
+    expect([live.status, ready.status]).toEqual([200, 503]);
+    expect(ready.json).toEqual({ status: 'not_ready', reason: 'database' });
+  });
+});
