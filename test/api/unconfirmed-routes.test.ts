@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RoutePolicies, type CompiledRoute } from '#platform/http/routing/route-policies.js';
 import type { EnrolledUser, TestApp } from '../support/app.js';
 import { newAddress, type Answer } from '../support/client.js';
@@ -19,9 +19,6 @@ describe('a PostgreSQL that is not confirmed', () => {
     tenant = await addTenant(app);
     await world.addSilentReplica();
     await world.promote();
-    await vi.waitFor(async () =>
-      expect((await app.client().get('/health/ready')).status).toBe(503),
-    );
   });
   afterAll(() => world.close());
 
@@ -39,7 +36,10 @@ describe('a PostgreSQL that is not confirmed', () => {
     return user.client.send(method, path, { address: newAddress(), ...body });
   }
 
+  const readiness = async () => (await app.client().get('/health/ready')).status;
+
   it('gives 503 with retry-after on every route that needs a credential', async () => {
+    await expect.poll(readiness).toBe(503);
     // The GET of a token for AWS takes no cookie, so that it looks nothing up here.
     const needing = routes('any', 'verified', 'provisioner').filter(
       ({ method, template }) => `${method} ${template}` !== 'GET /v1/credentials/aws/token',
@@ -55,6 +55,7 @@ describe('a PostgreSQL that is not confirmed', () => {
   });
 
   it('is alive and not ready', async () => {
+    await expect.poll(readiness).toBe(503);
     const [live, ready] = [
       await app.client().get('/health'),
       await app.client().get('/health/ready'),

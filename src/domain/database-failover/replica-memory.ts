@@ -16,8 +16,8 @@ export interface KnownStart {
 }
 
 /**
- * What a process knows to be on record: the audit rows of its commits, its heartbeats, and the confirmation of the server. A server
- * that lacks one of them lost commits.
+ * The memory of a process: the audit rows of its commits, its heartbeats, and the confirmation of the server. A server that lacks one
+ * of them lost commits.
  */
 export class ReplicaMemory {
   readonly id = newUuid();
