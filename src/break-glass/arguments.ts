@@ -34,6 +34,12 @@ export type GlassCommand =
     }
   | DomainCommand
   | {
+      readonly name: 'reconcile';
+      readonly json: boolean;
+      /** True when the script has confirmed the command. */
+      readonly yes: boolean;
+    }
+  | {
       readonly name: ActName;
       readonly address: string;
       readonly json: boolean;
@@ -56,13 +62,15 @@ Commands:
   domains                     Lists the domains of every organization, and how each is proven.
   domains release DOMAIN      Takes a domain from its organization. What stood on it ends.
   domains assign DOMAIN       Gives a domain to the organization of --org: proven, and never checked.
+  reconcile                   Ends all access on record, as after a loss of commits: all sessions, tokens and
+                              certificates. The next login of each person needs the provider and the key.
   check                       Checks configuration, database, keys, providers and clocks.
 
 Options:
   --org ORGANIZATION   The organization, by its id or one of its verified domains; none for a
                        person without an organization.
-  --yes                Confirms a change, for scripts. Without it the command asks for the address
-                       or the domain.
+  --yes                Confirms a change, for scripts. Without it the command asks for the address,
+                       the domain, or the word reconcile.
   --json               Prints one JSON document.
   --help               Prints this text.
 
@@ -94,6 +102,13 @@ export function readCommand(args: readonly string[]): GlassCommand {
     if (address === undefined) throw new WrongUsage(`${name} needs the address of a person.`);
     if (rest.length > 0) throw new WrongUsage(`${name} takes one address.`);
     return { name: act, address, json, org: org?.toLowerCase(), yes };
+  }
+  if (name === 'reconcile') {
+    if (address !== undefined) throw new WrongUsage('reconcile takes no address.');
+    if (org !== undefined) {
+      throw new WrongUsage('reconcile ends the access of all organizations: --org has no effect.');
+    }
+    return { name, json, yes };
   }
   if (name !== 'list-admins' && name !== 'check') throw new WrongUsage(`No such command: ${name}`);
   if (address !== undefined) throw new WrongUsage(`${name} takes no address.`);

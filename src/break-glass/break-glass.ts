@@ -13,6 +13,7 @@ import { check, inUse } from './check.js';
 import { actOnDomain, listDomains } from './domains.js';
 import { operatorOf, redirectNestLog } from './ground.js';
 import { listAdmins } from './list-admins.js';
+import { reconcile } from './reconcile.js';
 import { processTerminal } from './terminal.js';
 
 /** Runs a command of the operator. Returns the exit status: 0 done, 1 failed or refused, 2 wrong usage. */
@@ -53,6 +54,11 @@ async function run(
   const opened = await openInstalledDatabase(database, 'production');
   try {
     const access = operatorAccess(opened.dataSource);
+    if (command.name === 'reconcile') {
+      const operator = operatorOf(environment);
+      await reconcile(command, { database: opened, terminal, operator, log });
+      return 0;
+    }
     if (command.name === 'domains') {
       const domains = operatorDomains(opened.dataSource);
       if (command.act === 'list') await listDomains(command, domains, terminal);

@@ -169,6 +169,28 @@ describe('node dist/admin.js beside the running service', () => {
       0,
     );
   });
+  it('reconcile ends the access of all once the word is typed, and the next login needs both', async () => {
+    const { domain, bob, bobKey } = await ground();
+    const refused = await admin(['reconcile'], 'yes\n');
+    expect([refused.status, refused.stderr.includes('Nothing was changed')]).toEqual([1, true]);
+    expect((await bob.get('/v1/keys')).status).toBe(200);
+    const { json } = await bob.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    const done = await admin(['reconcile', '--json'], 'reconcile\n');
+    expect([done.status, done.stderr]).toEqual([0, expect.any(String)]);
+    expect(JSON.parse(done.stdout)).toMatchObject({ command: 'reconcile', changed: true });
+    expect(securityLines(done).at(-1)).toMatchObject({ act: 'reconcile', ...me });
+    expect((await bob.get('/v1/keys')).status).toBe(401);
+    expect((await app.client().get(`/v1/credentials/ssh/krl/${json.serial}`)).json).toMatchObject({
+      revoked: true,
+    });
+    expect((await app.client().logIn(bobKey)).status).toBe(403);
+    const again = app.client();
+    await again.signIn(`bob@${domain}`);
+    expect((await again.logIn(bobKey)).status).toBe(200);
+    const audited =
+      "audit_events WHERE type = 'reconciliation_ordered' AND details ->> 'by' = 'operator'";
+    expect(await count(app.dataSource, audited)).toBe(1);
+  });
 });
 
 describe('a command that changes something changes nothing', () => {

@@ -90,6 +90,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'upstream-login',
     'database-failover/reconciliation',
     'database-failover',
+    'database-failover/by-operator',
     'clean-up',
   ],
   'src/cli': [

@@ -69,6 +69,7 @@ export const AUDIT_CLASS = {
   scim_token_created: 'admin',
   scim_token_revoked: 'admin',
   secret_confirmed: 'admin',
+  reconciliation_ordered: 'admin',
   org_domain_added: 'admin',
   org_domain_verified: 'admin',
   org_domain_removed: 'admin',

@@ -8,7 +8,14 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import { refuseForeignDatabase, type Composition } from './composition.js';
 import { openPool } from './connection.js';
 import { compareMigrations } from './migrations.js';
-import { checkVersion, locateServer, unreachable, type LocatedServer } from './open-database.js';
+import {
+  checkVersion,
+  locateServer,
+  uncheckedDatabase,
+  unreachable,
+  type LocatedServer,
+  type UncheckedDatabase,
+} from './open-database.js';
 
 /** The connections of a command beside the service: one works, one is spare. */
 const CONNECTIONS = 2;
@@ -16,6 +23,8 @@ const CONNECTIONS = 2;
 /** The database of a service that was installed: nothing in it is migrated, claimed or made. */
 export interface InstalledDatabase {
   readonly dataSource: DataSource;
+  /** A way to the database that waits as long as a migration takes. */
+  readonly unchecked: UncheckedDatabase;
   close(): Promise<void>;
 }
 
@@ -49,7 +58,8 @@ export async function connectToInstalled(config: Config['database']): Promise<In
     const dataSource = await openPool(server.address, log, CONNECTIONS).catch((error: unknown) => {
       throw unreachable(server.address, error);
     });
-    return { dataSource, close: () => closeBoth(dataSource, server) };
+    const unchecked = uncheckedDatabase(config, server, log);
+    return { dataSource, unchecked, close: () => closeBoth(dataSource, server) };
   } catch (error) {
     await server.stop();
     throw error;

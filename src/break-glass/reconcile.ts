@@ -1,0 +1,57 @@
+import type { Logger } from 'pino';
+import { countOnRecord } from '#domain/database-failover/by-operator/on-record.repository.js';
+import { reconcileNow } from '#domain/database-failover/by-operator/reconcile-now.js';
+import { operatorDetails, type MachineOperator } from '#domain/operator-access/operator.js';
+import type { InstalledDatabase } from '#platform/database/installed-database.js';
+import { Refused } from './act.js';
+import type { GlassCommand } from './arguments.js';
+import type { OperatorTerminal } from './terminal.js';
+import { endedText } from './text.js';
+
+/** The parts of the command `reconcile`. */
+export interface ReconcileParts {
+  readonly database: InstalledDatabase;
+  readonly terminal: OperatorTerminal;
+  readonly operator: MachineOperator;
+  readonly log: Logger;
+}
+
+/** The word that confirms the command. */
+const WORD = 'reconcile';
+
+/** Ends everything on record, as after a proven loss of commits, once the word has been typed. @throws Refused */
+export async function reconcile(
+  { json, yes }: Extract<GlassCommand, { readonly name: 'reconcile' }>,
+  { database, terminal, operator, log }: ReconcileParts,
+): Promise<void> {
+  const ended = await countOnRecord(database.dataSource.manager);
+  terminal.say(
+    'Ends all access on record of all organizations, as if the database had lost changes.',
+  );
+  terminal.say(`This ends: ${endedText(ended)}.`);
+  terminal.say(
+    'Keys and accounts stay. The next login of each person needs the provider and the key.',
+  );
+  if (!yes) await confirm(terminal);
+  await reconcileNow(database.unchecked, operator);
+  const about = { context: 'security', act: WORD, ...ended, ...operatorDetails(operator) };
+  log.warn(about, 'break-glass: reconcile');
+  if (json) {
+    terminal.print(JSON.stringify({ command: WORD, changed: true, ended }, undefined, 2));
+    return;
+  }
+  terminal.say('Start a full synchronization of each directory now.');
+  terminal.print(`Ended: ${endedText(ended)}.`);
+}
+
+async function confirm(terminal: OperatorTerminal): Promise<void> {
+  const typed = await terminal.ask(`Type ${WORD} to confirm: `);
+  if (typed === undefined) {
+    throw new Refused(
+      'Nothing was changed: there is no terminal to confirm at. Scripts use --yes.',
+    );
+  }
+  if (typed.trim() !== WORD) {
+    throw new Refused(`Nothing was changed: this is not the word ${WORD}.`);
+  }
+}
