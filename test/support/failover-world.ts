@@ -82,7 +82,7 @@ export class FailoverWorld {
     );
   }
 
-  /** Loses the newest audit row by the change of the server. */
+  /** Loses the audit rows of the newest transaction by the change of the server. */
   async loseTheLastCommit(by: 'promote' | 'restart' | 'confirmed by others'): Promise<void> {
     const changes = {
       promote: "started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",
@@ -91,7 +91,8 @@ export class FailoverWorld {
     };
     await this.direct.transaction(async (tx) => {
       await tx.query(
-        'DELETE FROM audit_events WHERE id = (SELECT id FROM audit_events ORDER BY id DESC LIMIT 1)',
+        `DELETE FROM audit_events
+         WHERE xmin = (SELECT xmin FROM audit_events ORDER BY id DESC LIMIT 1)`,
       );
       await tx.query(`UPDATE database_identity SET ${changes[by]}`);
     });
