@@ -21,6 +21,8 @@ const versionOf = (path: string) => Number(/postgresql\/(\d+)/.exec(path)?.[1]);
 /** A PostgreSQL of Debian on loopback, whose programs `pg_dump` and `pg_restore` have its version. */
 export interface DebianPostgres {
   readonly port: number;
+  /** The postmaster, the parent of every process of the server. */
+  readonly pid: number;
   /** Returns the address of a database, for a role. */
   url(role: string, database: string): string;
   /** Copies the server and starts the copy as its standby. The caller must stop it. */
@@ -66,6 +68,7 @@ async function startCluster(maker: string, settings: readonly string[]): Promise
   }
   return {
     port,
+    pid: child.pid ?? 0,
     url,
     startStandby: () => {
       const copy = ['-d', url('postgres', 'postgres'), '-R', '-c', 'fast', '--no-sync'];

@@ -1,0 +1,41 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from 'pg';
+import '../test/support/typescript-hooks.js';
+import { makeCaKey } from './ssh.bench.js';
+import { startBenchServer } from './server.js';
+
+const { startDebianPostgres } = await import('../test/support/debian-postgres.ts');
+
+/** Runs an act with the measured server on a PostgreSQL of Debian with its defaults, and stops both. */
+export async function onDebianPostgres(act) {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const postgres = await startDebianPostgres();
+  const ask = async (database, ...texts) => {
+    const client = new Client({ connectionString: postgres.url('postgres', database) });
+    await client.connect();
+    try {
+      let rows = [];
+      for (const text of texts) ({ rows } = await client.query(text));
+      return rows;
+    } finally {
+      await client.end();
+    }
+  };
+  try {
+    await ask('postgres', 'CREATE ROLE svc LOGIN', 'CREATE DATABASE svc OWNER svc');
+    const server = await startBenchServer(folder, {
+      SVC_DATABASE_URL: postgres.url('svc', 'svc'),
+      SVC_SSH_CA_KEY_PATH: await makeCaKey(folder),
+    });
+    try {
+      await act({ server, postgres, ask });
+    } finally {
+      await server.stop();
+    }
+  } finally {
+    await postgres.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
