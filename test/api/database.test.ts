@@ -44,6 +44,19 @@ describe('the connection to the database', () => {
     expect(TIMEOUTS.query_timeout).toBeGreaterThan(TIMEOUTS.statement_timeout);
   });
 
+  it('commits durably although synchronous_commit is off, and leaves a stronger setting', async () => {
+    const settingOf = async (configured: string) => {
+      const options = encodeURIComponent(`-c synchronous_commit=${configured}`);
+      const address = { connectionString: `${database.url}&options=${options}` };
+      const opened = await openPool(address, log, 1);
+      const [row] = await opened.query("SELECT current_setting('synchronous_commit') AS value");
+      await opened.destroy();
+      return row.value as string;
+    };
+    expect(await settingOf('off')).toBe('on');
+    expect(await settingOf('remote_apply')).toBe('remote_apply');
+  });
+
   it('reports an exhausted pool to the caller within the time limit', async () => {
     await pool.transaction(async (tx) => {
       await sql(tx)`SELECT 1`;

@@ -5,6 +5,7 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { isReadOnly } from '#platform/database/statements/faults.js';
 import { NO_COMPILATION } from './compilation.js';
 import type { UrlAddress } from '#platform/database/hosts/host-client.js';
+import { DURABLE_COMMITS } from './durability.js';
 import type { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 
 /** The address of the database: a `postgres://` URL, or the embedded server's Unix socket. */
@@ -48,7 +49,7 @@ export async function openPool(
   { timeouts = TIMEOUTS, limits = '', gate }: PoolOptions = {},
 ): Promise<DataSource> {
   const onConnect: Prepare = async (client) => {
-    await client.query(`${NO_COMPILATION}; ${limits}`);
+    await client.query(`${NO_COMPILATION}; ${DURABLE_COMMITS}; ${limits}`);
     await gate?.check(client);
   };
   const settings = { ...timeouts, onConnect, max: maxConnections };

@@ -4,6 +4,13 @@ import { DATABASE_PAGE } from '#platform/config/shapes/database-url.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
+/**
+ * Makes the commits of a session durable if `synchronous_commit` is off. A crash of one backend would lose such commits and give
+ * serials twice, and the start time of PostgreSQL, which tells a crash of the server, stays the same then.
+ */
+export const DURABLE_COMMITS =
+  "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
 type Failover = Config['database']['failover'];
 
 /** The settings of a PostgreSQL that decide which of its commits survive a crash or a failover. */
@@ -64,7 +71,7 @@ export function durabilityWarnings(
   }
   if (synchronousCommit === 'off') {
     warnings.push(
-      'synchronous_commit is off: a crash loses the last commits, such as revocations of access. Set synchronous_commit = on for the role of the service',
+      'synchronous_commit is off: a crash loses the last commits. The service switches it on for its own sessions, but not behind a pooler in transaction mode. Set synchronous_commit = on for the role of the service',
     );
   }
   if (failover !== 'asynchronous') warnings.push(...replicationWarnings(settings, failover));
