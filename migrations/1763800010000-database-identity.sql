@@ -29,6 +29,7 @@ CREATE TABLE replica_reports (
   started_at     timestamptz NOT NULL, -- pg_postmaster_start_time() of that server
   is_witness     boolean     NOT NULL, -- the process ran before the change
   is_lost        boolean     NOT NULL,
+  lacks_heartbeat boolean      NOT NULL DEFAULT false, -- the last word of the process is missing, so that commits are
   highest_serial bigint,               -- the highest serial of a certificate that the process issued
   reported_at    timestamptz NOT NULL,
   PRIMARY KEY (replica_id, started_at)

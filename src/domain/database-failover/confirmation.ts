@@ -6,7 +6,6 @@ import {
   lockConfirmedIdentity,
   readIdentity,
   recordIdentity,
-  type ConfirmedIdentity,
   type DatabaseIdentity,
 } from '#platform/database/identity/database-identity.js';
 import type { UncheckedDatabase } from '#platform/database/open-database.js';
@@ -14,10 +13,11 @@ import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { decide, isSameServer, type FailoverDecision, type FailoverSetting } from './decision.js';
 import type { FailoverLimits } from './failover-limits.js';
-import { countMissingOf, findLoss } from './lost-commits.js';
-import { announce } from './outcome.js';
+import { compareMemory, countMissingOf, type Comparison } from './lost-commits.js';
+import { announce, detailsOf } from './outcome.js';
 import type { KnownStart, ReplicaMemory } from './replica-memory.js';
 import {
+  AnotherServer,
   assertStart,
   completeReports,
   deleteReports,
@@ -70,9 +70,9 @@ export class Confirmation {
       const identity = await readIdentity(manager);
       let isAdopted = false;
       while (!isAdopted) {
-        const wasLost = await this.#report(manager, identity);
-        const known = await this.#confirmed(manager, identity);
-        isAdopted = await this.#adopt(manager, known, wasLost);
+        const { wasLost, hasReported } = await this.#report(manager, identity);
+        const known = await this.#confirmed(manager, identity, hasReported);
+        isAdopted = known !== undefined && (await this.#adopt(manager, known, wasLost));
       }
     } finally {
       await runner.release();
@@ -83,64 +83,79 @@ export class Confirmation {
   /**
    * Compares the memory with the server, and reports the result unless the server is confirmed and lacks nothing.
    *
-   * @returns true if it lacks something
+   * @returns whether it lacks something, and whether the report is on record
    */
-  async #report(manager: EntityManager, identity: DatabaseIdentity): Promise<boolean> {
-    const loss = await manager.transaction((tx) => this.#compare(tx, identity));
-    if (loss === undefined) return false;
+  async #report(
+    manager: EntityManager,
+    identity: DatabaseIdentity,
+  ): Promise<{ readonly wasLost: boolean; readonly hasReported: boolean }> {
+    const comparison = await manager.transaction((tx) => this.#compare(tx, identity));
+    const { loss, isReported } = comparison;
+    if (loss === undefined) return { wasLost: false, hasReported: isReported };
     this.parts.security.warn(
       { missing: loss },
       'the database lacks what this process had committed: all access ends before the service goes on',
     );
-    await this.#redo();
+    await this.#redo(identity);
     await manager.transaction(async (tx) => {
       await assertStart(tx, identity.startedAt);
-      await this.#recordReport(tx, this.memory.id, true);
+      await this.#recordReport(tx, this.memory.id, comparison);
     });
-    return true;
+    return { wasLost: true, hasReported: true };
   }
 
-  /** @returns what the server lacks */
-  async #compare(tx: EntityManager, identity: DatabaseIdentity): Promise<string | undefined> {
+  /** @returns what the server lacks, and whether that is on record */
+  async #compare(
+    tx: EntityManager,
+    identity: DatabaseIdentity,
+  ): Promise<Comparison & { readonly isReported: boolean }> {
     await assertStart(tx, identity.startedAt);
     const confirmed = await lockConfirmedIdentity(tx);
-    const loss = await findLoss(tx, this.memory);
+    const comparison = await compareMemory(tx, this.memory);
+    const isProof = comparison.loss !== undefined;
     const isConfirmed = confirmed !== undefined && isSameServer(confirmed, identity);
-    if (isConfirmed && loss === undefined) return undefined;
+    if (isConfirmed && !isProof) return { ...comparison, isReported: false };
     // Other processes may have confirmed the server before this one found the loss. A copy of a database has the same start time.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
     // The proof has an id of its own, so that it stays while this process has not reported, or if it ends before.
-    await this.#recordReport(
-      tx,
-      loss === undefined ? this.memory.id : newUuid(),
-      loss !== undefined,
-    );
-    return loss;
+    await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
+    return { ...comparison, isReported: true };
   }
 
-  #recordReport(tx: EntityManager, replicaId: string, isLost: boolean): Promise<void> {
+  #recordReport(
+    tx: EntityManager,
+    replicaId: string,
+    { loss, lacksHeartbeat }: Comparison,
+  ): Promise<void> {
     const { isWitness, highestSerial: highest } = this.memory;
-    return recordReport(tx, { replicaId, isWitness, isLost, highestSerial: highest });
+    const isLost = loss !== undefined;
+    const found = { isWitness, isLost, lacksHeartbeat, highestSerial: highest };
+    return recordReport(tx, { replicaId, ...found });
   }
 
   /** Does the remembered ends again. A fault of one must not hide the proof, which ends all access in any case. */
-  async #redo(): Promise<void> {
-    const dataSource = await this.parts.database.open();
+  async #redo(identity: DatabaseIdentity): Promise<void> {
     try {
-      await this.parts.redo(dataSource);
+      await this.#workOn(identity, (dataSource) => this.parts.redo(dataSource));
     } catch (error) {
-      if (isDatabaseAway(error)) throw error;
+      if (isDatabaseAway(error) || error instanceof AnotherServer) throw error;
       this.parts.security.error(
         error,
         'removals and revocations of the last hour may be undone: compare the audit log with the accounts',
       );
-    } finally {
-      await dataSource.destroy();
     }
   }
 
-  /** Waits until this process or another one has confirmed the server. */
-  async #confirmed(manager: EntityManager, identity: DatabaseIdentity): Promise<KnownStart> {
+  /**
+   * Waits until this process or another one has confirmed the server.
+   *
+   * @returns undefined if another process has taken the confirmation back, and the report of this process is awaited
+   */
+  async #confirmed(
+    manager: EntityManager,
+    identity: DatabaseIdentity,
+    hasReported: boolean,
+  ): Promise<KnownStart | undefined> {
     const { clock, limits, signal } = this.parts;
     for (;;) {
       const outcome = await manager.transaction((tx) => this.#conclude(tx, identity));
@@ -149,6 +164,7 @@ export class Confirmation {
         return outcome.known;
       }
       await clock.sleep(limits.poll, signal && { signal });
+      if (!hasReported) return undefined;
     }
   }
 
@@ -163,7 +179,7 @@ export class Confirmation {
     if (!reports) return undefined;
     const decision = confirmed && decide(confirmed, identity, reports, this.parts.setting);
     if (decision?.endsEverything === true) {
-      await this.#endEverything();
+      await this.#workOn(identity, (dataSource) => this.parts.endEverything(dataSource));
       await this.parts.listSecrets(tx);
     }
     await this.#moveSerials(tx, decision);
@@ -174,10 +190,21 @@ export class Confirmation {
     return { known: await knownStart(tx), decision };
   }
 
-  async #endEverything(): Promise<void> {
+  /**
+   * Works on a connection of its own. Several hosts, a proxy or a second promotion may lead it to another server: this one must not be
+   * confirmed then, because nothing has ended here.
+   *
+   * @throws AnotherServer before or after the work
+   */
+  async #workOn(
+    { startedAt }: DatabaseIdentity,
+    work: (dataSource: DataSource) => Promise<unknown>,
+  ): Promise<void> {
     const dataSource = await this.parts.database.open();
     try {
-      await this.parts.endEverything(dataSource);
+      await assertStart(dataSource.manager, startedAt);
+      await work(dataSource);
+      await assertStart(dataSource.manager, startedAt);
     } finally {
       await dataSource.destroy();
     }
@@ -216,20 +243,4 @@ async function knownStart(tx: EntityManager): Promise<KnownStart> {
   const known = await lastConfirmation(tx);
   if (!known) throw new Error('the identity of the database is not on record');
   return known;
-}
-
-/** The details of the audit event. */
-function detailsOf(
-  confirmed: ConfirmedIdentity,
-  identity: DatabaseIdentity,
-  decision: FailoverDecision,
-): object {
-  const { endsEverything, isProved, hasWitness, isAnother } = decision;
-  return {
-    change: isAnother ? 'another server' : 'restart',
-    timeline: identity.timeline,
-    earlier_timeline: confirmed.timeline,
-    loss: isProved ? 'proved' : hasWitness ? 'none' : 'unknown',
-    ended_everything: endsEverything,
-  };
 }

@@ -31,7 +31,7 @@ const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
 /**
- * Says every two seconds that this process runs, remembers what it commits, and takes part in the confirmation of every server that
+ * Says twice a second that this process runs, remembers what it commits, and takes part in the confirmation of every server that
  * its connections reach. One loop does both, so that at most one confirmation runs.
  */
 @Injectable()
@@ -44,6 +44,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   #wake = new AbortController();
   /** True if a connection was refused since the last turn: an older connection may reach another server, so that its answer says nothing. */
   #isRefused = false;
+  /** The last reset of the statistics of PostgreSQL, which a crash of one of its processes causes. */
+  #statisticsOf: string | undefined;
   #loop: Promise<void> | undefined;
 
   constructor(
@@ -119,13 +121,17 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
 
   /** Says that this process runs, or takes part in the confirmation of another server. @returns false if it has to try again soon */
   async #turn(): Promise<boolean> {
+    let mustCompare = false;
     try {
       const isRefused = this.#isRefused;
       this.#isRefused = false;
       if (!isRefused && (await this.#beat())) return true;
+      mustCompare = true;
       await this.#confirmation.run();
+      mustCompare = false;
       return this.#beat();
     } catch (error) {
+      this.#isRefused ||= mustCompare;
       if (!this.#stop.signal.aborted && !isDatabaseAway(error)) {
         this.#log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
       }
@@ -133,12 +139,15 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
     }
   }
 
-  /** @returns false if the connection reaches a start of PostgreSQL that this process does not know */
+  /** @returns false if the connection reaches a start of PostgreSQL that this process does not know, or one that has crashed since */
   async #beat(): Promise<boolean> {
     const memory = this.#memory;
     try {
       const beat = await recordHeartbeat(this.database.dataSource.manager, memory.id, memory.known);
       if (!beat) return false;
+      const isAfterCrash = (this.#statisticsOf ?? beat.statisticsOf) !== beat.statisticsOf;
+      this.#statisticsOf = beat.statisticsOf;
+      if (isAfterCrash) return false;
       if (!memory.known) memory.adopt(beat, false);
       memory.noteHeartbeat(beat.seenAt);
       return true;

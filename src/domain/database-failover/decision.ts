@@ -10,6 +10,8 @@ export interface ReplicaReport {
   readonly isWitness: boolean;
   /** True if something that the process had committed is missing. */
   readonly isLost: boolean;
+  /** True if the last word of the process is missing, so that commits of others at that time are missing, too. */
+  readonly lacksHeartbeat: boolean;
   /** The highest serial of an SSH certificate that the process issued. */
   readonly highestSerial: bigint | undefined;
 }
@@ -20,7 +22,7 @@ export interface FailoverDecision {
   readonly isAnother: boolean;
   /** True if a process proved that commits were lost. */
   readonly isProved: boolean;
-  /** True if a process that ran before the change compared its memory with the server. */
+  /** True if the processes that ran before the change compared what may be missing of their memory with the server. */
   readonly hasWitness: boolean;
   /** True if all access on record ends. */
   readonly endsEverything: boolean;
@@ -29,9 +31,17 @@ export interface FailoverDecision {
   readonly highestSerial: bigint | undefined;
 }
 
+/** The reports about a server. */
+export interface Reports {
+  readonly all: readonly ReplicaReport[];
+  /** False if a process that ran shortly before the change has not reported, because it died or reaches no server. */
+  readonly isComplete: boolean;
+}
+
 /**
  * Decides what a change of the server means. Without a witness on another server, no process can prove that commits were lost. This
- * counts as a loss, unless the operator says that the standbys replicate synchronously.
+ * counts as a loss, unless the operator says that the standbys replicate synchronously. The same holds if the newest moment is missing
+ * and a process that may have committed then is silent: it took the proof along.
  *
  * @param confirmed the identity on record
  * @param now the identity of the server
@@ -39,12 +49,13 @@ export interface FailoverDecision {
 export function decide(
   confirmed: DatabaseIdentity,
   now: DatabaseIdentity,
-  reports: readonly ReplicaReport[],
+  { all: reports, isComplete }: Reports,
   setting: FailoverSetting,
 ): FailoverDecision {
   const isAnother = differs(confirmed, now);
   const isProved = reports.some(({ isLost }) => isLost);
-  const hasWitness = reports.some(({ isWitness }) => isWitness);
+  const isPartial = !isComplete && reports.some(({ lacksHeartbeat }) => lacksHeartbeat);
+  const hasWitness = !isPartial && reports.some(({ isWitness }) => isWitness);
   const isDoubted = setting === 'asynchronous' || (setting === undefined && !hasWitness);
   const endsEverything = isProved || (isAnother && isDoubted);
   return {

@@ -14,7 +14,7 @@ export interface FailoverLimits {
 
 /** The times in production. */
 export const FAILOVER_LIMITS: FailoverLimits = {
-  heartbeat: 2_000,
+  heartbeat: 500,
   recent: 30_000,
   patience: 30_000,
   poll: 250,

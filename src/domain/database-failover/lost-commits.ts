@@ -5,16 +5,30 @@ import { countMissing, hasHeartbeat, lastConfirmation } from './replicas.reposit
 /** The ids of one statement. */
 const BATCH = 10_000;
 
+/** The result of a comparison of a server with what a process knows to be on record. */
+export interface Comparison {
+  /** What is missing, for the operator; undefined if all is there. */
+  readonly loss: string | undefined;
+  /** True if the newest heartbeat is missing: commits of other processes at that time are missing, too. */
+  readonly lacksHeartbeat: boolean;
+}
+
+/** Compares the memory of a process with a server. */
+export async function compareMemory(tx: EntityManager, memory: ReplicaMemory): Promise<Comparison> {
+  const { newestHeartbeat: newest } = memory;
+  return {
+    loss: await findLoss(tx, memory),
+    lacksHeartbeat: newest !== undefined && !(await hasHeartbeat(tx, memory.id, newest)),
+  };
+}
+
 /**
  * Finds something that a process knows to be on record and that a server lacks. PostgreSQL loses only the newest commits, so that one
  * missing row proves a loss.
  *
  * @returns what is missing, for the operator; undefined if all is there
  */
-export async function findLoss(
-  tx: EntityManager,
-  memory: ReplicaMemory,
-): Promise<string | undefined> {
+async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
   const confirmation = await lastConfirmation(tx);

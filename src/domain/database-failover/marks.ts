@@ -52,7 +52,6 @@ export class Marks {
 
   /** Takes out everything that is remembered, the oldest first. */
   take(): readonly MarkPart[] {
-    this.#forget(this.clock.monotonic());
     const taken = this.#parts;
     this.#parts = [];
     return taken;
@@ -61,7 +60,7 @@ export class Marks {
   /** Puts parts back that were taken out. They are older than what is here. */
   putBack(taken: readonly MarkPart[]): void {
     this.#parts = [...taken, ...this.#parts];
-    this.#forget(this.clock.monotonic());
+    this.#forget(this.#parts.at(-1)?.until ?? 0);
   }
 
   /** Returns the ids of parts that can prove something. */
@@ -72,9 +71,12 @@ export class Marks {
       .flatMap(({ ids }) => (Array.isArray(ids) ? ids : unpacked(ids)));
   }
 
-  /** Forgets the parts that are older than the span, but for the newest id of them. */
-  #forget(now: number): void {
-    const kept = this.#parts.findIndex(({ until }) => now - until < this.span);
+  /**
+   * Forgets the parts that are older than the span, but for the newest id of them. The span ends with the newest mark and not now:
+   * PostgreSQL may be away for longer, and two commits at one time may be noted in the other order than they were written.
+   */
+  #forget(newestAt: number): void {
+    const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);
     const count = kept === -1 ? this.#parts.length : kept;
     const newest = this.#parts[count - 1];
     if (!newest) return;

@@ -1,4 +1,8 @@
 import type { Logger } from '@nestjs/common';
+import type {
+  ConfirmedIdentity,
+  DatabaseIdentity,
+} from '#platform/database/identity/database-identity.js';
 import type { FailoverDecision } from './decision.js';
 
 const PAGE = 'See docs/operations/failover.md.';
@@ -22,7 +26,23 @@ export function announce(security: Logger, decision: FailoverDecision): void {
     return;
   }
   security.warn(
-    'PostgreSQL was promoted or restored, and no process remembers what was committed before. Since SVC_DATABASE_FAILOVER is ' +
+    'PostgreSQL was promoted or restored, and no process can tell what was committed before. Since SVC_DATABASE_FAILOVER is ' +
       `synchronous, only the SSH certificates are revoked. ${PAGE}`,
   );
+}
+
+/** The details of the audit event. */
+export function detailsOf(
+  confirmed: ConfirmedIdentity,
+  identity: DatabaseIdentity,
+  decision: FailoverDecision,
+): object {
+  const { endsEverything, isProved, hasWitness, isAnother } = decision;
+  return {
+    change: isAnother ? 'another server' : 'restart',
+    timeline: identity.timeline,
+    earlier_timeline: confirmed.timeline,
+    loss: isProved ? 'proved' : hasWitness ? 'none' : 'unknown',
+    ended_everything: endsEverything,
+  };
 }

@@ -70,12 +70,17 @@ export class ReplicaMemory {
   }
 
   /**
-   * The newest heartbeat that is so old that a small lag of a standby has not lost it. A restored backup lacks it, also if the process
+   * A heartbeat that was a minute old at the newest one, so that a small lag of a standby has not lost it. A restored backup lacks it, also if the process
    * committed nothing else.
    */
   get settledHeartbeat(): bigint | undefined {
-    const now = this.clock.monotonic();
-    return this.#heartbeats.findLast((one) => this.#isOld(one, now))?.seenAt;
+    const newest = this.#heartbeats.at(-1);
+    return newest && this.#heartbeats.findLast((one) => this.#isOld(one, newest.at))?.seenAt;
+  }
+
+  /** The newest answered heartbeat. A server that lacks it lost commits, if only those of the last moment. */
+  get newestHeartbeat(): bigint | undefined {
+    return this.#heartbeats.at(-1)?.seenAt;
   }
 
   /** Takes the remembered ids for a comparison. They stay known until {@link adopt}, so that a repeated comparison has all. */

@@ -3,7 +3,7 @@ import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type { ReplicaReport } from './decision.js';
+import type { ReplicaReport, Reports } from './decision.js';
 import type { FailoverLimits } from './failover-limits.js';
 import type { KnownStart } from './replica-memory.js';
 
@@ -16,6 +16,8 @@ export interface OwnReport extends ReplicaReport {
 export interface RecordedHeartbeat extends KnownStart {
   /** The time on record, in microseconds of the epoch. It ascends, also when a clock is set back. */
   readonly seenAt: bigint;
+  /** The time of the last reset of statistics. A crash of one process of PostgreSQL resets them, and keeps the start time. */
+  readonly statisticsOf: string;
 }
 
 const THIS_START = fragment`pg_postmaster_start_time()`;
@@ -33,7 +35,12 @@ export async function recordHeartbeat(
   id: string,
   known: KnownStart | undefined,
 ): Promise<RecordedHeartbeat | undefined> {
-  const [row] = await sql<{ seen_at: string; started_at: string; confirmed_at: string }>(tx)`
+  const [row] = await sql<{
+    seen_at: string;
+    started_at: string;
+    confirmed_at: string;
+    statistics_of: string;
+  }>(tx)`
     WITH confirmed AS (
       SELECT (extract(epoch FROM started_at) * 1000000)::bigint::text AS started_at,
         (extract(epoch FROM confirmed_at) * 1000000)::bigint::text AS confirmed_at
@@ -48,12 +55,14 @@ export async function recordHeartbeat(
       (coalesce(${known?.startedAt ?? null}, started_at), coalesce(${known?.confirmedAt ?? null}, confirmed_at))
     ON CONFLICT (id) DO UPDATE SET seen_at = greatest(excluded.seen_at, r.seen_at + interval '1 microsecond')
     RETURNING (extract(epoch FROM seen_at) * 1000000)::bigint::text AS seen_at,
-      (SELECT started_at FROM confirmed), (SELECT confirmed_at FROM confirmed)`;
+      (SELECT started_at FROM confirmed), (SELECT confirmed_at FROM confirmed),
+      (SELECT coalesce(stats_reset::text, '') FROM pg_stat_bgwriter) AS statistics_of`;
   return (
     row && {
       seenAt: BigInt(row.seen_at),
       startedAt: row.started_at,
       confirmedAt: row.confirmed_at,
+      statisticsOf: row.statistics_of,
     }
   );
 }
@@ -99,54 +108,66 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
   return row?.missing ?? ids.length;
 }
 
-/** Tells whether a heartbeat of a process is on the server, or a later one. */
+/**
+ * Tells whether a heartbeat of a process is on the server, or a later one. Other processes delete the row of one that they have not
+ * seen for a day, so that an old heartbeat proves nothing.
+ */
 export async function hasHeartbeat(
   tx: EntityManager,
   id: string,
   seenAt: bigint,
 ): Promise<boolean> {
-  const rows = await sql<{ id: string }>(tx)`
-    SELECT id FROM replicas
-    WHERE id = ${id} AND (extract(epoch FROM seen_at) * 1000000)::bigint >= ${seenAt.toString()}::bigint`;
-  return rows.length > 0;
+  const at = seenAt.toString();
+  const [row] = await sql<{ is_there: boolean }>(tx)`
+    SELECT EXISTS (SELECT FROM replicas
+                   WHERE id = ${id} AND (extract(epoch FROM seen_at) * 1000000)::bigint >= ${at}::bigint)
+      OR to_timestamp(${at}::float8 / 1000000) < clock_timestamp() - interval '12 hours' AS is_there`;
+  return row?.is_there === true;
 }
 
 /** Records the report of a process about this start. A loss that was reported stays reported. */
 export async function recordReport(tx: EntityManager, report: OwnReport): Promise<void> {
-  const { replicaId, isWitness, isLost, highestSerial } = report;
+  const { replicaId, isWitness, isLost, lacksHeartbeat, highestSerial } = report;
   await sql(tx)`
-    INSERT INTO replica_reports AS r (replica_id, started_at, is_witness, is_lost, highest_serial, reported_at)
-    VALUES (${replicaId}, ${THIS_START}, ${isWitness}, ${isLost}, ${highestSerial?.toString() ?? null}::bigint,
-            clock_timestamp())
+    INSERT INTO replica_reports AS r (replica_id, started_at, is_witness, is_lost, lacks_heartbeat, highest_serial,
+                                      reported_at)
+    VALUES (${replicaId}, ${THIS_START}, ${isWitness}, ${isLost}, ${lacksHeartbeat},
+            ${highestSerial?.toString() ?? null}::bigint, clock_timestamp())
     ON CONFLICT (replica_id, started_at) DO UPDATE SET is_witness = r.is_witness OR excluded.is_witness,
-      is_lost = r.is_lost OR excluded.is_lost, highest_serial = greatest(r.highest_serial, excluded.highest_serial)`;
+      is_lost = r.is_lost OR excluded.is_lost, lacks_heartbeat = r.lacks_heartbeat OR excluded.lacks_heartbeat,
+      highest_serial = greatest(r.highest_serial, excluded.highest_serial)`;
 }
 
 /** Reads the reports about this start; undefined while a running process may still report. */
 export async function completeReports(
   tx: EntityManager,
   { recent, patience }: FailoverLimits,
-): Promise<ReplicaReport[] | undefined> {
-  const [state] = await sql<{ is_complete: boolean }>(tx)`
+): Promise<Reports | undefined> {
+  const [state] = await sql<{ is_complete: boolean; is_over: boolean }>(tx)`
     SELECT NOT EXISTS (
         SELECT FROM replicas r
         WHERE r.seen_at > (SELECT max(seen_at) FROM replicas) - make_interval(secs => ${recent / 1000}::float8)
           AND NOT EXISTS (SELECT FROM replica_reports p WHERE p.replica_id = r.id AND p.started_at = ${THIS_START})
-      ) OR EXISTS (
+      ) AS is_complete, EXISTS (
         SELECT FROM replica_reports p
         WHERE p.started_at = ${THIS_START}
           AND p.reported_at <= clock_timestamp() - make_interval(secs => ${patience / 1000}::float8)
-      ) AS is_complete`;
-  if (state?.is_complete !== true) return undefined;
-  const rows = await sql<{ is_witness: boolean; is_lost: boolean; highest_serial: string | null }>(
-    tx,
-  )`
-    SELECT is_witness, is_lost, highest_serial::text FROM replica_reports WHERE started_at = ${THIS_START}`;
-  return rows.map(({ is_witness, is_lost, highest_serial }) => ({
+      ) AS is_over`;
+  if (!state || !(state.is_complete || state.is_over)) return undefined;
+  const rows = await sql<{
+    is_witness: boolean;
+    is_lost: boolean;
+    lacks_heartbeat: boolean;
+    highest_serial: string | null;
+  }>(tx)`
+    SELECT is_witness, is_lost, lacks_heartbeat, highest_serial::text FROM replica_reports WHERE started_at = ${THIS_START}`;
+  const all = rows.map(({ is_witness, is_lost, lacks_heartbeat, highest_serial }) => ({
     isWitness: is_witness,
     isLost: is_lost,
+    lacksHeartbeat: lacks_heartbeat,
     highestSerial: highest_serial === null ? undefined : BigInt(highest_serial),
   }));
+  return { all, isComplete: state.is_complete };
 }
 
 /** Deletes every report. */

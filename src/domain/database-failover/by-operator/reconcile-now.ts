@@ -55,8 +55,8 @@ async function orderReconciliation(
         throw new Error('No service of this version has started on this database yet.');
       }
       await withdrawConfirmation(tx);
-      const report = { replicaId: newUuid(), isWitness: false, isLost: true };
-      await recordReport(tx, { ...report, highestSerial: undefined });
+      const proof = { isWitness: false, isLost: true, lacksHeartbeat: false } as const;
+      await recordReport(tx, { replicaId: newUuid(), ...proof, highestSerial: undefined });
       await new AuditLog().record(tx, {
         type: 'reconciliation_ordered',
         actorId: null,

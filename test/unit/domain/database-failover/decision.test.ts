@@ -4,6 +4,7 @@ import {
   type FailoverDecision,
   type FailoverSetting,
   type ReplicaReport,
+  type Reports,
 } from '#domain/database-failover/decision.js';
 import type { DatabaseIdentity } from '#platform/database/identity/database-identity.js';
 
@@ -36,7 +37,8 @@ const REPORTS = {
 } as const satisfies Record<string, readonly ReplicaReport[]>;
 
 function report(fields: Partial<ReplicaReport>): ReplicaReport {
-  return { isWitness: true, isLost: false, highestSerial: undefined, ...fields };
+  const none = { isWitness: true, isLost: false, lacksHeartbeat: false, highestSerial: undefined };
+  return { ...none, ...fields };
 }
 
 type Row = readonly [
@@ -75,13 +77,29 @@ const TABLE: readonly Row[] = [
 describe('what a change of the server means', () => {
   it.each(TABLE)('%s, reports: %s, %s: %s ends, serials %s', (server, reports, setting, ...is) => {
     const asked = setting === 'unset' ? undefined : setting;
-    const decision = decide(BEFORE, SERVERS[server], REPORTS[reports], asked);
+    const found = { all: REPORTS[reports], isComplete: true };
+    const decision = decide(BEFORE, SERVERS[server], found, asked);
     expect([decision.endsEverything ? 'everything' : 'nothing', decision.serials]).toEqual(is);
   });
 
   it('passes on the highest serial that a process remembers', () => {
-    const reports = [9n, 30n, undefined, 12n].map((highestSerial) => report({ highestSerial }));
-    expect(decide(BEFORE, SERVERS.promotion, reports, undefined).highestSerial).toBe(30n);
-    expect(decide(BEFORE, SERVERS.promotion, [], undefined).highestSerial).toBeUndefined();
+    const all = [9n, 30n, undefined, 12n].map((highestSerial) => report({ highestSerial }));
+    const of = (reports: Reports) => decide(BEFORE, SERVERS.promotion, reports, undefined);
+    expect(of({ all, isComplete: true }).highestSerial).toBe(30n);
+    expect(of({ all: [], isComplete: true }).highestSerial).toBeUndefined();
+  });
+
+  it('counts as a loss if the last moment is missing and a process that ran then is silent', () => {
+    const all = [report({ lacksHeartbeat: true }), report({})];
+    const ends = (server: keyof typeof SERVERS, isComplete: boolean, setting?: FailoverSetting) => {
+      const decision = decide(BEFORE, SERVERS[server], { all, isComplete }, setting);
+      return [decision.endsEverything, decision.hasWitness, decision.serials];
+    };
+    expect(ends('promotion', false)).toEqual([true, false, 'first']);
+    expect(ends('promotion', false, 'synchronous')).toEqual([false, false, 'first']);
+    expect(ends('promotion', true)).toEqual([false, true, 'unrecorded']);
+    expect(ends('restart', false)).toEqual([false, false, 'same']);
+    const silentAlone = { all: [report({})], isComplete: false };
+    expect(decide(BEFORE, SERVERS.promotion, silentAlone, undefined).endsEverything).toBe(false);
   });
 });

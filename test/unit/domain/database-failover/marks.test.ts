@@ -13,9 +13,23 @@ describe('what a process remembers of its commits', () => {
     marks.note(second);
     expect(all(marks)).toEqual(plain([...first, ...second]));
     clock.advance(10_001);
-    expect(all(marks)).toEqual(plain([first[2] ?? '', ...second]));
+    const third = ids(1);
+    marks.note(third);
+    expect(all(marks)).toEqual(plain([first[2] ?? '', ...second, ...third]));
     clock.advance(3_600_000);
-    expect(all(marks)).toEqual(plain([second[1] ?? '']));
+    const fourth = ids(1);
+    marks.note(fourth);
+    expect(all(marks)).toEqual(plain([...third, ...fourth]));
+  });
+
+  it('every id of the minute before PostgreSQL went away, also if it is away for longer', () => {
+    const clock = new TestClock();
+    const marks = new Marks(60_000, Infinity, clock);
+    const noted = ids(3);
+    marks.note(noted);
+    clock.advance(90_000);
+    expect(all(marks)).toEqual(plain(noted));
+    expect(all(marks)).toEqual(plain(noted));
   });
 
   it('ids of one second and of several, with 16 bytes each', () => {

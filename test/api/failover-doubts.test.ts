@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Confirmation } from '#domain/database-failover/confirmation.js';
+import { FAILOVER_LIMITS } from '#domain/database-failover/failover-limits.js';
+import { ReplicaMemory } from '#domain/database-failover/replica-memory.js';
+import { Clock, systemClock } from '#platform/clock/clock.js';
+import { openMigrationConnection } from '#platform/database/connection.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
+import type { TestApp } from '../support/app.js';
+import { FailoverWorld } from '../support/failover-world.js';
+import { RecordingLog } from '../support/recording-log.js';
+
+describe('a loss that no process proves by a missing audit row', () => {
+  let world: FailoverWorld;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    world = await FailoverWorld.open();
+    app = await world.start();
+    await world.start();
+  });
+  afterAll(() => world.close());
+  afterEach(() => world.removeSilentReplicas());
+  beforeEach(async () => {
+    await vi.waitUntil(async () => (await app.client().get('/health/ready')).status === 200);
+    await world.query("DELETE FROM audit_events WHERE type = 'database_confirmed'");
+    await app.enrolled(`${randomUUID()}@example.com`);
+  });
+
+  it('ends all access if the last moment is missing and the process that served then has died', async () => {
+    await world.addSilentReplica();
+    await loseHeartbeats();
+    await expect
+      .poll(() => world.query('SELECT FROM replica_reports WHERE lacks_heartbeat'))
+      .not.toEqual([]);
+    await expect.poll(() => world.query('SELECT FROM replica_reports')).toHaveLength(2);
+    await world.query("UPDATE replica_reports SET reported_at = reported_at - interval '1 hour'");
+    await expect
+      .poll(() => world.confirmations())
+      .toMatchObject([{ loss: 'unknown', ended_everything: true }]);
+    expect(await world.sessions()).toBe(0);
+  });
+
+  it('ends nothing if the last moment is missing and every process compared its commits', async () => {
+    await loseHeartbeats();
+    await expect
+      .poll(() => world.confirmations())
+      .toMatchObject([{ loss: 'none', ended_everything: false }]);
+    expect(await world.sessions()).toBeGreaterThan(0);
+  });
+
+  it('is found after a crash of one process of PostgreSQL, which keeps the start time', async () => {
+    await world.direct.transaction(async (tx) => {
+      await tx.query(
+        'DELETE FROM audit_events WHERE id = (SELECT id FROM audit_events ORDER BY id DESC LIMIT 1)',
+      );
+      await tx.query("SELECT pg_stat_reset_shared('bgwriter')"); // as the recovery after a crash does
+    });
+    await expect
+      .poll(() => world.confirmations())
+      .toMatchObject([{ loss: 'proved', ended_everything: true }]);
+    expect(await world.sessions()).toBe(0);
+  });
+
+  /** Promotes a server that has all but the newest heartbeats. */
+  async function loseHeartbeats(): Promise<void> {
+    await world.direct.transaction(async (tx) => {
+      await tx.query("UPDATE replicas SET seen_at = seen_at - interval '15 milliseconds'");
+      await tx.query(
+        "UPDATE database_identity SET started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",
+      );
+    });
+  }
+});
+
+describe('a confirmation during which the server changes', () => {
+  let world: FailoverWorld;
+
+  beforeAll(async () => {
+    world = await FailoverWorld.open();
+    const app = await world.start();
+    await app.close();
+    // The functions of this schema hide those of PostgreSQL, so that a connection seems to reach another server.
+    await world.query('CREATE SCHEMA elsewhere');
+    await world.query(
+      `CREATE FUNCTION elsewhere.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql STABLE
+       AS 'SELECT pg_catalog.pg_postmaster_start_time() + interval ''1 second'''`,
+    );
+  });
+  afterAll(() => world.close());
+
+  it('confirms no server on which nothing has ended, because another one answered meanwhile', async () => {
+    await world.promote();
+    const options = encodeURIComponent('-c search_path=elsewhere,public,pg_catalog');
+    const places = [here(), `${here()}${here().includes('?') ? '&' : '?'}options=${options}`];
+    let ended = 0;
+    const endEverything = () => Promise.resolve({ ended: (ended += 1) });
+    const run = () => confirmation({ places, endEverything }).run();
+    await expect(run()).rejects.toThrow('another PostgreSQL answers now');
+    expect([ended, await world.isConfirmed()]).toEqual([0, false]);
+    await run();
+    expect([ended, await world.isConfirmed()]).toEqual([1, true]);
+  });
+
+  it('is not held up by a process whose comparison came before another one took the confirmation back', async () => {
+    const memory = new ReplicaMemory(FAILOVER_LIMITS, 0, systemClock);
+    await world.query('INSERT INTO replicas (id, seen_at) VALUES ($1, clock_timestamp())', [
+      memory.id,
+    ]);
+    const clock = new PausingClock();
+    let running: Promise<void> | undefined;
+    await world.direct.transaction(async (tx) => {
+      await tx.query('SELECT pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.confirmation]);
+      running = confirmation({ clock, memory }).run();
+      await clock.paused;
+      await tx.query("UPDATE database_identity SET started_at = 'epoch'");
+    });
+    clock.goOn();
+    await running;
+    expect(await world.isConfirmed()).toBe(true);
+    await world.query('DELETE FROM replicas');
+  });
+
+  const here = () => world.database.url;
+
+  interface Wanted {
+    readonly places?: string[];
+    readonly endEverything?: () => Promise<object>;
+    readonly clock?: Clock;
+    readonly memory?: ReplicaMemory;
+  }
+
+  function confirmation({ places = [], endEverything, clock = systemClock, memory }: Wanted) {
+    const open = () => {
+      const connectionString = places.shift() ?? here();
+      return openMigrationConnection({ connectionString }, new RecordingLog());
+    };
+    return new Confirmation(
+      {
+        database: { isEmbedded: false, open },
+        setting: undefined,
+        sessionHours: 12,
+        limits: { ...FAILOVER_LIMITS, poll: 10, patience: 3_600_000 },
+        clock,
+        security: new RecordingLog(),
+        endEverything: endEverything ?? (() => Promise.resolve({})),
+        listSecrets: () => Promise.resolve(0),
+        redo: () => Promise.resolve(),
+      },
+      memory ?? new ReplicaMemory(FAILOVER_LIMITS, 0, systemClock),
+    );
+  }
+});
+
+/** A clock of which the first pause ends by command. */
+class PausingClock extends Clock {
+  readonly #paused = Promise.withResolvers<void>();
+  readonly #end = Promise.withResolvers<void>();
+  readonly paused = this.#paused.promise;
+
+  goOn(): void {
+    this.#end.resolve();
+  }
+
+  override milliseconds(): number {
+    return systemClock.milliseconds();
+  }
+
+  override monotonic(): number {
+    return systemClock.monotonic();
+  }
+
+  override async sleep(milliseconds: number): Promise<void> {
+    this.#paused.resolve();
+    await this.#end.promise;
+    await systemClock.sleep(milliseconds);
+  }
+}
