@@ -13,7 +13,7 @@ import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { decide, isSameServer, type FailoverDecision, type FailoverSetting } from './decision.js';
 import type { FailoverLimits } from './failover-limits.js';
-import { compareMemory, countMissingOf, type Comparison } from './lost-commits.js';
+import { compareMemory, countMissingOf, type MarkComparison } from './lost-commits.js';
 import { announce, detailsOf } from './outcome.js';
 import type { KnownStart, ReplicaMemory } from './replica-memory.js';
 import {
@@ -108,7 +108,7 @@ export class Confirmation {
   async #compare(
     tx: EntityManager,
     identity: DatabaseIdentity,
-  ): Promise<Comparison & { readonly isReported: boolean }> {
+  ): Promise<MarkComparison & { readonly isReported: boolean }> {
     await assertStart(tx, identity.startedAt);
     const confirmed = await lockConfirmedIdentity(tx);
     const comparison = await compareMemory(tx, this.memory);
@@ -125,7 +125,7 @@ export class Confirmation {
   #recordReport(
     tx: EntityManager,
     replicaId: string,
-    { loss, lacksHeartbeat }: Comparison,
+    { loss, lacksHeartbeat }: MarkComparison,
   ): Promise<void> {
     const { isWitness, highestSerial: highest } = this.memory;
     const isLost = loss !== undefined;

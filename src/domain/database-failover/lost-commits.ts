@@ -6,7 +6,7 @@ import { countMissing, hasHeartbeat, lastConfirmation } from './replicas.reposit
 const BATCH = 10_000;
 
 /** The result of a comparison of a server with what a process knows to be on record. */
-export interface Comparison {
+export interface MarkComparison {
   /** What is missing, for the operator; undefined if all is there. */
   readonly loss: string | undefined;
   /** True if the newest heartbeat is missing: commits of other processes at that time are missing, too. */
@@ -14,7 +14,10 @@ export interface Comparison {
 }
 
 /** Compares the memory of a process with a server. */
-export async function compareMemory(tx: EntityManager, memory: ReplicaMemory): Promise<Comparison> {
+export async function compareMemory(
+  tx: EntityManager,
+  memory: ReplicaMemory,
+): Promise<MarkComparison> {
   const { newestHeartbeat: newest } = memory;
   return {
     loss: await findLoss(tx, memory),
