@@ -13,7 +13,7 @@ import { ReplicaMemory } from './replica-memory.js';
 import { AnotherServer, forgetReplicas } from './replicas.repository.js';
 
 /** The longest time for which a start tries again after the database went away, in milliseconds. */
-const PATIENCE = 60_000;
+const PATIENCE = 150_000;
 
 /**
  * Makes the step of a start that confirms the server. A process that starts remembers nothing, so that it waits for the reports of the

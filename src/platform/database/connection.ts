@@ -79,6 +79,22 @@ export async function openCostlyPool(
   return openPool(address, log, maxConnections, { limits, gate });
 }
 
+/**
+ * The longest wait of a confirmation for an answer, in milliseconds. A server that vanished without a word must not keep the service
+ * from the next one.
+ */
+const ANSWER_OF_CONFIRMATION = 60_000;
+
+/** Opens one connection for a confirmation, without time limits on the server. */
+export function openConfirmationConnection(
+  address: DatabaseAddress,
+  log: Logger,
+): Promise<DataSource> {
+  const { connectionTimeoutMillis } = TIMEOUTS;
+  const settings = { connectionTimeoutMillis, query_timeout: ANSWER_OF_CONFIRMATION, max: 1 };
+  return connect(address, log, settings);
+}
+
 /** Opens one connection that may wait as long as a migration takes. */
 export function openMigrationConnection(
   address: DatabaseAddress,

@@ -7,6 +7,7 @@ import { compilesStatements, warnOfCompilation } from './compilation.js';
 import { claimDatabase, refuseForeignDatabase, type Composition } from './composition.js';
 import {
   openCostlyPool,
+  openConfirmationConnection,
   openMigrationConnection,
   openPool,
   type DatabaseAddress,
@@ -30,7 +31,7 @@ const RETRY_EVERY = 1_000;
 export interface UncheckedDatabase {
   /** True if only one process at a time can use the database. */
   readonly isEmbedded: boolean;
-  /** Opens one connection without time limits of statements, to a server that may be unconfirmed. The caller destroys it. */
+  /** Opens one connection to a server that may be unconfirmed. Each answer may take a minute. The caller destroys it. */
   open(): Promise<DataSource>;
 }
 
@@ -133,7 +134,7 @@ export function uncheckedDatabase(
   { address }: LocatedServer,
   log: Logger,
 ): UncheckedDatabase {
-  return { isEmbedded: url === undefined, open: () => openMigrationConnection(address, log) };
+  return { isEmbedded: url === undefined, open: () => openConfirmationConnection(address, log) };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   RoutePolicies,
@@ -111,7 +112,15 @@ describe('every write of the service', () => {
        SELECT 77, org_id, 78, 'octo', 'all', now(), id FROM users WHERE email = $1`,
       [ADMIN],
     );
+    const listed = randomUUID();
+    await rows(
+      app.dataSource,
+      `INSERT INTO secrets_to_confirm (id, org_id, secret, secret_id, name, act, is_lost, happened_at)
+       SELECT $2, org_id, 'scim_token', $3, 'Okta', 'made', false, now() FROM users WHERE email = $1`,
+      [ADMIN, listed, token],
+    );
     return {
+      'secrets-to-confirm/:id': `secrets-to-confirm/${listed}`,
       'members/:id': `members/${await idOf(app, MEMBER)}`,
       ':session_id': await sessionOf(MEMBER),
       ':key_id': (await keysOf(app, MEMBER))[1]?.id ?? '',
