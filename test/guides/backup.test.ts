@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { renameProvider } from '../support/break-glass.js';
 import type { Answer } from '../support/client.js';
 import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
@@ -95,16 +96,21 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       expect(check).toContain('"ready"');
       expect(fingerprintIn(check)).toBe(paper);
 
-      // The session of before the backup, then a login with the key that was enrolled before it.
+      // The session of before the backup has ended, and the next login needs the provider and the key.
       const client = app.client();
       client.setCookie('svc_session', ada.client.cookie('svc_session') ?? '');
-      const again = await certificate({ ...ada, client });
+      expect((await certificate({ ...ada, client })).status).toBe(401);
+      expect((await app.client().logIn(ada.key)).status).toBe(403);
+      await renameProvider(app);
+      const browser = app.client();
+      await browser.signIn(ADA);
+      expect((await browser.logIn(ada.key)).status).toBe(200);
+      const again = await certificate({ ...ada, client: browser });
       expect(again.status).toBe(200);
       const serials = [before, after, again].map(({ json }) => BigInt(json.serial));
       expect(serials.toSorted((one, other) => Number(one - other))).toEqual(serials);
       expect(new Set(serials).size).toBe(3);
-      const browser = app.client();
-      expect((await browser.logIn(ada.key)).status).toBe(200);
+      expect((await app.client().logIn(ada.key)).status).toBe(200);
     });
 
     it('the list of revoked certificates has a higher number after the restore', async () => {
