@@ -135,7 +135,9 @@ export class Client {
 
   /** Logs in, or steps up, with a key; with an own address for a user who touches often. */
   async logIn(key: SoftwareKey, options: { readonly address?: string } = {}): Promise<Answer> {
-    const { state, publicKey } = (await this.post('/login/webauthn/start', {}, options)).json;
+    const started = await this.post('/login/webauthn/start', {}, options);
+    if (started.status !== 200) return started;
+    const { state, publicKey } = started.json;
     const credential = key.get(publicKey, this.baseUrl);
     return this.post('/login/webauthn/complete', { state, credential }, options);
   }
