@@ -23,7 +23,7 @@ const CONNECTIONS = 2;
 /** The database of a service that was installed: nothing in it is migrated, claimed or made. */
 export interface InstalledDatabase {
   readonly dataSource: DataSource;
-  /** A way to the database that waits as long as a migration takes. */
+  /** A way to a database that may be unconfirmed. */
   readonly unchecked: UncheckedDatabase;
   close(): Promise<void>;
 }

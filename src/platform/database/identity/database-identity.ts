@@ -117,10 +117,3 @@ export async function recordIdentity(
     RETURNING only_row`;
   if (recorded.length === 0) throw new Error('the connection reaches another PostgreSQL now');
 }
-
-/** Tells whether the server of a connection is confirmed. */
-export async function isConfirmed(manager: EntityManager): Promise<boolean> {
-  const [row] = await sql<{ is_confirmed: boolean }>(manager)`
-    SELECT started_at = pg_postmaster_start_time() AS is_confirmed FROM database_identity`;
-  return row?.is_confirmed === true;
-}
