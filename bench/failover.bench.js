@@ -96,9 +96,10 @@ export async function run(only) {
 }
 
 async function runSetup({ name, options, rounds }, folder) {
-  const world = await FailoverWorld.start(options);
   const rows = [];
+  let world;
   try {
+    world = await FailoverWorld.start(options);
     for (const scenario of rounds) {
       if (scenario.clock !== undefined)
         await world.cluster.rejoin(shiftedClock(folder, scenario.clock));
@@ -107,10 +108,10 @@ async function runSetup({ name, options, rounds }, folder) {
       await world.cluster.rejoin();
     }
   } catch (error) {
-    process.stdout.write(`${name}: ${error.stack}\n${world.service.log().slice(-10).join('\n')}\n`);
+    process.stdout.write(`${name}: ${error.stack}\n${world?.service.log().slice(-10).join('\n')}\n`);
     rows.push(rowOf(name, { promotions: 0 }, { ...NOTHING, violations: [error.message] }));
   } finally {
-    await world.close();
+    await world?.close();
   }
   return rows;
 }

@@ -121,6 +121,27 @@ describe('a confirmation during which the server changes', () => {
     await world.query('DELETE FROM replicas');
   });
 
+  it('reports again if another one confirmed the server, which deletes all reports, and took that back', async () => {
+    await world.promote();
+    const memory = new ReplicaMemory(FAILOVER_LIMITS, 0, systemClock);
+    await world.query('INSERT INTO replicas (id, seen_at) VALUES ($1, clock_timestamp())', [
+      memory.id,
+    ]);
+    const clock = new PausingClock();
+    let running: Promise<void> | undefined;
+    await world.direct.transaction(async (tx) => {
+      await tx.query('SELECT pg_advisory_xact_lock($1)', [ADVISORY_LOCKS.confirmation]);
+      running = confirmation({ clock, memory }).run();
+      await clock.paused;
+      const { length } = await tx.query('DELETE FROM replica_reports RETURNING replica_id');
+      expect(length).toBeGreaterThan(0);
+    });
+    clock.goOn();
+    await running;
+    expect(await world.isConfirmed()).toBe(true);
+    await world.query('DELETE FROM replicas');
+  });
+
   const here = () => world.database.url;
 
   interface Wanted {

@@ -83,10 +83,14 @@ export class FailoverWorld {
   }
 
   /** Loses the audit rows of the newest transaction by the change of the server. */
-  async loseTheLastCommit(by: 'promote' | 'restart' | 'confirmed by others'): Promise<void> {
+  async loseTheLastCommit(
+    by: 'promote' | 'restart' | 'confirmed by others' | 'with the confirmation',
+  ): Promise<void> {
     const changes = {
       promote: "started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",
       restart: "started_at = started_at - interval '1 hour'",
+      'with the confirmation':
+        "started_at = started_at - interval '1 hour', confirmed_at = confirmed_at - interval '1 microsecond'",
       'confirmed by others': 'confirmed_at = clock_timestamp()',
     };
     await this.direct.transaction(async (tx) => {

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { newAddress } from './client.js';
 import { parseAnswer, type RawAnswer } from './raw-http.js';
@@ -41,7 +40,7 @@ export class RawConnection {
 
   /** Returns the first response after the server ended the connection. */
   async farewell(): Promise<RawAnswer> {
-    if (!this.socket.closed) await once(this.socket, 'close');
+    while (!this.socket.closed) await this.#somethingNew();
     return parseAnswer(this.#received);
   }
 

@@ -21,6 +21,7 @@ import {
   assertStart,
   completeReports,
   deleteReports,
+  isReportDue,
   lastConfirmation,
   liftTimeLimits,
   recordConfirmation,
@@ -70,8 +71,8 @@ export class Confirmation {
       const identity = await readIdentity(manager);
       let isAdopted = false;
       while (!isAdopted) {
-        const { wasLost, hasReported } = await this.#report(manager, identity);
-        const known = await this.#confirmed(manager, identity, hasReported);
+        const wasLost = await this.#report(manager, identity);
+        const known = await this.#confirmed(manager, identity);
         isAdopted = known !== undefined && (await this.#adopt(manager, known, wasLost));
       }
     } finally {
@@ -83,15 +84,12 @@ export class Confirmation {
   /**
    * Compares the memory with the server, and reports the result unless the server is confirmed and lacks nothing.
    *
-   * @returns whether it lacks something, and whether the report is on record
+   * @returns whether it lacks something
    */
-  async #report(
-    manager: EntityManager,
-    identity: DatabaseIdentity,
-  ): Promise<{ readonly wasLost: boolean; readonly hasReported: boolean }> {
+  async #report(manager: EntityManager, identity: DatabaseIdentity): Promise<boolean> {
     const comparison = await manager.transaction((tx) => this.#compare(tx, identity));
-    const { loss, isReported } = comparison;
-    if (loss === undefined) return { wasLost: false, hasReported: isReported };
+    const { loss } = comparison;
+    if (loss === undefined) return false;
     this.parts.security.warn(
       { missing: loss },
       'the database lacks what this process had committed: all access ends before the service goes on',
@@ -101,25 +99,21 @@ export class Confirmation {
       await assertStart(tx, identity.startedAt);
       await this.#recordReport(tx, this.memory.id, comparison);
     });
-    return { wasLost: true, hasReported: true };
+    return true;
   }
 
-  /** @returns what the server lacks, and whether that is on record */
-  async #compare(
-    tx: EntityManager,
-    identity: DatabaseIdentity,
-  ): Promise<MarkComparison & { readonly isReported: boolean }> {
+  async #compare(tx: EntityManager, identity: DatabaseIdentity): Promise<MarkComparison> {
     await assertStart(tx, identity.startedAt);
     const confirmed = await lockConfirmedIdentity(tx);
     const comparison = await compareMemory(tx, this.memory);
     const isProof = comparison.loss !== undefined;
     const isConfirmed = confirmed !== undefined && isSameServer(confirmed, identity);
-    if (isConfirmed && !isProof) return { ...comparison, isReported: false };
+    if (isConfirmed && !isProof) return comparison;
     // Other processes may have confirmed the server before this one found the loss. A copy of a database has the same start time.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
     // The proof has an id of its own, so that it stays while this process has not reported, or if it ends before.
     await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
-    return { ...comparison, isReported: true };
+    return comparison;
   }
 
   #recordReport(
@@ -149,12 +143,11 @@ export class Confirmation {
   /**
    * Waits until this process or another one has confirmed the server.
    *
-   * @returns undefined if another process has taken the confirmation back, and the report of this process is awaited
+   * @returns undefined if another process has taken a confirmation back, which deleted all reports: the one of this process is awaited
    */
   async #confirmed(
     manager: EntityManager,
     identity: DatabaseIdentity,
-    hasReported: boolean,
   ): Promise<KnownStart | undefined> {
     const { clock, limits, signal } = this.parts;
     for (;;) {
@@ -164,7 +157,7 @@ export class Confirmation {
         return outcome.known;
       }
       await clock.sleep(limits.poll, signal && { signal });
-      if (!hasReported) return undefined;
+      if (await isReportDue(manager, this.memory.id)) return undefined;
     }
   }
 

@@ -34,6 +34,8 @@ export async function compareMemory(
 async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
+  // All marks are taken before the first proof, because one that is left would prove the same loss once more after it.
+  const ids = memory.takeForComparison();
   const confirmation = await lastConfirmation(tx);
   if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {
     return 'the confirmation of an earlier start';
@@ -42,7 +44,7 @@ async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<strin
     if (!(await hasHeartbeat(tx, memory.id, settledHeartbeat)))
       return 'a heartbeat of a minute ago';
   }
-  const missing = await countMissingOf(tx, memory.takeForComparison());
+  const missing = await countMissingOf(tx, ids);
   return missing === 0 ? undefined : `${missing} audit rows`;
 }
 

@@ -138,6 +138,14 @@ export async function recordReport(tx: EntityManager, report: OwnReport): Promis
       highest_serial = greatest(r.highest_serial, excluded.highest_serial)`;
 }
 
+/** Tells whether this start is not confirmed and lacks the report of a process, so that the others wait for that process. */
+export async function isReportDue(tx: EntityManager, replicaId: string): Promise<boolean> {
+  const [row] = await sql<{ is_due: boolean }>(tx)`
+    SELECT NOT EXISTS (SELECT FROM replica_reports WHERE replica_id = ${replicaId} AND started_at = ${THIS_START})
+       AND NOT EXISTS (SELECT FROM database_identity WHERE started_at = ${THIS_START}) AS is_due`;
+  return row?.is_due === true;
+}
+
 /** Reads the reports about this start; undefined while a running process may still report. */
 export async function completeReports(
   tx: EntityManager,

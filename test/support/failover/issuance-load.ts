@@ -62,9 +62,9 @@ export class IssuanceLoad {
     }
     this.#count(`${status} ${json?.code ?? ''}`.trim());
     if (status === 401 || status === 403) {
-      const { status: login } = await person.logIn();
-      if (login === 200) this.logins += 1;
-      else this.#count(`login ${login}`);
+      const login = await person.logIn();
+      if (login.status === 200) this.logins += 1;
+      else this.#count(`login ${login.status} ${login.json?.code ?? ''}`.trim());
     }
     await delay(20);
   }
