@@ -108,7 +108,9 @@ async function runSetup({ name, options, rounds }, folder) {
       await world.cluster.rejoin();
     }
   } catch (error) {
-    process.stdout.write(`${name}: ${error.stack}\n${world?.service.log().slice(-10).join('\n')}\n`);
+    process.stdout.write(
+      `${name}: ${error.stack}\n${world?.service.log().slice(-10).join('\n')}\n`,
+    );
     rows.push(rowOf(name, { promotions: 0 }, { ...NOTHING, violations: [error.message] }));
   } finally {
     await world?.close();
