@@ -263,8 +263,11 @@ describe('what the database lost', () => {
       'insufficient_user_authentication',
     ]);
     await touch();
-    const both = await Promise.all([orgApi(admin, 'POST', path), orgApi(admin, 'POST', path)]);
-    expect(both.map(({ status }) => status).toSorted()).toEqual([204, 404]);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => orgApi(admin, 'POST', path)),
+    );
+    const statuses = answers.map(({ status }) => status).toSorted();
+    expect(statuses).toEqual([204, ...Array<number>(19).fill(404)]);
     expect((await orgApi(admin, 'POST', '/secrets-to-confirm/none/confirm')).status).toBe(404);
     const foreign =
       'UPDATE secrets_to_confirm SET org_id = gen_random_uuid() WHERE id = $1 RETURNING id';
