@@ -6,7 +6,6 @@ import type { AuditType } from '#domain/audit/audit-event.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import type { VerifiedSession } from '#domain/sessions/session.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { AccountAudit, LockedAccount } from './account.js';
@@ -282,12 +281,18 @@ export function noMember(): DomainError {
   return new DomainError('not_found', 'Your organization has no such member.');
 }
 
+/** A hardware-verified session, as far as it says in which organization its user acts. */
+interface SessionOfUser {
+  readonly id: string;
+  readonly user: { readonly id: string; readonly orgId: string | null };
+}
+
 /**
  * Returns the admin of a session that a route with the scope `svc:admin` admitted.
  *
  * @throws DomainError admin_required for a user without an organization; the access rule refuses it earlier
  */
-export function adminOf({ id: sessionId, user }: Pick<VerifiedSession, 'id' | 'user'>): Admin {
+export function adminOf({ id: sessionId, user }: SessionOfUser): Admin {
   const { id, orgId } = user;
   if (orgId === null) throw adminRequired();
   return { id, orgId, sessionId };

@@ -9,7 +9,6 @@ import {
 } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import type { Admin } from '#domain/directory/users.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { Clock } from '#platform/clock/clock.js';
 import { Random } from '#platform/clock/random.js';
@@ -42,9 +41,9 @@ import {
 /** The most domains of an organization beside its primary one. */
 export const MOST_DOMAINS = 10;
 
-/** An act of an admin on a domain. */
-export interface DomainAct {
-  readonly admin: Admin;
+/** A change of an admin to a domain. */
+export interface DomainChange {
+  readonly admin: { readonly id: string; readonly orgId: string };
   /** Normalized by `asciiDomain`. */
   readonly domain: string;
   readonly origin: AuditOrigin;
@@ -84,7 +83,7 @@ export class DomainOwnership {
    *
    * @throws DomainError domain_exists, limit_reached
    */
-  async add(tx: EntityManager, act: DomainAct): Promise<OrganizationDomain> {
+  async add(tx: EntityManager, act: DomainChange): Promise<OrganizationDomain> {
     const { admin, domain } = act;
     // Concurrent additions wait for the row of the organization, and the limit holds.
     await this.organizations.lockSettings(tx, admin.orgId);
@@ -125,7 +124,7 @@ export class DomainOwnership {
    * @param token the token that the DNS showed
    * @throws DomainError domain_taken, not_found
    */
-  async prove(tx: EntityManager, act: DomainAct, token: string): Promise<OrganizationDomain> {
+  async prove(tx: EntityManager, act: DomainChange, token: string): Promise<OrganizationDomain> {
     const { admin, domain } = act;
     const own = { orgId: admin.orgId, domain };
     const before = await findDomain(tx, own.orgId, domain);
@@ -200,7 +199,7 @@ export class DomainOwnership {
    *
    * @throws DomainError primary_domain, own_account, not_found
    */
-  async remove(tx: EntityManager, act: DomainAct): Promise<RevokedCounts> {
+  async remove(tx: EntityManager, act: DomainChange): Promise<RevokedCounts> {
     const { admin, domain } = act;
     const own = { orgId: admin.orgId, domain };
     const before = await findDomain(tx, own.orgId, domain);
@@ -337,7 +336,7 @@ export class DomainOwnership {
   #record(
     tx: EntityManager,
     type: 'org_domain_added' | 'org_domain_verified' | 'org_domain_removed',
-    { admin, domain, origin }: DomainAct,
+    { admin, domain, origin }: DomainChange,
     details: Readonly<Record<string, unknown>>,
   ): Promise<void> {
     return this.audit.record(tx, {

@@ -9,7 +9,7 @@ import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { DnsFault, TxtRecords } from '#platform/outbound/txt-records.js';
 import { asciiDomain, parseDomain } from './domain-name.js';
-import { DomainOwnership, noDomain, type DomainAct } from './domain-ownership.service.js';
+import { DomainOwnership, noDomain, type DomainChange } from './domain-ownership.service.js';
 import { describeMismatch, isProof, proofRecord } from './domain-record.js';
 import {
   findDomain,
@@ -20,6 +20,11 @@ import {
 
 /** The seconds after which a client may try again when the DNS did not respond. */
 const RETRY_AFTER = 30;
+
+/** An act of an admin on a domain. */
+export interface DomainAct extends DomainChange {
+  readonly admin: Admin;
+}
 
 /** A domain, and what its removal would end. */
 export interface DomainPreview {
